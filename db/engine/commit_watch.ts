@@ -1,18 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import type pg from 'pg';
 import type { Tables } from '../tables.ts';
+import { CommitsUnconfirmed, isTimedOut } from './failures.ts';
 import { onlyRow } from './only_row.ts';
-import { isTimedOut } from './sqlstate.ts';
-
-/**
- * The server does not confirm commits: it waits for a synchronous standby. What was sent may be committed later; what was not sent is
- * not done.
- */
-export class CommitsUnconfirmed extends Error {
-  constructor() {
-    super('The database does not confirm commits; its synchronous standby may be gone.');
-  }
-}
 
 /**
  * Watches the answers to writes. A server whose synchronous standby is gone answers no commit, for as long as it is gone, and no time limit

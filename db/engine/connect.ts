@@ -2,23 +2,27 @@ import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
 import type { Tables } from '../tables.ts';
-import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
-import { CommitsUnconfirmed, isConfirming, watchCommits } from './commit_watch.ts';
+import { isConfirming, watchCommits } from './commit_watch.ts';
 import type { EmbeddedSettings } from './embedded.ts';
-import { borrowingFrom, oneAfterTheOther, sparingFullServer } from './full_server.ts';
+import { CommitsUnconfirmed, isDatabaseError, isLockRefused, isTooManyConnections } from './failures.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
+  type Breaks,
+  type BreakWatch,
   begin,
   beginWithoutLimits,
+  borrowingFrom,
   graceMs,
   type OnStatement,
+  oneAfterTheOther,
   poolsOf,
   prepareConnection,
   sendingFrom,
+  sparingFullServer,
+  watchForBreaks,
   withoutLimits,
 } from './pool.ts';
-import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
-import { isDatabaseError, isTooManyConnections } from './sqlstate.ts';
+import { briefWait, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { withFreeIds } from './taken_ids.ts';
 
 /**
@@ -150,7 +154,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     });
   }
   // Imported only here: a process on a PostgreSQL server needs neither PGlite nor the memory for its code.
-  const [{ openEmbedded }, { keepUp }] = await Promise.all([import('./embedded.ts'), import('./embedded_upkeep.ts')]);
+  const [{ openEmbedded }, { keepUp }] = await Promise.all([import('./embedded.ts'), import('./embedded.ts')]);
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));

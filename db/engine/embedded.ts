@@ -1,9 +1,13 @@
+import { fdatasyncSync, fsyncSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as untilIdle } from 'node:timers/promises';
-import { PGlite } from '@electric-sql/pglite';
+import { messages, PGlite, type postgresMod } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
+import { NodeFS } from '@electric-sql/pglite/nodefs';
+import { type Kysely, sql } from 'kysely';
 import type pg from 'pg';
-import { durableFiles, refuseAfterStop, syncSettings } from './embedded_files.ts';
+import type { Tables } from '../tables.ts';
+import { inBackground } from './background.ts';
 import { lockFolder, prepareFolder } from './embedded_folder.ts';
 
 /** A running embedded PostgreSQL. */
@@ -120,4 +124,164 @@ function startFailure(folder: string, error: unknown): Error {
       'database, move the folder away or set [placement_database] embedded_path to another one.',
     { cause: error },
   );
+}
+
+/**
+ * PostgreSQL asks for a sync of its log by `fsync`: PGlite's `fdatasync`, which is PostgreSQL's default, does nothing and
+ * cannot be replaced.
+ */
+export const syncSettings = ['-c', 'wal_sync_method=fsync'];
+
+/** The files of an embedded database, for PGlite's option `fs`. */
+type DurableFiles = {
+  readonly fs: NodeFS;
+  /** How many files PostgreSQL has synced. */
+  syncs(): number;
+};
+
+/**
+ * The files of an embedded database in a folder, which are synced to the disk when PostgreSQL asks for that, and before
+ * it goes on. So all that PostgreSQL promises after a power failure holds here as well: it syncs its log before it
+ * commits, data files before a checkpoint counts, and folders after a file was made or renamed. PGlite's own `NodeFS`
+ * answers all that without doing it.
+ */
+export function durableFiles(folder: string): DurableFiles {
+  const fs = new NodeFS(folder);
+  const init = fs.init.bind(fs);
+  let syncs = 0;
+  const addSync = ({ NODEFS }: postgresMod.PostgresMod): void => {
+    // The types of PGlite have no members of its NODEFS. Emscripten calls `fsync`, if there is one, for each call of
+    // PostgreSQL; its result and the errors of `tryFSOperation` are those of the call.
+    const hostFiles = NODEFS as unknown as HostFiles;
+    hostFiles.stream_ops.fsync = ({ nfd, path }) => {
+      hostFiles.tryFSOperation(() => (isOfLog(path) ? fdatasyncSync(nfd) : fsyncSync(nfd)));
+      syncs += 1;
+      return 0;
+    };
+  };
+  fs.init = async (pglite, options) => {
+    const { emscriptenOpts } = await init(pglite, options);
+    return { emscriptenOpts: { ...emscriptenOpts, preRun: [...(emscriptenOpts.preRun ?? []), addSync] } };
+  };
+  return { fs, syncs: () => syncs };
+}
+
+/** What is used here of Emscripten's file system on that of the machine. */
+type HostFiles = {
+  readonly stream_ops: { fsync?: (file: { readonly nfd: number; readonly path: string }) => number };
+  tryFSOperation(operation: () => void): void;
+};
+
+/** Whether it is a file of the log. Of these only content and size matter, and the disk has half of the work with that. */
+const isOfLog = (path: string): boolean => path.startsWith(`${PGlite.paths.PGDATA}/pg_wal/`);
+
+/**
+ * Makes a PGlite whose PostgreSQL has stopped refuse every statement. PostgreSQL stops at once if it cannot write or sync
+ * its log, as on a full or a broken disk. A server would be started again, and its clients would lose their connections.
+ * PGlite ignores this, and goes on with what is left in memory: it acknowledges writes that it does not carry out.
+ *
+ * @param onStop called once, when PostgreSQL has stopped
+ * @returns whether it has stopped
+ */
+export function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => boolean {
+  const causes: unknown[] = [];
+  const hasStopped = (): boolean => causes.length > 0;
+  const { Module } = pglite;
+  const step = Module._PostgresMainLoopOnce;
+  Module._PostgresMainLoopOnce = () => {
+    try {
+      step();
+    } catch (error) {
+      if (!isOfStatement(error)) causes.push(error);
+      throw error; // PGlite ignores it
+    }
+  };
+  const execute = pglite.execProtocolStream.bind(pglite);
+  let refuse: ((message: Uint8Array) => messages.BackendMessage[]) | undefined;
+  pglite.execProtocolStream = async (message, options) => {
+    if (refuse !== undefined) return refuse(message);
+    const answers: messages.BackendMessage[] = await execute(message, options).catch((error: unknown) => {
+      if (hasStopped()) return [];
+      throw error;
+    });
+    if (!hasStopped()) return answers;
+    const told = answers.find((answer) => answer instanceof messages.DatabaseError);
+    const text = `the embedded database has stopped${told === undefined ? '' : `: ${told.message}`}`;
+    refuse = refuser(text);
+    onStop(new Error(text, { cause: causes[0] }));
+    return refuse(message);
+  };
+  return hasStopped;
+}
+
+/** Answers messages as a server does that ends: an error for each statement, and after it nothing until the next one. */
+function refuser(text: string): (message: Uint8Array) => messages.BackendMessage[] {
+  let refused = false;
+  return (message) => {
+    const answers: messages.BackendMessage[] = [];
+    if (!refused) {
+      const error = new messages.DatabaseError(text, 0, 'error');
+      error.severity = 'FATAL';
+      error.code = crashShutdown;
+      answers.push(error);
+    }
+    const endsStatement = ['Q', 'S'].includes(String.fromCharCode(message[0] ?? 0)); // a query, or a sync
+    if (endsStatement) answers.push(new messages.ReadyForQueryMessage(0, 'I'));
+    refused = !endsStatement;
+    return answers;
+  };
+}
+
+/** The SQLSTATE of a server that stopped. Whether it carried out the statement before is not known. */
+const crashShutdown = '57P02';
+
+/** The status with which PGlite's PostgreSQL leaves a statement that has an error. */
+const errorOfStatement = 100;
+
+const isOfStatement = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'status' in error && error.status === errorOfStatement;
+
+/** How often the tables and the log are looked at, in milliseconds. */
+const everyMs = 15_000;
+
+/**
+ * How long the write-ahead log may get before a checkpoint. A start after a `kill -9` or a power failure reads it again.
+ */
+const longestLogBytes = 256 * 2 ** 20;
+
+/**
+ * Replaces autovacuum and the checkpointer, which the embedded PostgreSQL lacks. A vacuum, or a checkpoint, uses the one
+ * connection like any statement: 25 ms for a table of 1,000 live and 27,000 dead rows.
+ *
+ * @param failed called with an error; the next round tries again.
+ * @returns a function that stops this, and resolves when nothing of it is under way.
+ */
+export const keepUp = (kysely: Kysely<Tables>, failed: (error: unknown) => void): (() => Promise<void>) =>
+  inBackground({
+    everyMs,
+    failed,
+    round: async () => {
+      await vacuumTables(kysely);
+      await shortenLog(kysely, longestLogBytes);
+    },
+  });
+
+/**
+ * Vacuums and analyzes the tables that need it, one after the other, by the rule of autovacuum: when a table has more dead
+ * rows than 50 plus a fifth of its live rows, or when more than 50 plus a tenth changed since its statistics were made.
+ */
+export async function vacuumTables(kysely: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_stat_user_tables
+    where n_dead_tup > 50 + n_live_tup / 5 or n_mod_since_analyze > 50 + n_live_tup / 10
+    order by relname`.execute(kysely);
+  for (const { name } of rows) await sql`vacuum (analyze) ${sql.table(name)}`.execute(kysely);
+}
+
+/** Makes a checkpoint if the write-ahead log since the last one is longer. What is before it is removed, or used again. */
+export async function shortenLog(kysely: Kysely<Tables>, longestBytes: number): Promise<void> {
+  const { rows } = await sql<{ isLonger: boolean }>`
+    select pg_current_wal_insert_lsn() - redo_lsn > ${longestBytes} as "isLonger"
+    from pg_control_checkpoint()`.execute(kysely);
+  if (rows[0]?.isLonger) await sql`checkpoint`.execute(kysely);
 }

@@ -1,3 +1,6 @@
+import pg from 'pg';
+import { failureOf, isPassing, wrongServerCode } from './failures.ts';
+
 /** A server of a database URL. For an empty part node-postgres uses its default. */
 export type Host = { readonly host: string; readonly port: string };
 
@@ -68,4 +71,137 @@ export function urlOf(url: string, { host, port }: Host): string {
   if (host !== '') parameters.set('host', host.replace(/^\[(.*)\]$/, '$1'));
   if (port !== '') parameters.set('port', port);
   return `${start}${path === '' ? '/' : path}${parameters.size === 0 ? '' : `?${parameters}`}`;
+}
+
+/** Which server new connections are sent to. The pools of one database share it. */
+export type HostSearch = {
+  /** The index of the server that is tried next: the one that answered last. */
+  current: number;
+  /** The error of the last attempt on each server; undefined if the attempt succeeded. */
+  readonly failures: (Error | undefined)[];
+};
+
+/** A search that has tried no server yet. */
+export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
+  current: isRandom ? Math.floor(Math.random() * hosts.length) : 0,
+  failures: hosts.map(() => undefined),
+});
+
+/**
+ * Opens a pool that connects to the first of several servers that answers and is of the wanted kind. libpq has this
+ * search, node-postgres lacks it. Each new connection begins with the server that was found last: so only the first
+ * connection after a failover waits for the servers that do not answer.
+ *
+ * @param config without connectionString; its connectionTimeoutMillis is for all servers together
+ * @param url names the servers
+ */
+export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, search: HostSearch): pg.Pool {
+  const { hosts, target } = asked;
+  const { connectionTimeoutMillis = 0 } = config;
+  const eachTimeoutMs = asked.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
+  const placeOf = new WeakMap<pg.ClientBase, number>();
+  /** Errors that a server caused, in contrast to those that the pool throws itself. */
+  const causes = new WeakSet<Error>();
+
+  const failed = (place: number, error: Error): void => {
+    causes.add(error);
+    search.failures[place] = error;
+    // If several connections to one server fail at the same time, only the first failure moves on to the next server.
+    if (search.current === place) search.current = (place + 1) % hosts.length;
+  };
+
+  class HostClient extends pg.Client {
+    constructor(options?: pg.ClientConfig) {
+      const place = search.current;
+      const host = hosts[place] ?? { host: '', port: '' };
+      super({ ...options, connectionString: urlOf(url, host), connectionTimeoutMillis: eachTimeoutMs });
+      placeOf.set(this, place);
+      const connect = this.connect.bind(this) as (done: (error?: Error) => void) => void; // one of its two forms
+      const noted = (done: (error?: Error) => void): void =>
+        connect((error) => {
+          if (error) failed(place, error);
+          done(error);
+        });
+      this.connect = noted as typeof this.connect; // the pool calls it with a call back only
+    }
+  }
+
+  const check = async (client: pg.ClientBase): Promise<void> => {
+    const place = placeOf.get(client) ?? 0;
+    // For prefer-standby: a primary is accepted when all other servers have failed.
+    const isLast = search.failures.every((error, other) => other === place || error !== undefined);
+    const wanted = target === 'prefer-standby' ? (isLast ? 'any' : 'standby') : target;
+    try {
+      await requireKind(client, wanted, eachTimeoutMs);
+    } catch (error) {
+      if (error instanceof Error) failed(place, error);
+      throw error;
+    }
+    search.failures[place] = undefined;
+    if (asked.isRandom) search.current = Math.floor(Math.random() * hosts.length);
+  };
+
+  const pool = new pg.Pool({ ...config, Client: HostClient, onConnect: check });
+  const connect = pool.connect.bind(pool);
+  // For prefer-standby the servers are tried a second time, when a primary is accepted as well.
+  const most = target === 'prefer-standby' ? 2 * hosts.length : hosts.length;
+  // Kysely and transaction() call connect() without a callback, so only the form with a promise is replaced.
+  pool.connect = (async () => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await connect();
+      } catch (error) {
+        const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+        if (!(cause instanceof Error && causes.has(cause))) throw error;
+        // As in libpq, the search ends when a server refuses the user or the database.
+        if (isFinal(cause)) {
+          const host = hosts[search.failures.indexOf(cause)];
+          if (host !== undefined) cause.message = `${nameOfHost(host)}: ${cause.message}`;
+          throw cause;
+        }
+        if (attempt >= most) throw allFailed(hosts, search);
+      }
+    }
+  }) as typeof pool.connect;
+  return pool;
+}
+
+/**
+ * Whether a server refused the connection for good. Errors of a server have a `severity`, those of the network have
+ * none.
+ */
+const isFinal = (error: Error): boolean => 'severity' in error && !isPassing(error);
+
+/** An error with the reason why each server cannot be used. */
+function allFailed(hosts: readonly Host[], { failures }: HostSearch): AggregateError {
+  const known = hosts.flatMap((host, place) => {
+    const error = failures[place];
+    return error === undefined ? [] : [{ error, text: `${nameOfHost(host)}: ${failureOf(error)}` }];
+  });
+  return new AggregateError(
+    known.map(({ error }) => error),
+    known.map(({ text }) => text).join('; '),
+  );
+}
+
+/** A server as `host:port` or as a socket folder, with the defaults of libpq. */
+export function nameOfHost({ host, port }: Host, env: Readonly<Record<string, string | undefined>> = process.env) {
+  const name = host || env.PGHOST || 'localhost';
+  return name.startsWith('/') ? name : `${name}:${port || env.PGPORT || 5432}`;
+}
+
+/** @throws Error that says of which kind the server is, if it is not of the wanted kind */
+async function requireKind(
+  client: pg.ClientBase,
+  wanted: Exclude<Target, 'prefer-standby'>,
+  timeoutMs: number,
+): Promise<void> {
+  if (wanted === 'any') return;
+  const text = `select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only') = 'on' as "isReadOnly"`;
+  const { rows } = await client.query({ text, ...(timeoutMs > 0 ? { query_timeout: timeoutMs } : {}) });
+  const [{ isStandby, isReadOnly }] = rows as [{ isStandby: boolean; isReadOnly: boolean }]; // what the query asks for
+  const kinds = { 'read-write': !isReadOnly, 'read-only': isReadOnly, primary: !isStandby, standby: isStandby };
+  if (kinds[wanted]) return;
+  const kind = `${isStandby ? 'a standby' : 'a primary'}${isReadOnly && !isStandby ? ' that is read-only' : ''}`;
+  throw Object.assign(new Error(`the server is ${kind}, and "${wanted}" is wanted`), { code: wrongServerCode });
 }

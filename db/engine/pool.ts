@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
-import type { BreakWatch } from './breaks.ts';
 import type { CommitWatch } from './commit_watch.ts';
-import { hostsOf } from './hosts.ts';
-import { newHostSearch, openHostsPool } from './hosts_pool.ts';
-import { isReadOnly, isUnheard } from './sqlstate.ts';
+import { isReadOnly, isTooManyConnections, isUnheard } from './failures.ts';
+import { hostsOf, newHostSearch, openHostsPool } from './hosts.ts';
+import { tellsCrashes } from './server_state.ts';
 
 /**
  * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
@@ -262,3 +261,167 @@ const isNumber = (value: unknown): boolean => typeof value === 'number';
 
 const isPlainText = (value: unknown): boolean =>
   typeof value === 'string' && !value.includes('"') && !value.includes('\\');
+
+/** So long after the server has refused a connection no further one is opened, in milliseconds. */
+export const fullServerPauseMs = 1_000;
+
+/**
+ * Lets requests wait for one of the open connections of a pool where the server has no place for a further one: other programs may have
+ * taken all. node-postgres would fail the request for which it opened that connection, while others go on.
+ *
+ * After a refusal no connection is opened for some time, then one; each that succeeds lets the next one be opened. Meanwhile no open one
+ * is closed for being idle, since its place may be gone.
+ *
+ * @param options.hasOther whether callers have another pool to turn to. Then a pool without any connection does not ask the server again
+ *   before that time is over.
+ * @returns the same pool, whose `connect` rejects with the refusal only if it has no open connection
+ */
+export function sparingFullServer(pool: pg.Pool, { hasOther = false }: { readonly hasOther?: boolean } = {}): pg.Pool {
+  const { options } = pool;
+  const { max: most, connectionTimeoutMillis: patienceMs = 0 } = options;
+  let opened = 0;
+  /** The last refusal, until connections may be opened again. */
+  let refusal: unknown;
+  pool.on('connect', () => {
+    opened += 1;
+    if (options.max < most) allow(opened + 1);
+  });
+  pool.on('remove', () => {
+    opened -= 1;
+  });
+  /** The pool counts connections that are being opened, and `opened` those that are being closed. */
+  const openNow = (): number => Math.min(opened, pool.totalCount);
+  const allow = (connections: number): void => {
+    options.max = Math.min(most, Math.max(1, connections));
+    options.min = options.max < most ? options.max : 0;
+  };
+  const pause = (error: unknown): void => {
+    allow(openNow());
+    if (refusal === undefined) {
+      const end = (): void => {
+        refusal = undefined;
+        if (options.max < most) allow(openNow() + 1);
+      };
+      setTimeout(end, fullServerPauseMs).unref();
+    }
+    refusal = error;
+  };
+
+  const connect = pool.connect.bind(pool);
+  // Kysely and transaction() call connect() without a callback, so only the form with a promise is replaced.
+  pool.connect = (async () => {
+    const startedMs = performance.now();
+    for (;;) {
+      if (hasOther && refusal !== undefined && openNow() === 0) throw refusal;
+      try {
+        return await connect();
+      } catch (error) {
+        if (!isTooManyConnections(error)) throw error;
+        pause(error);
+        const isLate = patienceMs > 0 && performance.now() - startedMs > patienceMs;
+        if (openNow() === 0 || isLate) throw error;
+      }
+    }
+  }) as typeof pool.connect;
+  return pool;
+}
+
+/**
+ * Makes a pool use the connections of another one where it gets none of its own from a full server.
+ *
+ * @param borrow takes a connection of the other pool
+ */
+export function borrowingFrom(pool: pg.Pool, borrow: () => Promise<pg.PoolClient>): pg.Pool {
+  const connect = pool.connect.bind(pool);
+  pool.connect = (async () => {
+    try {
+      return await connect();
+    } catch (error) {
+      if (isTooManyConnections(error)) return borrow();
+      throw error;
+    }
+  }) as typeof pool.connect;
+  return pool;
+}
+
+/**
+ * Lets work that has to use the connections of others go one after the other, with a pause after what fails: what waits for a lock would
+ * otherwise occupy them again and again.
+ */
+export function oneAfterTheOther(pauseMs: number): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  const pause = () => new Promise((end) => setTimeout(end, pauseMs));
+  return (work) => {
+    const done = last.then(work);
+    last = done.catch(pause);
+    return done;
+  };
+}
+
+/**
+ * Which connections to the server broke. The server may have crashed then, another one may answer from now on, or a virtual machine may
+ * have gone back to an earlier state: what was read before may be of transactions that are lost.
+ */
+export type Breaks = {
+  /** How many connections broke so far. */
+  readonly count: number;
+  /** Whether one broke, and since then nothing was read anew, and nothing has proved that the server goes on as before. */
+  isInDoubt(): boolean;
+  /** Notes that all was read anew, beginning when so many had broken. */
+  settle(count: number): void;
+};
+
+/** The same for those that open connections and send statements. */
+export type BreakWatch = Breaks & {
+  /** Watches a connection from its beginning. */
+  watch(client: pg.PoolClient): void;
+  /** Notes when a statement is answered that is being sent on a connection. @returns the answer */
+  noteAnswer<T>(client: pg.PoolClient, answer: Promise<T>): Promise<T>;
+};
+
+/**
+ * A server that crashes ends all its connections. So a statement that is sent after a break, and answered on a connection that was open
+ * before it, proves that the server goes on: only the other one was cut off, as by an administrator or a firewall.
+ *
+ * A connection to a pooler proves nothing, since the pooler connects to the server anew when it has to. For the same reason it means nothing
+ * that it breaks, if each statement tells the run of the server.
+ */
+export function watchForBreaks(): BreakWatch {
+  type Connection = { readonly openedAfter: number; isDirect: boolean; isIgnored: boolean };
+  const connections = new WeakMap<pg.PoolClient, Connection>();
+  let count = 0;
+  /** The breaks up to this one are of no consequence any more. */
+  let settled = 0;
+  return {
+    get count() {
+      return count;
+    },
+    isInDoubt: () => count > settled,
+    settle: (until) => {
+      settled = Math.max(settled, until);
+    },
+    watch: (client) => {
+      const connection = { openedAfter: count, isDirect: false, isIgnored: false };
+      connections.set(client, connection);
+      // It is not emitted for a connection that this process ends.
+      client.once('error', () => {
+        if (!connection.isIgnored) count += 1;
+      });
+      const answered = ({ rows: [row] }: pg.QueryResult<{ pid: number; tellsCrashes: boolean }>) => {
+        connection.isDirect = row?.pid === processIdOf(client);
+        connection.isIgnored = !connection.isDirect && row?.tellsCrashes === true;
+      };
+      client.query(`select pg_backend_pid() as pid, ${tellsCrashes} as "tellsCrashes"`).then(answered, () => {});
+    },
+    noteAnswer: async (client, answer) => {
+      const sentAfter = count;
+      const result = await answer;
+      const connection = connections.get(client);
+      if (connection?.isDirect && connection.openedAfter <= settled) settled = Math.max(settled, sentAfter);
+      return result;
+    },
+  };
+}
+
+/** The process that the server named when the connection was opened. A pooler names one of its own. */
+const processIdOf = (client: pg.PoolClient): unknown => ('processID' in client ? client.processID : undefined);

@@ -1,7 +1,5 @@
-import { sql } from 'kysely';
-import type { Database } from './connect.ts';
-import { failureOf } from './failures.ts';
-import { isDatabaseError, isPassing } from './sqlstate.ts';
+import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
+import { failureOf, isDatabaseError, isPassing } from './failures.ts';
 
 /**
  * Waits until the database answers.
@@ -11,7 +9,7 @@ import { isDatabaseError, isPassing } from './sqlstate.ts';
  * @throws the error of the last attempt, and at once an error that a retry cannot mend, such as a wrong password.
  */
 export async function reach(
-  { kysely }: Database,
+  { kysely }: { readonly kysely: QueryExecutorProvider },
   retries: number,
   wait: (reason: string, attempt: number) => Promise<void>,
 ): Promise<void> {
@@ -33,6 +31,31 @@ export async function reach(
  * @throws `readOnlyTransaction` where it takes none, `insufficientPrivilege` where the role may not write, and any error of a
  *   database that cannot be reached
  */
-export async function requireWritable({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
+export async function requireWritable({
+  transaction,
+}: {
+  readonly transaction: (statements: readonly RawBuilder<unknown>[]) => Promise<unknown>;
+}): Promise<void> {
   await transaction([sql`select from provider_changes where false for update`]);
 }
+
+/**
+ * Whether the server tells by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: it forgets its statistics
+ * then. PostgreSQL 14 would read a file for it.
+ */
+export const tellsCrashes = `current_setting('server_version_num')::integer >= 150000`;
+
+/**
+ * Identifies one run of a server, as text: the times at which the server started, and at which it last recovered from the crash of one
+ * of its processes, in seconds since 1970. Another server that takes over has another value, and so has the same server after a restart
+ * or a crash. PostgreSQL 14 tells nothing of a crash.
+ */
+export const serverRun = sql`concat_ws(' ', extract(epoch from pg_postmaster_start_time()), case when ${sql.raw(tellsCrashes)}
+  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)`;
+
+/**
+ * Whether the statement runs on this run of the server; true if none is given. On another run the same ids and
+ * generations may belong to other rows.
+ */
+export const isOnRun = (run: string | RawBuilder<unknown> | undefined): RawBuilder<boolean> =>
+  sql`coalesce(${serverRun} = ${run ?? null}::text, true)`;

@@ -1,5 +1,4 @@
-import { CommitsUnconfirmed } from './commit_watch.ts';
-import { hasSqlstate, sqlstate } from './sqlstate.ts';
+import { CommitsUnconfirmed, isLockRefused, LockWaitTooLong } from './failures.ts';
 
 /** How a transaction waits for locks, and on which connections. */
 export type LockWait = {
@@ -21,13 +20,6 @@ export type LockWait = {
  * lane.
  */
 export const briefWait: LockWait = { lockTimeoutMs: 20 };
-
-/** A request waited for a lock of another program for as long as a statement may take. Nothing was done for it. */
-export class LockWaitTooLong extends Error {
-  constructor(cause: unknown) {
-    super('Another program holds a lock that the request needs, and did not release it in time.', { cause });
-  }
-}
 
 /** How a transaction is repeated in the slow lane, and when it is given up. */
 export type Patience = {
@@ -93,9 +85,6 @@ const sharedWaitMs = 200;
 const pauseFactor = 4;
 /** The longest such pause, in milliseconds. */
 const longestPauseMs = 200;
-
-/** Whether a transaction failed because another one held a lock for too long; nothing of it was done. */
-export const isLockRefused = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);
 
 /**
  * Transactions that hold no other lock share the connections fairly: if there are more transactions than connections,

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../tables.ts';
-import { isDatabaseError, NoIdLeft, sqlstate } from './sqlstate.ts';
+import { isDatabaseError, NoIdLeft, sqlstate } from './failures.ts';
 
 /** How often a transaction is tried whose new rows got ids that are taken. */
 const attempts = 7;

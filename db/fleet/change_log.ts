@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
-import { serverRun } from '../engine/server_run.ts';
+import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 
 /** When something was read. */

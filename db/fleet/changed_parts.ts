@@ -1,7 +1,7 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { serverRun } from '../engine/server_run.ts';
+import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 import { changesSince, isLogTooShort, isPruned, type LogPoint, lastXid, type Moment, newestIn } from './change_log.ts';
 import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';

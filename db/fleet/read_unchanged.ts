@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import type { Moment } from './change_log.ts';
 import { readChangedIds, readNames } from './changed_parts.ts';
-import { inSnapshot } from './in_snapshot.ts';
+import { inSnapshot } from './log_position.ts';
 import { readPages } from './pages.ts';
 import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { givingWay } from './give_way.ts';
-import { beforeAllIds, idOf, type OnlineMigration } from './online_migration.ts';
+import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
  * Gives rows from before migration 004 their entity tags. It reads each table in the order of ids, and repeats this

@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { giveUuids } from '../statements/services/service_row.ts';
-import { givingWay } from './give_way.ts';
-import type { OnlineMigration } from './online_migration.ts';
+import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** Gives old services without a uuid one, unless a read of the service has done so already. */
 export function backfillServiceUuids(database: Database): OnlineMigration {

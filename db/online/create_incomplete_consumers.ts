@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
-import { givingWay } from './give_way.ts';
-import type { OnlineMigration } from './online_migration.ts';
+import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** The configured project and user for consumers whose real ones were never recorded. */
 export type IncompleteOwner = { readonly projectId: string; readonly userId: string };

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { givingWay } from './give_way.ts';
-import { beforeAllIds, idOf, type OnlineMigration } from './online_migration.ts';
+import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
  * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type QueryExecutorProvider, sql } from 'kysely';
-import { hasSqlstate, isTimedOut, sqlstate } from '../engine/sqlstate.ts';
+import { hasSqlstate, isTimedOut, sqlstate } from '../engine/failures.ts';
 
 /*
  * How migrations lock tables that are read and written meanwhile. While a transaction waits for a lock, all later readers or writers of

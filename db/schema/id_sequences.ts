@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../engine/failures.ts';
 import type { Tables } from '../tables.ts';
 
 /**

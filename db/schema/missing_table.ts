@@ -1,7 +1,7 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { hasSqlstate, sqlstate } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
 
 /** Columns that a migration adds to a table, with their types. They may be null. */
 export type Columns = { readonly table: string; readonly columns: Readonly<Record<string, string>> };

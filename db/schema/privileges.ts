@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { hasSqlstate, sqlstate } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
 
 /**
  * Runs a change of the schema. Since PostgreSQL 15 a role may create tables in schema public only if it owns the

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { briefWait, isLockRefused, type LockWait } from '../engine/slow_lane.ts';
+import { isLockRefused } from '../engine/failures.ts';
+import { briefWait, type LockWait } from '../engine/slow_lane.ts';
 import { leavesNoFormer } from './consumers/consumer_row.ts';
 
 /** Rows that writes lock. */

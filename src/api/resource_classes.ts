@@ -14,7 +14,7 @@ import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { untilDone } from '../writes/until_done.ts';
-import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answer_headers.ts';
+import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 
 // Routes

@@ -9,7 +9,7 @@ import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { likePattern } from '../text/like_pattern.ts';
-import { headerTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from './answer_headers.ts';
+import { headerTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 
 // Routes

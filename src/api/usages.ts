@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -7,8 +7,8 @@ import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { ownerId } from './allocations/bodies.ts';
-import { changesToken } from './answer_headers.ts';
-import { incompleteOwner } from './consumers/content.ts';
+import { changesToken } from './answers.ts';
+import { incompleteOwner } from './consumers/consumer.ts';
 import type { Dependencies } from './dependencies.ts';
 import { findShownProvider } from './resource_providers/provider.ts';
 

@@ -17,11 +17,11 @@ import {
   addCommandGroup,
   addConfigFlags,
   type ConfigFlags,
+  exitCodeOf,
   loadConfig,
   printWarnings,
   runCommand,
 } from '../start/command_line.ts';
-import { exitCodeOf } from '../start/exit_code.ts';
 import { print, printError } from '../text/print.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');

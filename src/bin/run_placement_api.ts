@@ -6,13 +6,20 @@ import type { Config } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
-import { metricsAddress } from '../http/metrics_endpoint.ts';
+import { metricsAddress } from '../http/probes.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { type Log, openLog } from '../log/log.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
+import {
+  addConfigFlags,
+  type ConfigFlags,
+  exitCodeOf,
+  loadConfig,
+  onStopSignal,
+  printWarnings,
+  runCommand,
+} from '../start/command_line.ts';
 import { databaseWarning, describeDatabase } from '../start/database.ts';
-import { exitCodeOf } from '../start/exit_code.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { renew } from '../start/renew.ts';
 import { openService } from '../start/service.ts';
@@ -23,7 +30,6 @@ import {
   exposureWarning,
   unconfiguredNotice,
 } from '../start/startup.ts';
-import { onStopSignal } from '../start/stop_signal.ts';
 import { escapeControlsInLines, print } from '../text/print.ts';
 
 type Flags = ConfigFlags & {

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { isStorable } from '../../db/engine/storable.ts';
+import { isStorable } from '../../db/engine/encoding.ts';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
   type ConsumerAllocationRow,
   type ProviderAllocationRow,

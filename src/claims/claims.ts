@@ -1,8 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isOfOneWrite, repeatLostRaces } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
-import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
-import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
+import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import {
   awaitConsumer,
   awaitProvider,
@@ -15,8 +14,14 @@ import {
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
 import type { Claim, ClaimOutcome } from './claim.ts';
-import { openJudgeAhead } from './judge_ahead.ts';
-import { type Judged, judgeAgain, judgeBatch, type LostRaceOptions, watchForStaleness } from './judge_batch.ts';
+import {
+  type Judged,
+  judgeAgain,
+  judgeBatch,
+  type LostRaceOptions,
+  openJudgeAhead,
+  watchForStaleness,
+} from './judge_batch.ts';
 import { openOwners } from './outcome.ts';
 import {
   avoidLocked,
@@ -57,7 +62,7 @@ const placedAsOne = 2;
 /**
  * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement,
  * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
- * again with a later batch. While a batch with gangs is written, the next one is judged (judge_ahead.ts). A claim that
+ * again with a later batch. While a batch with gangs is written, the next one is judged (judge_batch.ts). A claim that
  * the known fleet does not allow goes again too, and is judged on a fresh fleet: only that may refuse it
  * (write_batch.ts).
  *

@@ -1,5 +1,15 @@
+import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import {
+  firstPlace,
+  forgetFormerConsumers,
+  haveTermsEnded,
+  type RemovedConsumer,
+  removeEnded,
+  type TermPlace,
+} from '../../db/statements/consumers/remove_ended.ts';
+import { type Reported, reporting } from '../log/outages.ts';
 import { inBatches } from '../queue/queue.ts';
 import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claims.ts';
 
@@ -12,7 +22,7 @@ export type Deletions = {
 };
 
 /** How many consumers one transaction deletes. Their rows stay locked until all of them are deleted. */
-const batchLimit = 64;
+const deletedAtOnce = 64;
 
 /** If another transaction has locked a consumer, only deletions of this consumer wait for it. */
 export function openDeletions(database: Database): Deletions {
@@ -20,7 +30,7 @@ export function openDeletions(database: Database): Deletions {
     delete: inBatches<string, number>(
       database,
       {
-        limit: batchLimit,
+        limit: deletedAtOnce,
         orderOf: (uuid) => [consumerLock(uuid)],
         sharedLock: tablesOfDeletionsLock,
         findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }, tablesOfDeletionsLock),
@@ -41,3 +51,82 @@ export function openDeletions(database: Database): Deletions {
     ),
   };
 }
+
+/** The time between two searches for ended terms, in milliseconds. */
+const everyMs = 500;
+
+/** The largest number of consumers that one transaction removes. Their rows stay locked until its end. */
+const removedAtOnce = 256;
+
+/** Where the removal reports what it does. */
+type RemovalOptions = Reported & {
+  /** Called after each transaction with the number of consumers that it has removed. */
+  readonly onRemoved?: (count: number) => void;
+};
+
+/**
+ * Removes consumers soon after their terms have ended. Every process searches for ended terms; an advisory lock in the
+ * database lets one process at a time remove consumers. A consumer that another program has locked is left out, and
+ * tried again at the next search.
+ *
+ * @returns a function that stops the removal, and resolves when its last transaction has ended
+ */
+export function removeEndedConsumers(database: Database, options: RemovalOptions): () => Promise<void> {
+  const { logger, outages, onRemoved } = options;
+  return inBackground({
+    everyMs,
+    failed: reporting(options, 'Consumers whose terms have ended could not be removed; the next try is soon'),
+    round: async (stopping) => {
+      const askedMs = performance.now();
+      const areThere = await haveTermsEnded(database);
+      outages.answered(askedMs);
+      let place: TermPlace | undefined = areThere ? firstPlace : undefined;
+      while (place !== undefined && !stopping.aborted) {
+        const startedMs = performance.now();
+        const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(
+          database,
+          place,
+          removedAtOnce,
+        );
+        for (const consumer of removed) logger.info(removalLine(consumer));
+        onRemoved?.(removed.length);
+        place = next;
+        // When thousands of terms end at the same time, claims have the database for half of the time.
+        if (place !== undefined) await rest(performance.now() - startedMs, stopping);
+      }
+    },
+  });
+}
+
+const removalLine = ({ uuid, projectId, userId, expired, allocations }: RemovedConsumer): string =>
+  `Consumer ${uuid} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
+  `${expired.toISOString()}.`;
+
+/** The longest time between two searches, in milliseconds. */
+const longestPauseMs = 3_600_000;
+
+/**
+ * Forgets consumers that were removed long ago, from time to time. Every process does so; doing it more than once is
+ * harmless.
+ *
+ * @param keepSeconds how long former consumers are remembered, at least
+ * @returns a function that stops it, and resolves when its last statement has ended
+ */
+export const forgetFromTimeToTime = (
+  database: Database,
+  reported: Reported,
+  keepSeconds: number,
+): (() => Promise<void>) =>
+  inBackground({
+    everyMs: Math.min(longestPauseMs, (keepSeconds * 1000) / 2),
+    failed: reporting(reported, 'Former consumers could not be forgotten; it is tried again later'),
+    round: async (stopping) => {
+      let place: string | undefined = '';
+      while (place !== undefined && !stopping.aborted) {
+        const startedMs = performance.now();
+        place = await forgetFormerConsumers(database, place, keepSeconds);
+        // Among millions of former consumers, requests have the database for most of the time.
+        if (place !== undefined) await rest(4 * (performance.now() - startedMs), stopping);
+      }
+    },
+  });

@@ -5,8 +5,7 @@ import {
   type NamedId,
   type ProviderGuard,
 } from '../../db/statements/claims/claim_write.ts';
-import type { SeenAllocation } from '../../db/statements/claims/read_allocations.ts';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState, SeenAllocation } from '../../db/statements/claims/read_allocations.ts';
 import { inventoriesTagOf } from '../fleet/model/entity_tags.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';

@@ -1,8 +1,8 @@
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/allowed_trees.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/anchors.ts';
 import type { CandidateRequest } from '../search/request.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 

@@ -1,10 +1,9 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
+import { isOfOneWrite, repeatLostRaces } from '../../db/engine/failures.ts';
 import { type ConsumerWrite, isAbsent } from '../../db/statements/claims/claim_write.ts';
 import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
 import type { WrittenClaims } from '../../db/statements/claims/write_claims.ts';
-import { laterGeneration } from '../../db/statements/generation.ts';
+import { laterGeneration } from '../../db/statements/rows.ts';
 import { inBatches } from '../queue/queue.ts';
 import type { ClaimOutcome } from './claim.ts';
 import type { Judged } from './judge_batch.ts';

@@ -1,12 +1,12 @@
 import type { NamedId } from '../../db/statements/claims/claim_write.ts';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
 import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { ApiError } from '../request/errors.ts';
-import { type AllowedTrees, allTrees } from '../search/allowed_trees.ts';
+import { type AllowedTrees, allTrees } from '../search/anchors.ts';
 import { type Candidate, takenByProvider } from '../search/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readClock } from '../../db/engine/time.ts';
-import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
+import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { untilDone } from '../writes/until_done.ts';

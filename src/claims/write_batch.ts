@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/engine/connect.ts';
-import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/sqlstate.ts';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { isLockRefused, isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/failures.ts';
+import type { LockWait } from '../../db/engine/slow_lane.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { ClaimRefused, RefusalReason } from './claim.ts';

@@ -1,8 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import type { Dialect, ServedApi } from '../http/dialect.ts';
-import { askedVersion, versionHeader } from '../http/microversion.ts';
+import { askedVersion, type Dialect, type ServedApi, versionHeader } from '../http/dialect.ts';
 import type { Reported } from '../log/outages.ts';
 import { ApiError } from '../request/errors.ts';
 import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';

@@ -1,8 +1,7 @@
 import { inBackground } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { isFaultOfOne } from '../../db/engine/sqlstate.ts';
+import { isFaultOfOne, isLockRefused, repeatLostRaces } from '../../db/engine/failures.ts';
+import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { disabledTrait, repairDisabledTrait } from '../../db/statements/services/agree_disabled_trait.ts';
 import { retireServices } from '../../db/statements/services/delete_service.ts';
 import { type Registration, registerServices } from '../../db/statements/services/register_services.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isDatabaseError } from '../../db/engine/sqlstate.ts';
+import { isDatabaseError } from '../../db/engine/failures.ts';
 import { deleteService } from '../../db/statements/services/delete_service.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { badRequest, conflict, notFound } from '../request/errors.ts';

@@ -2,9 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { Answer } from '../rest/endpoint.ts';
 import type { JsonChunks } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
-import type { Rendered } from './dialect.ts';
+import { type Rendered, rangeHeaders, renderText } from './dialect.ts';
 import { type Exchange, requestIdHeader } from './exchange.ts';
-import { rangeHeaders } from './microversion.ts';
 
 /**
  * Renders what a handler returned.
@@ -80,13 +79,6 @@ export function releaseWhenSent({ release, body }: Answer, outgoing: ServerRespo
   if (outgoing?.closed) end();
   else outgoing?.once('close', end);
 }
-
-/** An answer with the length of its body, which the log shows as well. */
-export const renderText = (body: string, status: number, headers: Rendered['headers']): Rendered => ({
-  status,
-  headers: { ...headers, 'content-length': `${Buffer.byteLength(body)}` },
-  body,
-});
 
 /**
  * The response to a request, with the headers that say which request it answers, at which version. All headers are given

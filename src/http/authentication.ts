@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
+import { versionHeader } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv } from './exchange.ts';
-import { versionHeader } from './microversion.ts';
 import { networkOf } from './own_hosts.ts';
 import { authenticationRequired, keystoneBusy, keystoneUnavailable, unauthorized } from './unauthorized.ts';
 

@@ -1,7 +1,11 @@
+import { STATUS_CODES } from 'node:http';
 import type * as v from 'valibot';
-import type { ApiError } from '../request/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import type { BoundEndpoint, Route } from '../rest/endpoint.ts';
-import type { Service } from '../rest/versions.ts';
+import { since } from '../rest/microversions.ts';
+import { invalidValue } from '../rest/schema_check.ts';
+import { type Service, versionText, versionTexts } from '../rest/versions.ts';
+import { bestOffer } from './accept.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
 export type Dialect = {
@@ -61,4 +65,219 @@ export type ErrorContext = {
   /** The negotiated version; undefined where the negotiation failed or had not begun. */
   readonly minorVersion: number | undefined;
   readonly versions: { readonly min: string; readonly max: string };
+};
+
+/** An answer with the length of its body, which the log shows as well. */
+export const renderText = (body: string, status: number, headers: Rendered['headers']): Rendered => ({
+  status,
+  headers: { ...headers, 'content-length': `${Buffer.byteLength(body)}` },
+  body,
+});
+
+/** The header by which clients ask for a microversion, and by which answers say at which one they are. */
+export const versionHeader = 'openstack-api-version';
+
+/** The header from before all services shared one; its value is only `1.N` or `latest`. */
+export const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
+
+/**
+ * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older
+ * one.
+ *
+ * Where the header has no version of this service, it is the oldest version; where it has several, the last one.
+ * Numbers are read as upstream's Python reads them, so that `1.+5` and `01.010` are understood.
+ *
+ * @throws ApiError 400 where it is no version, 406 where it is out of range.
+ */
+export function requestedMinor(service: Service, header: string | null, olderHeader: string | null = null): number {
+  const exact = header === null ? undefined : usualHeaders(service).get(header);
+  if (exact !== undefined) return exact;
+  const text = askedVersion(service.type, header, olderHeader);
+  if (text === undefined) return service.minMinor;
+  if (text === 'latest') return service.maxMinor;
+  const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
+  if (major === undefined || minor === undefined) {
+    throw new ApiError(400, `Invalid microversion: invalid version string: ${text}`);
+  }
+  if (major !== service.major || minor < service.minMinor || minor > service.maxMinor) {
+    throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`);
+  }
+  return minor;
+}
+
+const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, number>>();
+
+/** The headers as nearly all clients send them, such as `placement 1.39`, with their minor versions. */
+function usualHeaders(service: Service): ReadonlyMap<string, number> {
+  const known = usualHeadersOf.get(service);
+  if (known !== undefined) return known;
+  const headers = new Map(
+    versionTexts(service).map((text, place) => [`${service.type} ${text}`, service.minMinor + place]),
+  );
+  usualHeadersOf.set(service, headers);
+  return headers;
+}
+
+/**
+ * The text of the version that the headers ask of a type of service: the last one of several. The newer header has
+ * priority.
+ */
+export const askedVersion = (
+  type: string,
+  header: string | null,
+  olderHeader: string | null = null,
+): string | undefined =>
+  (header === null ? undefined : versionOf(type, header)) ?? bareVersion.exec(olderHeader ?? '')?.[1];
+
+/** The values of the older header that are accepted; others are ignored. Upstream ignores the header altogether. */
+const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
+
+/** The headers with the oldest and the newest version, which other services of OpenStack send as well. */
+export const rangeHeaders = (service: Service) => ({
+  'openstack-api-minimum-version': `${service.type} ${versionText(service, service.minMinor)}`,
+  'openstack-api-maximum-version': `${service.type} ${versionText(service, service.maxMinor)}`,
+});
+
+function versionOf(type: string, header: string): string | undefined {
+  for (const value of header.split(',').reverse()) {
+    const match = /^(\S+)\s+(\S.*)$/.exec(value.trim());
+    if (match?.[1]?.toLowerCase() === type) return match[2]?.trim();
+  }
+  return undefined;
+}
+
+function numbers(text: string): [number | undefined, number | undefined] {
+  const dot = text.indexOf('.');
+  return [integer(text.slice(0, dot)), integer(text.slice(dot + 1))];
+}
+
+const integer = (text: string): number | undefined =>
+  /^\s*[+-]?\d+(_\d+)*\s*$/.test(text) ? Number(text.replaceAll('_', '')) + 0 : undefined; // -0 is 0
+
+/**
+ * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client
+ * accepts nothing else.
+ */
+export function renderError(error: ApiError, context: ErrorContext): Rendered {
+  const title = titleOf(error.status);
+  const body = sentence(error, context);
+  switch (bestOffer(context.accept, ['text/html', 'application/json'])) {
+    case 'application/json':
+      return render(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, body, context)] }));
+    case 'text/html':
+      return render(
+        error,
+        'text/html; charset=UTF-8',
+        htmlError(error.status, title, sentence(error, context, escapeHtml)),
+      );
+    default:
+      return render(error, 'text/plain; charset=UTF-8', `${error.status} ${title}\n\n${withoutTags(body)}`);
+  }
+}
+
+/** The Content-Type of an error in answer to HEAD, which has no body: upstream's framework always says this one. */
+export const typeForHead = 'text/html; charset=UTF-8';
+
+const render = (error: ApiError, contentType: string, body: string): Rendered =>
+  renderText(body, error.status, { ...error.headers, 'content-type': contentType });
+
+function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
+  return {
+    status: error.status,
+    title,
+    detail: withoutTags(body),
+    ...((context.minorVersion ?? 0) >= since.errorCodes ? { code: error.code } : {}),
+    request_id: context.requestId,
+    ...(error.status === 406 && context.minorVersion === undefined
+      ? { max_version: context.versions.max, min_version: context.versions.min }
+      : {}),
+  };
+}
+
+const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[status] ?? 'Error';
+
+/** The titles of statuses that upstream's framework words differently from Node.js. */
+const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
+
+/** The generic sentence of the status, and then the detail: clients match on parts of both. */
+function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
+  const isOwn = (context.minorVersion ?? 0) >= since.consumers;
+  const detail = quote(isOwn ? (error.sentence ?? error.message) : error.message);
+  switch (error.status) {
+    case 405:
+      return `The method ${context.method} is not allowed for this resource. <br /><br />\n${detail}`;
+    case 406:
+      return (
+        'The resource could not be generated that was acceptable to your browser\n' +
+        `(content of type ${quote(context.accept)}. <br /><br />\n${detail}`
+      );
+    case 415:
+      return (
+        `The request media type ${quote(context.contentType)} is not supported by this server.\n` +
+        `<br /><br />\n${detail}`
+      );
+    default:
+      return `${explanations[error.status] ?? titleOf(error.status)}<br /><br />\n${detail}\n\n`;
+  }
+}
+
+const explanations: Readonly<Record<number, string>> = {
+  400: 'The server could not comply with the request since it is either malformed or otherwise incorrect.',
+  403: 'Access was denied to this resource.',
+  404: 'The resource could not be found.',
+  409: 'There was a conflict when trying to complete your request.',
+  412: 'Request precondition failed.',
+  413: 'The body of your request was too large for this server.',
+  500: 'The server has either erred or is incapable of performing the requested operation.',
+  503: 'The server is currently unavailable. Please try again at a later time.',
+};
+
+/** The text without tags; tags for a line break become a line feed. */
+const withoutTags = (text: string): string =>
+  withTags(text.replaceAll('\n', ' '), (tagged) => tagged.replaceAll(/<br.*?>/g, '\n'))
+    .split('\n')
+    .map((line) => withTags(line, (tagged) => tagged.replaceAll(/<!--|-->|<.*?>/g, ''), withoutComment))
+    .join('\n');
+
+/**
+ * After the last `>` there is no complete tag. Without this cut, each `<` after it would be followed to the end of the
+ * text, and the time would grow by the square of its length.
+ */
+function withTags(text: string, change: (tagged: string) => string, changeRest = (rest: string) => rest): string {
+  const end = text.lastIndexOf('>') + 1;
+  return change(text.slice(0, end)) + changeRest(text.slice(end));
+}
+
+const withoutComment = (text: string): string => text.replaceAll('<!--', '');
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+/** An error as upstream's web framework shows it to browsers. */
+export const htmlError = (status: number, title: string, body: string): string =>
+  `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n` +
+  ` <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;
+
+/** The dialect of upstream's Placement. */
+export const placementDialect: Dialect = {
+  requestedMinor: (service, headers) =>
+    requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),
+  versionHeaders: (service, minor, vary) => ({
+    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
+    ...(vary ? { vary: versionHeader } : {}),
+  }),
+  checkContentType: (contentType, contentLength) => {
+    if (contentLength === 0 || contentType !== '') return;
+    throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
+  },
+  // Upstream's text is empty, and its versions keep it.
+  tooEarly: ({ method, path, since: first }, service, minor) =>
+    minor < since.entityTags
+      ? ''
+      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(service, first)}; this request is for ` +
+        `${versionText(service, minor)}.`,
+  malformedBody: (why) => `Malformed JSON: ${why}`,
+  invalidBody: (issues, schema) => invalidValue(issues, schema),
+  forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,
+  renderError,
 };

@@ -1,7 +1,7 @@
 import { ApiError } from '../request/errors.ts';
 import { bestOffer } from './accept.ts';
-import { bareResponse, renderText } from './answer.ts';
-import { htmlError, typeForHead } from './render_error.ts';
+import { bareResponse } from './answer.ts';
+import { htmlError, renderText, typeForHead } from './dialect.ts';
 
 /** What the form of these answers depends on. */
 type Asked = { readonly method: string; readonly accept: string };

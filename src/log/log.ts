@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
+import type { OnStatement } from '../../db/engine/pool.ts';
 import type { Config } from '../config/config.ts';
 import { escapeControls, escapeControlsInJson, messageOf } from '../text/print.ts';
 import { type Entry, errorOf, messageText, osloLine } from './oslo_line.ts';
@@ -194,3 +195,27 @@ export const requestsServed = (): readonly RequestIds[] => storage.getStore() ??
 
 /** Runs a function for these requests. A batch, for instance, runs for all requests that wait for it. */
 export const onBehalfOf = <T>(requests: readonly RequestIds[], run: () => T): T => storage.run(requests, run);
+
+/**
+ * Logs each statement that took `slowMs` or longer: its text, with `$1` instead of values, and the requests that waited
+ * for it.
+ *
+ * @param slowMs in milliseconds; at -1 nothing is logged
+ */
+export function logSlowStatements(logger: Logger, slowMs: number): OnStatement | undefined {
+  if (slowMs < 0) return undefined;
+  return (text, ms) => {
+    if (ms < slowMs) return;
+    const requests = requestsServed();
+    const [first] = requests;
+    logger.warn(
+      {
+        ...first,
+        ...(requests.length > 1 ? { requestIds: requests.map(({ requestId }) => requestId) } : {}),
+        ms: Math.round(ms * 100) / 100,
+        sql: text.replace(/\s+/g, ' ').trim(),
+      },
+      'Slow statement',
+    );
+  };
+}

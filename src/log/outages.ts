@@ -1,8 +1,14 @@
 import type { Logger } from 'pino';
-import { CommitsUnconfirmed } from '../../db/engine/commit_watch.ts';
-import { failureOf } from '../../db/engine/failures.ts';
-import { isLockRefused } from '../../db/engine/slow_lane.ts';
-import { isLostRace, isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
+import {
+  CommitsUnconfirmed,
+  failureOf,
+  isLockRefused,
+  isLostRace,
+  isOutOfRoom,
+  isReadOnly,
+  isUnavailable,
+  NoIdLeft,
+} from '../../db/engine/failures.ts';
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.

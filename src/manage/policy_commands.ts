@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { printCheck, referredRules } from '../access/policy/evaluate.ts';
 import { explainDecision, originOf } from '../access/policy/explain.ts';
-import { loadRules } from '../access/policy/policy.ts';
-import type { PolicySettings } from '../access/policy/read_files.ts';
+import { loadRules, type PolicySettings } from '../access/policy/policy.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';

@@ -98,3 +98,123 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
 }
 
 const done = { done: true, value: undefined } as const;
+
+/** JSON that is being written. Candidates and summaries are copied into it as bytes. */
+export type JsonWriter = {
+  /** Appends text, which must be ASCII. */
+  text(text: string): void;
+  /** Appends bytes, without the first `skipped`. */
+  bytes(bytes: Uint8Array, skipped?: number): void;
+  /** Whether there is enough for a chunk. */
+  isFull(): boolean;
+  /**
+   * Everything since the last chunk. The first chunk is in lent memory (`lendMemory`). Others may write meanwhile: what was
+   * written and not taken yet is in a buffer of its own.
+   */
+  take(): Uint8Array<ArrayBuffer>;
+};
+
+/** Between the members of lists and objects. */
+export const separator = ', ';
+
+const chunkBytes = 256 * 1024;
+/**
+ * An answer of up to this size is one chunk. After that, a longer answer comes in small chunks, so that it needs little
+ * memory. The first chunk is full when it exceeds this size; with what was appended last it mostly fits into 8 MB, a
+ * size of lent memory.
+ */
+const firstChunkBytes = 8 * 1024 * 1024 - chunkBytes;
+
+/**
+ * The buffer in which the next chunk is written, unless a writer has it. Growing buffers for each answer would cause
+ * collections of V8's whole heap.
+ */
+let scratch: Buffer<ArrayBuffer> | undefined;
+
+const nothing = Buffer.alloc(0);
+
+/**
+ * Copying bytes takes a fifth of the time of joining strings: 0.09 ms instead of 0.46 for 1,000 flat hosts with
+ * summaries.
+ */
+export function jsonWriter(): JsonWriter {
+  /** What is written in, from the first text of a chunk until the chunk is taken. */
+  let own = nothing;
+  let length = 0;
+  let enough = firstChunkBytes;
+  const makeRoomFor = (added: number): void => {
+    if (length + added <= own.length) return;
+    if (own === nothing) {
+      own = scratch ?? lendMemory(chunkBytes);
+      scratch = undefined;
+      if (added <= own.length) return;
+    }
+    const larger = lendMemory(length + added);
+    larger.set(own.subarray(0, length));
+    takeBackMemory(own);
+    own = larger;
+  };
+  return {
+    text: (text) => {
+      makeRoomFor(text.length);
+      length += own.write(text, length, 'latin1');
+    },
+    bytes: (bytes, skipped = 0) => {
+      makeRoomFor(bytes.length);
+      own.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
+      length += bytes.length - skipped;
+    },
+    isFull: () => length >= enough,
+    take: () => {
+      let taken = own.subarray(0, length);
+      if (length > own.length / 2) {
+        scratch ??= lendMemory(own.length);
+      } else {
+        // Only an answer that is a single chunk is given back after it was sent.
+        taken = enough === firstChunkBytes ? lendMemory(length).subarray(0, length) : Buffer.allocUnsafeSlow(length);
+        taken.set(own.subarray(0, length));
+        if (scratch === undefined && own !== nothing) scratch = own;
+        else takeBackMemory(own);
+      }
+      own = nothing;
+      length = 0;
+      enough = chunkBytes;
+      return taken;
+    },
+  };
+}
+
+/**
+ * Memory for long answers, which is used again after an answer was sent. New memory outside of V8's heap makes V8
+ * collect the whole heap more often: with new memory for each answer, 60 answers of 5 MB per second spent 9 % of the
+ * time in that.
+ */
+const lent = new WeakSet<ArrayBufferLike>();
+let idle: Buffer<ArrayBuffer>[] = [];
+
+/** For less than this, memory that is used again is not faster than new memory. */
+const leastBytes = 64 * 1024;
+/** How much unused memory is kept for the next answers: that of eight answers of 5 MB, which take 8 MB each. */
+const idleLimitBytes = 64 * 1024 * 1024;
+
+/** Memory of at least this size, with any content. It may be given back when no code reads or writes it any more. */
+export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
+  if (bytes < leastBytes) return Buffer.allocUnsafe(bytes);
+  const size = 2 ** Math.ceil(Math.log2(bytes));
+  const found = idle.find(({ length }) => length === size);
+  if (found !== undefined) idle = idle.filter((other) => other !== found);
+  const memory = found ?? Buffer.allocUnsafeSlow(size);
+  lent.add(memory.buffer);
+  return memory;
+}
+
+/**
+ * Takes back lent memory, given as any part of it; ignores memory that was not lent, or was taken back before. If too
+ * much is unused, what was unused for longest is dropped: answers may have another size now.
+ */
+export function takeBackMemory({ buffer }: Uint8Array<ArrayBuffer>): void {
+  if (!lent.delete(buffer)) return;
+  idle.push(Buffer.from(buffer));
+  let idleBytes = idle.reduce((sum, { length }) => sum + length, 0);
+  while (idleBytes > idleLimitBytes) idleBytes -= idle.shift()?.length ?? idleBytes;
+}

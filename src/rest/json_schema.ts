@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isStorable } from '../../db/engine/storable.ts';
+import { isStorable } from '../../db/engine/encoding.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { failed, pythonRepr, unexpectedKeys } from './schema_complaint.ts';
 

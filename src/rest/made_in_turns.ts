@@ -1,7 +1,6 @@
 import type { Hold, TooWide, Turns } from '../request/turns.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
-import { type ChunkMaker, jsonBody } from './json_body.ts';
-import { type JsonWriter, jsonWriter, takeBackMemory } from './json_writer.ts';
+import { type ChunkMaker, type JsonWriter, jsonBody, jsonWriter, takeBackMemory } from './json_body.ts';
 
 /**
  * The body of an answer whose size grows with the fleet. It is made in turns, and others are served between them; from the

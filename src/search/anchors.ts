@@ -1,10 +1,111 @@
+import type { Demand } from '../fleet/index/tree_room.ts';
 import { anyProvider, fewestFor, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
-import type { Provider } from '../fleet/model/provider.ts';
+import { inventoryOf, type Provider, treeOf } from '../fleet/model/provider.ts';
 import { type Order, walk } from './order.ts';
-import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
+import type { CandidateRequest } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
-import type { Sharing } from './sharing.ts';
+
+/** The trait of providers whose inventories the other members of their aggregates may use. */
+const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
+
+/** Which providers share with which trees, for the time of one search. */
+export type Sharing = {
+  /** Whether the fleet has a sharing provider. */
+  readonly exists: boolean;
+  /** All that share. */
+  readonly providers: Iterable<Provider>;
+  readonly isSharing: (provider: Provider) => boolean;
+  /** The sharing providers of other trees that a tree may use: a provider of the tree is in one of their aggregates. */
+  readonly usableBy: (root: Provider) => readonly Provider[];
+  /** The roots of all trees that may use a sharing provider, its own included; some come more than once. */
+  readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
+};
+
+/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still tell of the same moment after the fleet has changed. */
+export function sharingIn(fleet: Fleet): Sharing {
+  const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
+  const living = fleet.withTrait.of(trait);
+  const providers: ReadonlySet<Provider> = living.size === 0 ? none : new Set(living);
+  const byAggregate = new Map<string, Provider[]>();
+  for (const provider of providers) {
+    for (const aggregate of provider.aggregates) {
+      const others = byAggregate.get(aggregate);
+      if (others === undefined) byAggregate.set(aggregate, [provider]);
+      else others.push(provider);
+    }
+  }
+  const usableBy = (root: Provider): readonly Provider[] => {
+    let found: Set<Provider> | undefined;
+    for (const node of treeOf(root)) {
+      for (const aggregate of node.aggregates) {
+        for (const provider of byAggregate.get(aggregate) ?? noProviders) {
+          if (provider.root === root) continue;
+          found ??= new Set();
+          found.add(provider);
+        }
+      }
+    }
+    return found === undefined ? noProviders : [...found];
+  };
+  return {
+    exists: providers.size > 0,
+    providers,
+    isSharing: (provider) => providers.has(provider),
+    usableBy: byAggregate.size === 0 ? () => noProviders : usableBy,
+    anchorsOf: (provider) => sharedWith(fleet, provider),
+  };
+}
+
+function* sharedWith({ inAggregate }: Fleet, provider: Provider): Generator<Provider> {
+  yield provider.root;
+  for (const aggregate of provider.aggregates) for (const member of inAggregate.of(aggregate)) yield member.root;
+}
+
+const noProviders: readonly Provider[] = [];
+const none: ReadonlySet<Provider> = new Set();
+
+/** The trees in which a search may look for candidates, by their roots. */
+export type AllowedTrees = {
+  /** Only these trees; undefined for all. */
+  readonly only: ReadonlySet<Provider> | undefined;
+  /** None of these trees, also if `only` has them. */
+  readonly not: ReadonlySet<Provider>;
+};
+
+/** For a request without `with` and `apart_from`. */
+export const allTrees: AllowedTrees = { only: undefined, not: new Set() };
+
+/**
+ * The trees that a request allows by `with` and `apart_from` (microversion 1.43).
+ *
+ * @param treesOf returns the roots of the trees in which a consumer holds something; its argument is the UUID as the
+ *   client spells it
+ */
+export function allowedTreesOf(
+  request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
+  treesOf: (consumer: string) => Iterable<Provider>,
+): AllowedTrees {
+  const together = request.with;
+  return {
+    only: together.length === 0 ? undefined : new Set(together.flatMap((consumer) => [...treesOf(consumer)])),
+    not: new Set(request.apartFrom.flatMap((consumer) => [...treesOf(consumer)])),
+  };
+}
+
+/**
+ * The roots of the trees in which a consumer holds something. A provider that shares does not count, unless the consumer
+ * holds something of such providers only.
+ *
+ * @param providers of which it holds something
+ */
+export function heldTrees(fleet: Fleet, providers: Iterable<Provider>): ReadonlySet<Provider> {
+  const held = [...providers];
+  if (held.length < 2) return new Set(held.map(({ root }) => root));
+  const sharing = sharingIn(fleet);
+  const own = held.filter((provider) => !sharing.isSharing(provider));
+  return new Set((own.length > 0 ? own : held).map(({ root }) => root));
+}
 
 /**
  * The anchors of a request: the roots of the trees in which candidates are searched. Some of them may have none. If few
@@ -139,4 +240,70 @@ function read(providers: readonly Provider[]): void {
     for (let place = 0; place < Math.min(summary.length, 512); place += 64) sum += summary[place] ?? 0;
   }
   seen = (seen + sum) | 0;
+}
+
+/**
+ * At most this number of trees is visited before the trees that have room are looked up. Most queries are answered by
+ * then, and the lookup costs them nothing.
+ */
+const triedFirst = 1024;
+
+/** Counts the anchors at which the search found a candidate. */
+export type Tally = { fitting: number };
+
+/**
+ * The room of all trees is looked up only if at most this share of the trees visited first had a candidate: the rest
+ * is hardly few otherwise.
+ */
+const mostFitting = 1 / 8;
+
+/**
+ * Anchors in their order. After many of them were visited, `fewOfRest` may replace the rest by the few that have room
+ * for the request. So most trees are never looked at if the request fits nowhere, or almost nowhere.
+ *
+ * @param tally what the search found so far at these anchors, if it tells
+ * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are not
+ *   few
+ */
+export function* passingFullTrees(
+  { roots }: Pick<Fleet, 'roots'>,
+  anchors: Iterable<Provider>,
+  tally: Tally | undefined,
+  fewOfRest: () => Iterable<Provider> | undefined,
+): Generator<Provider> {
+  const most = Math.min(triedFirst, roots.length / 16);
+  const visited: Provider[] = [];
+  let isOpen = true;
+  for (const anchor of anchors) {
+    if (isOpen && visited.length >= most) {
+      const rest = (tally?.fitting ?? 0) > visited.length * mostFitting ? undefined : fewOfRest();
+      if (rest !== undefined) {
+        const known = new Set(visited);
+        for (const other of rest) if (!known.has(other)) yield other;
+        return;
+      }
+      isOpen = false;
+    }
+    if (isOpen) visited.push(anchor);
+    yield anchor;
+  }
+}
+
+/**
+ * What a tree must have free for all groups. A class that a sharing provider has is left out: the tree itself may have
+ * none of it.
+ */
+export function demandsOf({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): readonly Demand[] {
+  const demands = new Map<number, { classId: number; total: number; ofOne: number }>();
+  for (const { resources } of groups) {
+    for (const { classId, amount } of resources) {
+      const demand = demands.get(classId) ?? { classId, total: 0, ofOne: 0 };
+      demand.total += amount;
+      demand.ofOne = Math.max(demand.ofOne, amount);
+      demands.set(classId, demand);
+    }
+  }
+  return [...demands.values()].filter(
+    ({ classId }) => !Iterator.from(sharing.providers).some((provider) => inventoryOf(provider, classId) !== undefined),
+  );
 }

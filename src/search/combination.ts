@@ -1,7 +1,8 @@
 import type { Provider } from '../fleet/model/provider.ts';
-import type { Choice } from './candidate.ts';
+import type { Pieces, Turns } from '../request/turns.ts';
+import { type Choice, providerOf } from './candidate.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
-import { isOneSubtree, type Step } from './steps.ts';
+import { canBeOneSubtree, isOneSubtree, listed, providersAt, type Step } from './tree_visit.ts';
 
 /** A combination of choices at an anchor, which the search extends and takes back step by step. */
 export type Combination = {
@@ -41,6 +42,143 @@ export function giveBack({ chosen, occupancy, usage }: Combination): boolean {
 export function satisfiesSubtrees({ subtrees, chosen }: Combination): boolean {
   for (const depths of subtrees) {
     if (depths.at(-1) === chosen.length - 1 && !isOneSubtree(chosen, depths)) return false;
+  }
+  return true;
+}
+
+/**
+ * Whether a combination cannot be completed, as far as can be told without trying: true is certain, false is not.
+ *
+ * @param turns those after which the work pauses
+ */
+export function* isDeadEnd(combination: Combination, turns: Turns | undefined): Pieces<boolean> {
+  const { steps, chosen, subtrees, usage, isolate } = combination;
+  const open: (readonly Choice[] | undefined)[] = [];
+  const openAt = (depth: number): readonly Choice[] => {
+    const known = open[depth] ?? listed(steps[depth]).filter((choice) => isPossible(combination, choice));
+    open[depth] = known;
+    return known;
+  };
+  // The subtrees first: this check is cheaper, since it often needs only one of the lists of choices.
+  for (const [place, set] of subtrees.entries()) {
+    const inside = set.map((depth) => providersAt(chosen, depth));
+    const alternatives = set
+      .filter((depth) => depth >= chosen.length)
+      .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
+    const tops = yield* possibleTops(combination, place, set, turns);
+    if (!(yield* canBeOneSubtree(inside, alternatives, tops, turns))) return true;
+  }
+  const undecided: (readonly Choice[])[] = [];
+  for (let depth = chosen.length; depth < steps.length; depth += 1) {
+    if (steps[depth]?.group.granular !== true) continue;
+    undecided.push(openAt(depth));
+    if (turns?.isOver(openAt(depth).length)) yield undefined;
+  }
+  return !(yield* canBeServed(undecided, usage, isolate, turns));
+}
+
+/** All providers that may be the top of a set of groups. Computed when first needed: for most anchors it is not. */
+function* possibleTops(
+  { steps, tops }: Combination,
+  place: number,
+  set: readonly number[],
+  turns: Turns | undefined,
+): Pieces<ReadonlySet<Provider>> {
+  const known = tops[place];
+  if (known !== undefined) return known;
+  const found = new Set<Provider>();
+  for (const depth of set) {
+    const choices = listed(steps[depth]);
+    for (const { providers } of choices) for (const provider of providers) found.add(provider);
+    if (turns?.isOver(choices.length)) yield undefined;
+  }
+  tops[place] = found;
+  return found;
+}
+
+/**
+ * Whether some granular groups can all be served, judged by one rule at a time: false is certain, true is not. With
+ * isolation each group needs a provider of its own. Without it, for each class that several groups ask for, the
+ * providers must have enough for that number of groups. Both are a matching of groups to providers, which is found or
+ * ruled out without trying every combination: eight groups for seven devices are refused at once.
+ *
+ * @param groups for each group its choices that are still possible
+ */
+function* canBeServed(
+  groups: readonly (readonly Choice[])[],
+  usage: SharedUsage,
+  isolate: boolean,
+  turns: Turns | undefined,
+): Pieces<boolean> {
+  if (groups.some((choices) => choices.length === 0)) return false;
+  if (isolate) return yield* canMatch(groups, () => 1, turns);
+  for (const classId of usage.classes) {
+    const amounts: number[] = [];
+    const asking = groups.filter(([choice]) => {
+      const amount = choice?.group.resources.find((resource) => resource.classId === classId)?.amount;
+      if (amount !== undefined) amounts.push(amount);
+      return amount !== undefined;
+    });
+    const least = Math.min(...amounts);
+    const mostAt = (provider: Provider): number => Math.floor(usage.left(provider, classId) / least);
+    if (!(yield* canMatch(asking, mostAt, turns))) return false;
+  }
+  return true;
+}
+
+const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices.flatMap(({ providers }) => providers);
+
+/**
+ * Whether each group can get one of its providers, if a provider takes a limited number of groups. Groups are matched
+ * one after the other by augmenting paths (Kuhn): groups that have a provider move to another one where that makes
+ * room. Paths are searched breadth first, since recursion could be hundreds of calls deep.
+ *
+ * @param options for each group its possible choices, each of one provider
+ * @param mostAt how many groups a provider takes
+ */
+function* canMatch(
+  options: readonly (readonly Choice[])[],
+  mostAt: (provider: Provider) => number,
+  turns: Turns | undefined,
+): Pieces<boolean> {
+  const groupsAt = new Map<Provider, Set<number>>();
+  const providerAt = new Map<number, Provider>();
+  /** @param movers the group that moves to each provider, if the provider gets room */
+  const moveAlong = (free: Provider, movers: ReadonlyMap<Provider, number>): void => {
+    for (let provider: Provider | undefined = free; provider !== undefined; ) {
+      const group = movers.get(provider);
+      if (group === undefined) return;
+      const left = providerAt.get(group);
+      if (left !== undefined) groupsAt.get(left)?.delete(group);
+      providerAt.set(group, provider);
+      const there = groupsAt.get(provider);
+      if (there === undefined) groupsAt.set(provider, new Set([group]));
+      else there.add(group);
+      provider = left;
+    }
+  };
+  for (const added of options.keys()) {
+    const movers = new Map<Provider, number>();
+    const toMove = [added];
+    let free: Provider | undefined;
+    for (const group of toMove) {
+      const choices = options[group] ?? [];
+      if (turns?.isOver(choices.length)) yield undefined;
+      for (const choice of choices) {
+        const provider = providerOf(choice, 0);
+        if (provider === undefined || movers.has(provider)) continue;
+        movers.set(provider, group);
+        const there = groupsAt.get(provider);
+        if ((there?.size ?? 0) < mostAt(provider)) {
+          free = provider;
+          break;
+        }
+        for (const other of there ?? []) toMove.push(other);
+      }
+      if (free !== undefined) break;
+    }
+    if (free === undefined) return false;
+    moveAlong(free, movers);
   }
   return true;
 }

@@ -1,15 +1,14 @@
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { type ApiError, badRequest } from '../request/errors.ts';
+import type { Sharing } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
-import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
-import { isDeadEnd } from './dead_ends.ts';
+import { type Combination, giveBack, isDeadEnd, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { classesOfSeveral, occupancyOf, SharedUsage, usesEachTreeOnce } from './occupancy.ts';
 import { choiceAlone, choicesFor, isAlone } from './options.ts';
 import type { ProviderOrder } from './order.ts';
 import { type Limits, overspends } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
-import type { Sharing } from './sharing.ts';
-import { choiceAt, depthsOf, type Step, stepsAt, stepsInPieces } from './steps.ts';
+import { choiceAt, depthsOf, type Step, stepsAt, stepsInPieces } from './tree_visit.ts';
 
 /**
  * After this number of looks without a candidate, a few seconds, the search at an anchor fails with an error. To

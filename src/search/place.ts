@@ -2,7 +2,7 @@ import { satisfiesTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce } from '../request/turns.ts';
-import type { AllowedTrees } from './allowed_trees.ts';
+import { type AllowedTrees, type Sharing, sharingIn } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
@@ -10,7 +10,6 @@ import { walk } from './order.ts';
 import { type CandidateRequest, overspends, type Work } from './request.ts';
 import { type Resolution, type ResolvedRequest, resolveVariant } from './resolve.ts';
 import { resolveForSearch } from './search.ts';
-import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
 
 /** A candidate, and the root of the tree at which it was found. */

@@ -2,16 +2,13 @@ import { isMemberOf, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../request/turns.ts';
-import { type AllowedTrees, allTrees } from './allowed_trees.ts';
-import { anchorsFor } from './anchors.ts';
+import { type AllowedTrees, allTrees, anchorsFor, type Sharing, sharingIn, type Tally } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import { choicesFor } from './options.ts';
 import type { Order } from './order.ts';
-import type { Tally } from './passing_full_trees.ts';
 import { type CandidateRequest, type Limits, overspends } from './request.ts';
 import { type Resolution, type ResolvedGroup, type ResolvedRequest, resolveRequest } from './resolve.ts';
-import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
 
 /** The order in which candidates come, and whether all are wanted. */

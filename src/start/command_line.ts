@@ -1,9 +1,11 @@
 import os from 'node:os';
 import { type Command, CommanderError } from 'commander';
+import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/failures.ts';
 import { ConfigError } from '../config/config.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
+import { ListenError } from '../http/server/listen.ts';
 import { escapeControlsInLines, messageOf, printError } from '../text/print.ts';
 import { nearName } from '../text/strings.ts';
 
@@ -91,4 +93,50 @@ function throwInsteadOfExit(command: Command): void {
   // The words of the command line may come from a program.
   command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
   for (const each of command.commands) throwInsteadOfExit(each);
+}
+
+/** Exit codes of commands for failures that supervisors and scripts may tell apart; numbers and names are of sysexits.h. */
+const exitCodes = { failed: 1, unavailable: 69, osError: 71, noPermission: 77, config: 78 } as const;
+
+/**
+ * The exit code for a failure: 78 if the configuration or a policy file is wrong, also if it names a database that the
+ * server does not have; 77 if the database refuses the role (password, privileges); 69 if the database cannot be
+ * reached; 71 if the address cannot be listened on; and 1 for anything else.
+ */
+export function exitCodeOf(error: unknown): number {
+  // Before the errors of the network: the name of a host may be unknown in both.
+  if (error instanceof ListenError) return exitCodes.osError;
+  if (error instanceof ConfigError || hasSqlstate(error, sqlstate.unknownDatabase)) return exitCodes.config;
+  if (isRefusedLogin(error) || hasSqlstate(error, sqlstate.insufficientPrivilege)) return exitCodes.noPermission;
+  if (isUnavailable(error)) return exitCodes.unavailable;
+  return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : exitCodes.failed;
+}
+
+/** Whether the server refuses the login: an unknown role, a wrong password, or no authentication that allows it. */
+export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');
+
+/** How long an orderly end may take. A supervisor of the process usually waits 30 s. */
+const patienceMs = 29_000;
+
+/**
+ * Ends the process on SIGTERM or SIGINT: the first signal starts an orderly end with exit code 0, the second ends it at
+ * once.
+ *
+ * @param stop closes everything; then the process ends. If it fails or takes too long, the exit code is 1.
+ */
+export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): void {
+  let stopping = false;
+  const handle = (signal: NodeJS.Signals): void => {
+    if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143);
+    stopping = true;
+    setTimeout(() => fail('it took too long'), patienceMs).unref();
+    stop(signal).then(() => process.exit(0), fail);
+  };
+  process.on('SIGTERM', handle);
+  process.on('SIGINT', handle);
+}
+
+function fail(reason: unknown): never {
+  printError(`The process could not end in order: ${messageOf(reason)}`);
+  process.exit(1);
 }

@@ -1,12 +1,10 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { failureOf } from '../../db/engine/failures.ts';
-import { hostsOf } from '../../db/engine/hosts.ts';
-import { nameOfHost } from '../../db/engine/hosts_pool.ts';
+import { failureOf, hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
+import { hostsOf, nameOfHost } from '../../db/engine/hosts.ts';
 import type { OnStatement } from '../../db/engine/pool.ts';
 import { reach } from '../../db/engine/server_state.ts';
-import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
@@ -16,7 +14,7 @@ import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { maskUrls, splitDatabaseUrl } from '../config/database_url.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { isRefusedLogin } from './exit_code.ts';
+import { isRefusedLogin } from './command_line.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot

@@ -7,9 +7,8 @@ import { consumersBodies, putBodies } from '../../src/api/allocations/bodies.ts'
 import { aggregateUuid } from '../../src/api/resource_providers/aggregates.ts';
 import { providerInventoriesBodies } from '../../src/api/resource_providers/inventory_bodies.ts';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
-import { checkInPieces } from '../../src/rest/check_in_pieces.ts';
 import { integer, keyed, list, object, text } from '../../src/rest/json_schema.ts';
-import { parseLongJson } from '../../src/rest/long_json.ts';
+import { checkInPieces, parseLongJson } from '../../src/rest/long_bodies.ts';
 import { complaintOf } from '../../src/rest/schema_complaint.ts';
 
 type Outcome = { readonly output: unknown } | { readonly complaint: string };

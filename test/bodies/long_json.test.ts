@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
-import { type LongJson, parseLongJson } from '../../src/rest/long_json.ts';
+import { type LongJson, parseLongJson } from '../../src/rest/long_bodies.ts';
 
 const parse = async (text: string, longFrom?: number): Promise<LongJson> =>
   inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }), openTurns());

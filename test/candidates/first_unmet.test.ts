@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { conditionsOf } from '../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
-import { allTrees } from '../../src/search/allowed_trees.ts';
+import { allTrees } from '../../src/search/anchors.ts';
 import { firstUnmet } from '../../src/search/place.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { latest } from './explanation/explained.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { jsonWriter, takeBackMemory } from '../../src/rest/json_writer.ts';
+import { jsonWriter, takeBackMemory } from '../../src/rest/json_body.ts';
 
 test('what is written of one answer does not get into another one, whose making has paused', () => {
   const writers = 3;

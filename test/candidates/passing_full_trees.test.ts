@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
-import { allTrees } from '../../src/search/allowed_trees.ts';
+import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { type SearchOptions, search } from '../../src/search/search.ts';

@@ -1,7 +1,7 @@
 /** Which refusals are final, and which hold only while the consumers of the claim have what they had. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { ClaimRefused, type RefusalReason } from '../../src/claims/claim.ts';
 import { type BatchedClaim, pending } from '../../src/claims/pending_claim.ts';
 import { giveRefusals } from '../../src/claims/write_batch.ts';

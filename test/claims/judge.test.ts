@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';

@@ -1,7 +1,7 @@
 /** Claims of a batch that are judged beside claims which may still lose their guards. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Claim, ConsumerClaim } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, type PendingClaim, pending } from '../../src/claims/pending_claim.ts';

@@ -15,11 +15,11 @@ import {
 } from 'kysely';
 import { inBackground } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
-import { keepUp } from '../../db/engine/embedded_upkeep.ts';
+import { keepUp } from '../../db/engine/embedded.ts';
 import type { Tables } from '../../db/tables.ts';
-import { forgetFromTimeToTime, removeEndedConsumers } from '../../src/claims/ended_terms.ts';
+import { forgetFromTimeToTime, removeEndedConsumers } from '../../src/claims/deletions.ts';
 import { retireSilentServices } from '../../src/compute/heartbeats.ts';
-import { pruneFromTimeToTime } from '../../src/fleet/keep/prune.ts';
+import { pruneFromTimeToTime } from '../../src/fleet/keep/keeper.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
 
 /** Lets time pass, as timers and `performance.now()` see it, and lets everything happen that does not wait for time. */

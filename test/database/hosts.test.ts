@@ -4,7 +4,7 @@ import net from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { isUnavailable } from '../../db/engine/sqlstate.ts';
+import { isUnavailable } from '../../db/engine/failures.ts';
 import { describeDatabase } from '../../src/start/database.ts';
 import { openService } from '../../src/start/service.ts';
 import { freePort } from '../free_port.ts';

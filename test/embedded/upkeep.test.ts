@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { shortenLog, vacuumTables } from '../../db/engine/embedded_upkeep.ts';
+import { shortenLog, vacuumTables } from '../../db/engine/embedded.ts';
 import { freshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';
 

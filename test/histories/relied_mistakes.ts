@@ -17,11 +17,11 @@ export const reliedMistakes: readonly Mistake[] = [
     to: 'const next = BigInt(partsOf(snapshot).xmax);',
     also: [
       {
-        file: 'db/engine/server_run.ts',
+        file: 'db/engine/server_state.ts',
         from: 'then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end',
         to: 'then 0 end',
       },
-      { file: 'db/engine/breaks.ts', from: 'isInDoubt: () => count > settled,', to: 'isInDoubt: () => false,' },
+      { file: 'db/engine/pool.ts', from: 'isInDoubt: () => count > settled,', to: 'isInDoubt: () => false,' },
     ],
     processes: 2,
     needsCrash: true,

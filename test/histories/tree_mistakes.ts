@@ -18,7 +18,7 @@ export const treeMistakes: readonly Mistake[] = [
   },
   {
     name: 'apart_from is not obeyed',
-    file: 'src/search/allowed_trees.ts',
+    file: 'src/search/anchors.ts',
     from: 'not: new Set(request.apartFrom.flatMap((consumer) => [...treesOf(consumer)])),',
     to: 'not: new Set(),',
     scene: 'trees',

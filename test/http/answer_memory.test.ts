@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
-import { lendMemory, takeBackMemory } from '../../src/rest/json_writer.ts';
+import { lendMemory, takeBackMemory } from '../../src/rest/json_body.ts';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
 import { withFreshDatabase } from '../engines.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { accepts, bestOffer } from '../../src/http/accept.ts';
-import { requestedMinor } from '../../src/http/microversion.ts';
+import { requestedMinor } from '../../src/http/dialect.ts';
 import { parseIfMatch } from '../../src/placement/entity_tag.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import { placementService } from '../../src/rest/microversions.ts';

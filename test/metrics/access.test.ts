@@ -5,7 +5,7 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, defaultConfig } from '../../src/config/config.ts';
-import { metricsAddress } from '../../src/http/metrics_endpoint.ts';
+import { metricsAddress } from '../../src/http/probes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine, engines } from '../engines.ts';
 import { freePort } from '../free_port.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type Placement } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';

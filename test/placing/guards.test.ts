@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readMoment } from '../../db/fleet/change_log.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
-import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
+import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { ClaimRefused } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';

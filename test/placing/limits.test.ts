@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { onCertainFleet, placeConsumers } from '../../src/claims/placing.ts';
-import { allTrees } from '../../src/search/allowed_trees.ts';
+import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';

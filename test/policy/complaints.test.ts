@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { namesInCircles, ruleComplaints } from '../../src/access/policy/complaints.ts';
-import { parseRule } from '../../src/access/policy/parse.ts';
-import { parsePolicyFile } from '../../src/access/policy/parse_file.ts';
+import { parsePolicyFile, parseRule } from '../../src/access/policy/parse.ts';
 import { assembleRules } from '../../src/access/policy/rules.ts';
 
 const settings = { enforceScope: true, enforceNewDefaults: true, policyDefaultRule: 'default' };

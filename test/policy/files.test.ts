@@ -16,8 +16,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { printCheck } from '../../src/access/policy/evaluate.ts';
-import { loadRules, openPolicy, type Policy, type PolicyLog } from '../../src/access/policy/policy.ts';
-import type { PolicySettings } from '../../src/access/policy/read_files.ts';
+import {
+  loadRules,
+  openPolicy,
+  type Policy,
+  type PolicyLog,
+  type PolicySettings,
+} from '../../src/access/policy/policy.ts';
 import { identity } from './people.ts';
 
 type Place = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { printCheck } from '../../src/access/policy/evaluate.ts';
-import { parsePolicyFile } from '../../src/access/policy/parse_file.ts';
+import { parsePolicyFile } from '../../src/access/policy/parse.ts';
 
 const rulesOf = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(parsePolicyFile(text, 'f').rules.map(({ name, check }) => [name, printCheck(check)]));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { sqlstate } from '../../db/engine/sqlstate.ts';
+import { sqlstate } from '../../db/engine/failures.ts';
 import { inBatches } from '../../src/queue/queue.ts';
 import { until } from '../until.ts';
 import { databaseError, databaseOf, reasonOf, ticks } from './recorded.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { LockWaitTooLong } from '../../db/engine/slow_lane.ts';
-import { sqlstate } from '../../db/engine/sqlstate.ts';
+import { LockWaitTooLong, sqlstate } from '../../db/engine/failures.ts';
 import { inBatches } from '../../src/queue/queue.ts';
 import { until } from '../until.ts';
 import { databaseError, databaseOf, recorded, ticks } from './recorded.ts';

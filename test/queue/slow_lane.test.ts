@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isLockRefused, openSlowLane, slowConnections } from '../../db/engine/slow_lane.ts';
-import { sqlstate } from '../../db/engine/sqlstate.ts';
+import { isLockRefused, sqlstate } from '../../db/engine/failures.ts';
+import { openSlowLane, slowConnections } from '../../db/engine/slow_lane.ts';
 import { until } from '../until.ts';
 
 const refused = (): Error =>

@@ -1,7 +1,7 @@
 /** A claim that names a consumer without a record and without allocations: it proves that there is none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';

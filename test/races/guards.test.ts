@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { deleteResourceClass } from '../../db/statements/names/resource_classes.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
+import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { judge } from '../../src/claims/judge.ts';

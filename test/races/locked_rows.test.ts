@@ -1,7 +1,8 @@
 /** Which rows other transactions have locked: claims and deletions ask this after a lock was refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { briefWait, isLockRefused } from '../../db/engine/slow_lane.ts';
+import { isLockRefused } from '../../db/engine/failures.ts';
+import { briefWait } from '../../db/engine/slow_lane.ts';
 import {
   awaitConsumer,
   awaitProvider,

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';

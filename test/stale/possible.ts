@@ -1,4 +1,4 @@
-import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';

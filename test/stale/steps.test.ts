@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
+import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { pending, readBy } from '../../src/claims/pending_claim.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
-import { removeEndedConsumers } from '../../src/claims/ended_terms.ts';
+import { removeEndedConsumers } from '../../src/claims/deletions.ts';
 import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
 import { until } from '../until.ts';
 

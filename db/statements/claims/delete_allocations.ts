@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { consumerTagsAreWritten } from '../written_tags.ts';
+import { consumerTagsAreWritten } from '../rows.ts';
 import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
-import { raised } from '../generation.ts';
+import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten } from './set_term.ts';
 
 /** The new owner and type of a consumer; null for no type. */

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { isLockRefused } from '../../engine/failures.ts';
 import { onlyRow } from '../../engine/only_row.ts';
-import { briefWait, isLockRefused } from '../../engine/slow_lane.ts';
-import { consumerTagsAreWritten } from '../written_tags.ts';
+import { briefWait } from '../../engine/slow_lane.ts';
+import { consumerTagsAreWritten } from '../rows.ts';
 
 /** A consumer that was removed because its term has ended. */
 export type RemovedConsumer = {

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
-import { raised } from '../generation.ts';
+import { raised } from '../rows.ts';
 
 /** A consumer as the caller has read it. */
 type TermHolder = {

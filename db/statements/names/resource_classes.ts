@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { failureKind } from '../../engine/failures.ts';
-import { repeatLostRaces } from '../../engine/lost_race.ts';
+import { failureKind, repeatLostRaces } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
 
 /** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */

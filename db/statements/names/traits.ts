@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { hasSqlstate, sqlstate } from '../../engine/sqlstate.ts';
+import { hasSqlstate, sqlstate } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
 
 /** Creates a trait, unless it exists. @returns whether it is new. */

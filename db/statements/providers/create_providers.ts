@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { providerTagsAreWritten } from '../written_tags.ts';
+import { providerTagsAreWritten } from '../rows.ts';
 
 /** A provider to insert, without a parent. */
 export type NewProvider = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { isOnRun } from '../../engine/server_run.ts';
-import { providerTagsAreWritten } from '../written_tags.ts';
+import { isOnRun } from '../../engine/server_state.ts';
+import { providerTagsAreWritten } from '../rows.ts';
 import { isAsJudged, type JudgedRow } from './judged_provider.ts';
 
 /**

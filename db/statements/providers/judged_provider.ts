@@ -1,10 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { failureKind } from '../../engine/failures.ts';
-import { isOnRun } from '../../engine/server_run.ts';
+import { isOnRun } from '../../engine/server_state.ts';
 import { utcNow } from '../../engine/time.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
-import { raised } from '../generation.ts';
-import type { PartTags } from '../written_tags.ts';
+import { type PartTags, raised } from '../rows.ts';
 
 /** What a provider was judged by. */
 export type JudgedProvider = {
@@ -97,7 +96,7 @@ export type JudgedRow = {
   readonly id: number;
   /** The UUID that the request names: other programs may give the provider another one. */
   readonly uuid: string;
-  /** The run of the server that the id was read from (db/engine/server_run.ts). Without it, it is not checked. */
+  /** The run of the server that the id was read from (db/engine/server_state.ts). Without it, it is not checked. */
   readonly serverRun?: string | undefined;
   /** What the row must still contain; without it, its content is not checked. */
   readonly seen?: SeenProvider | undefined;

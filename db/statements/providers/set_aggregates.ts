@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered } from '../rows.ts';
-import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
+import { numbered, type PartTags, providerTagsAreWritten, writtenTags } from '../rows.ts';
 import { askedWrites, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 /** The aggregates that a provider is to be in. */

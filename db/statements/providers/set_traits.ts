@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered } from '../rows.ts';
-import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
+import { numbered, type PartTags, providerTagsAreWritten, writtenTags } from '../rows.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 type Trait = { readonly id: number; readonly name: string };

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { hasSqlstate, isDatabaseError, isTakenIn, NoIdLeft, sqlstate } from '../../engine/failures.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { hasSqlstate, isDatabaseError, isTakenIn, NoIdLeft, sqlstate } from '../../engine/sqlstate.ts';
 import { utcNow } from '../../engine/time.ts';
 import { agreeDisabledTrait } from './agree_disabled_trait.ts';
 import { computeBinary, type ServiceRow, serviceColumns } from './service_row.ts';

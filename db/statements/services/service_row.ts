@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { repeatLostRaces } from '../../engine/lost_race.ts';
+import { repeatLostRaces } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
 
 /** The binary of the agents that serve providers. Services of other binaries are only listed. */

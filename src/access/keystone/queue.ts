@@ -1,4 +1,4 @@
-import { openFairPlaces } from '../../queue/fair_places.ts';
+import { openFairPlaces } from '../../queue/items.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
 /** The client of a question. Clients take turns, however many questions each of them has. */

@@ -1,6 +1,6 @@
 import { nearName } from '../../text/strings.ts';
 import { referredRules } from './evaluate.ts';
-import { firstOf } from './first_of.ts';
+import { firstOf } from './parse.ts';
 import { allDefaults, type Rules } from './rules.ts';
 
 const defaultNames: readonly string[] = allDefaults.map(({ name }) => name);

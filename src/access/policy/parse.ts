@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module';
+import type { Document, Node, YAMLError } from 'yaml';
 import { allow, type Check, deny, isTemplate } from './evaluate.ts';
 
 /** A rule that was read, malformed or not. */
@@ -169,3 +171,178 @@ function parseCheck(text: string, problems: string[]): Check {
   problems.push(`The check ${shown(text)} denies, since ${problem}.`);
   return { type: 'broken', text };
 }
+
+type Yaml = typeof import('yaml');
+
+/**
+ * The library is loaded by the first policy file, since most services have none. By `require`, because policy files are read between two
+ * steps of a request, which cannot wait.
+ */
+const requireHere = createRequire(import.meta.url);
+const yaml = (): Yaml => requireHere('yaml') as Yaml; // the package exports one build for both ways to load it
+
+/** The rules of a policy file, or why it cannot be used. */
+type ParsedFile = {
+  readonly rules: readonly FileRule[];
+  /** Why the file cannot be used, one sentence for each reason; then there are no rules. */
+  readonly problems: readonly string[];
+  /** What is malformed in single rules, which deny for that reason. */
+  readonly warnings: readonly string[];
+};
+
+/**
+ * Reads a policy file: a YAML mapping (JSON is YAML, too) of names to rules in the rule language, or in the older form
+ * of lists. As with oslo.policy the last of several rules of one name counts, and a rule without a value allows every
+ * request.
+ *
+ * @param file its name, for messages.
+ */
+export function parsePolicyFile(text: string, file: string): ParsedFile {
+  const { isMap, isNode, isScalar, LineCounter, parseDocument } = yaml();
+  const broken = (problems: readonly string[]): ParsedFile => ({ rules: [], problems, warnings: [] });
+  const lines = new LineCounter();
+  const at = (offset = 0): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  // YAML 1.1 is what PyYAML reads.
+  const document = parseDocument(text, { version: '1.1', uniqueKeys: false, prettyErrors: false, lineCounter: lines });
+  // Further errors are mostly consequences of the first.
+  const [fault] = [...document.errors, ...document.warnings];
+  if (fault !== undefined) return broken([`${at(fault.pos[0])}: ${sentenceOf(fault)}`]);
+  const { contents } = document;
+  if (contents === null || (isScalar(contents) && contents.value === null)) return broken([]);
+  if (!isMap(contents)) {
+    return broken([`${at(contents.range?.[0])}: A policy file must be a mapping of rule names to rules.`]);
+  }
+  const alias = unknownAlias(document);
+  if (alias !== undefined) {
+    return broken([`${at(alias.range?.[0])}: No value before has the anchor of this alias (*).`]);
+  }
+
+  const problems: string[] = [];
+  const malformed: string[] = [];
+  // If a name has several values, the last one counts, as in toJS.
+  const nodes = new Map(contents.items.map(({ key, value }) => [String(isScalar(key) ? key.value : key), value]));
+  // toJS resolves aliases and merges; the nodes are needed only to see how a value was written.
+  const rules = Object.entries(document.toJS() as Readonly<Record<string, unknown>>).flatMap(([name, value]) => {
+    const written = nodes.get(name);
+    const place = (): string => (isNode(written) ? at(written.range?.[0]) : file);
+    if (isBareTag(written)) {
+      problems.push(
+        `${place()}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`,
+      );
+      return [];
+    }
+    const rule = value ?? '';
+    if (!isRule(rule)) {
+      problems.push(
+        `${place()}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`,
+      );
+      return [];
+    }
+    const parsed = parseRule(rule);
+    for (const problem of parsed.problems) malformed.push(`${name}: ${problem}`);
+    return [{ name, check: parsed.check, file }];
+  });
+  if (problems.length > 0) {
+    return broken(
+      firstOf(
+        problems,
+        (problem) => problem,
+        (others) => `${file}: ${others} more rules are of these kinds.`,
+      ),
+    );
+  }
+  const warnings = firstOf(
+    malformed,
+    (problem) => `${file}: ${problem}`,
+    (others) => `${file}: ${others} more rules and checks are malformed, so they deny.`,
+  );
+  return { rules, problems, warnings };
+}
+
+type Rule = string | readonly (string | readonly string[])[];
+
+function isRule(value: unknown): value is Rule {
+  const isText = (part: unknown): part is string => typeof part === 'string';
+  return (
+    isText(value) ||
+    (Array.isArray(value) && value.every((item) => isText(item) || (Array.isArray(item) && item.every(isText))))
+  );
+}
+
+/** An exclamation mark that is not in quotes is a tag: the value behind it is empty, and an empty rule allows. */
+const isBareTag = (node: unknown): boolean => yaml().isNode(node) && node.tag === '!';
+
+/** An alias whose anchor no value before it has. */
+function unknownAlias(document: Document): Node | undefined {
+  const { visit } = yaml();
+  // The library's own search for an anchor goes through the whole document.
+  const anchors = new Set<string>();
+  let found: Node | undefined;
+  visit(document, {
+    Node: (_, node) => {
+      if ('anchor' in node && node.anchor !== undefined) anchors.add(node.anchor);
+    },
+    Alias: (_, alias) => {
+      if (anchors.has(alias.source)) return undefined;
+      found = alias;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+/** What is wrong with a text that is not valid YAML, and what to do, by the parser's error code. */
+const sentences: Readonly<Record<YAMLError['code'], string>> = {
+  ALIAS_PROPS: 'An alias (*) can have neither an anchor (&) nor a tag (!).',
+  BAD_ALIAS: 'An alias (*) or an anchor (&) has no name. Put a value that begins with * or & in quotes.',
+  BAD_COLLECTION_TYPE: 'The tag (!) does not belong to this kind of value.',
+  BAD_DIRECTIVE: 'YAML has no such directive. Put a name that begins with % in quotes.',
+  BAD_DQ_ESCAPE: 'Double quotes have no such escape. Write \\\\ for a backslash.',
+  BAD_INDENT: 'The indentation is not that of the lines before, or a bracket before it is not closed.',
+  BAD_PROP_ORDER: 'An anchor (&) or a tag (!) is not in its place before the value.',
+  BAD_SCALAR_START: 'A value cannot begin with this character. Put it in quotes.',
+  BLOCK_AS_IMPLICIT_KEY:
+    'A second name begins inside a rule. Put rules in quotes, and begin all names in the same column.',
+  BLOCK_IN_FLOW: 'A comma is missing in brackets, or a bracket is not closed.',
+  DUPLICATE_KEY: 'The same name is there twice.',
+  IMPOSSIBLE: 'This is not YAML.',
+  KEY_OVER_1024_CHARS: 'A name has more than 1024 characters.',
+  MISSING_CHAR: 'A quote or a bracket is not closed, or the colon behind a name is missing.',
+  MULTILINE_IMPLICIT_KEY: 'A name must be in one line, with a colon behind it. A quote may not be closed.',
+  MULTIPLE_ANCHORS: 'A value can have only one anchor (&).',
+  MULTIPLE_DOCS: 'A second document begins (---). A policy file has only one.',
+  MULTIPLE_TAGS: 'A value can have only one tag (!).',
+  NON_STRING_KEY: 'A name must be a text.',
+  RESOURCE_EXHAUSTION: 'The text is too long or nested too deep.',
+  TAB_AS_INDENT: 'There is a tab. Indent with spaces.',
+  TAG_RESOLVE_FAILED: 'There is no such tag (!). Put a value that begins with ! in quotes.',
+  UNEXPECTED_TOKEN:
+    'This cannot follow here. Put rules in quotes, each in a line of its own behind its name and a colon.',
+};
+
+/** The sentence for an error of the parser. */
+const sentenceOf = ({ code }: YAMLError): string => sentences[code] ?? sentences.IMPOSSIBLE;
+
+/** So many sentences of a kind are worth reading, and making all of 100,000 would stop everything else. */
+const sentencesShown = 100;
+
+/**
+ * A sentence for each of the first items, and one for all others.
+ *
+ * @param sentence is called for the first 100 items only.
+ * @param summary the sentence for the others, by their number.
+ */
+export function firstOf<T>(
+  items: readonly T[],
+  sentence: (item: T) => string,
+  summary: (others: number) => string,
+): readonly string[] {
+  const sentences = items.slice(0, sentencesShown).map(sentence);
+  return items.length > sentencesShown ? [...sentences, summary(items.length - sentencesShown)] : sentences;
+}
+
+/** A rule of a policy file. */
+export type FileRule = { readonly name: string; readonly check: Check; readonly file: string };

@@ -11,7 +11,7 @@ import {
   scopeOf,
   type Values,
 } from './evaluate.ts';
-import { parseRule } from './parse.ts';
+import { type FileRule, parseRule } from './parse.ts';
 
 /** The options of `[oslo_policy]` that decide how rules are evaluated. */
 export type RuleSettings = {
@@ -20,9 +20,6 @@ export type RuleSettings = {
   /** The rule that decides where there is no rule of a name. */
   readonly policyDefaultRule: string;
 };
-
-/** A rule of a policy file. */
-export type FileRule = { readonly name: string; readonly check: Check; readonly file: string };
 
 /** A rule that holds. */
 export type Rule = {

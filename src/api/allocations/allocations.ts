@@ -1,5 +1,5 @@
+import { isStorable } from '../../../db/engine/encoding.ts';
 import { failureKind } from '../../../db/engine/failures.ts';
-import { isStorable } from '../../../db/engine/storable.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
@@ -9,8 +9,8 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../re
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
 import { untilDone } from '../../writes/until_done.ts';
-import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
-import { contentOf, endText, generationOfRow, goesOn } from '../consumers/content.ts';
+import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answers.ts';
+import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
 import {

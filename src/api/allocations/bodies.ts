@@ -12,7 +12,7 @@ import {
   uuidText,
 } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
-import { echoedTag } from '../answer_headers.ts';
+import { echoedTag } from '../answers.ts';
 
 /** Keys that should be UUIDs; only their length and characters are checked, as in upstream. */
 export const uuidKeyPattern = /^[0-9a-fA-F-]{36}$/;

@@ -1,4 +1,4 @@
-import { isStorable } from '../../../db/engine/storable.ts';
+import { isStorable } from '../../../db/engine/encoding.ts';
 import {
   type Claim,
   type ClaimOutcome,
@@ -17,10 +17,10 @@ import { since } from '../../rest/microversions.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
-import { preconditionFailed } from '../answer_headers.ts';
+import { preconditionFailed } from '../answers.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
-import { goesOn, incompleteOwner, termOf } from '../consumers/content.ts';
+import { goesOn, incompleteOwner, termOf } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import type { ConsumerBody } from './bodies.ts';
 

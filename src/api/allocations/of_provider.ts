@@ -14,8 +14,8 @@ import {
 } from '../../rest/made_in_turns.ts';
 import { since } from '../../rest/microversions.ts';
 import { numbersAsWritten } from '../../rest/python_numbers.ts';
-import { changesToken, newest } from '../answer_headers.ts';
-import { generationOfRow, goesOn } from '../consumers/content.ts';
+import { changesToken, newest } from '../answers.ts';
+import { generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 
 // Routes

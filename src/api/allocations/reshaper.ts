@@ -3,7 +3,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../re
 import { keyed, object } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
-import { takesIfMatch } from '../answer_headers.ts';
+import { takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { inventoryFields, providerInventoriesBodies } from '../resource_providers/inventory_bodies.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './bodies.ts';

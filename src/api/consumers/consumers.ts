@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Database } from '../../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
-import { isStorable } from '../../../db/engine/storable.ts';
+import { isStorable } from '../../../db/engine/encoding.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import { type ConsumerRow, readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
 import {
@@ -15,6 +15,7 @@ import {
   listConsumers,
   listConsumersOfTree,
 } from '../../../db/statements/consumers/list_consumers.ts';
+import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
@@ -28,13 +29,22 @@ import { since } from '../../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { bySince } from '../../rest/versions.ts';
 import { untilDone } from '../../writes/until_done.ts';
-import { echoedEnd, ownerId, shownConsumerType } from '../allocations/bodies.ts';
-import { newest, requireMatch, takesIfMatch } from '../answer_headers.ts';
+import { echoedEnd, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
+import { checkMarker, newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { checkMarker, nextLink, pageParameters, usualLimit } from '../pages.ts';
 import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
-import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './answers.ts';
-import { contentOf, generationFor, incompleteOwner } from './content.ts';
+import {
+  answerOf,
+  checkTerm,
+  consumerModifiedAtMs,
+  consumersPath,
+  contentOf,
+  endText,
+  generationFor,
+  incompleteOwner,
+  ownerOf,
+  represent,
+} from './consumer.ts';
 
 // Routes
 
@@ -302,4 +312,51 @@ function findNamed(
     ],
     tree: judgedNodes(tree),
   };
+}
+
+// Routes
+
+export const consumerTermEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'PUT',
+    path: '/consumers/:uuid/term',
+    since: since.terms,
+    policy: 'placement:consumers:term',
+    wantsJson: true,
+    answersJson: true,
+    ...takesIfMatch,
+    handle: change,
+  },
+];
+
+// Request schemas
+
+const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generation: integerOrNull() });
+
+// Handlers
+
+/** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
+async function change(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const { expires_in: seconds, consumer_generation: known } = await request.json(newTerm);
+  if (seconds !== null) checkTerm(request.param('uuid'), seconds, dependencies.config);
+  return untilDone(async () => {
+    const seen = await findConsumer(request, dependencies);
+    const allocations = await taggedAllocations(request, dependencies, seen);
+    if (allocations === 'changed') return undefined;
+    requireConsumerGeneration(request, seen, known);
+    const { uuid, id, generation } = seen;
+    if (id === null || generation === null) {
+      throw conflict(
+        `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
+      );
+    }
+    const set = await repeatLostRaces(() =>
+      setTerm(dependencies.database, { uuid, id, generation, allocations }, seconds),
+    );
+    // Another request has written or removed the consumer meanwhile: it is read again.
+    if (set === 'changed') return undefined;
+    const json = { consumer_generation: known, expires_at: endText(set.expires) };
+    return { status: 200, json, lastModified: new Date() };
+  });
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { laterGeneration } from '../../../db/statements/generation.ts';
+import { laterGeneration } from '../../../db/statements/rows.ts';
 import { aggregatesTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { aggregatesTag } from '../../placement/entity_tag.ts';
@@ -8,7 +8,7 @@ import { integer, list, object, uuidText } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { failed } from '../../rest/schema_complaint.ts';
 import { bySince } from '../../rest/versions.ts';
-import { changesToken, echoedTag, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
+import { changesToken, echoedTag, requireMatch, tagged, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { providerBody, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findProvider } from './provider.ts';

@@ -3,7 +3,7 @@ import type { Provider } from '../../fleet/model/provider.ts';
 import { providerTag } from '../../placement/entity_tag.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
 import { since } from '../../rest/microversions.ts';
-import { tagged } from '../answer_headers.ts';
+import { tagged } from '../answers.ts';
 
 /*
  * How a provider is shown.

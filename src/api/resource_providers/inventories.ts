@@ -18,9 +18,9 @@ import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
-import { inventoriesWrite } from '../../writes/inventory_writes.ts';
+import { inventoriesWrite } from '../../writes/provider_writes.ts';
 import { writtenNumbers } from '../allocations/of_provider.ts';
-import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answer_headers.ts';
+import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import {
   asWritten,

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { laterGeneration } from '../../../db/statements/generation.ts';
+import { laterGeneration } from '../../../db/statements/rows.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
@@ -18,7 +18,7 @@ import { integer, keyed, number, object } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { floatJson } from '../../rest/python_numbers.ts';
 import type { WrittenNumbers } from '../allocations/of_provider.ts';
-import { echoedTag, newest, tagged } from '../answer_headers.ts';
+import { echoedTag, newest, tagged } from '../answers.ts';
 
 const positive = integer({ minimum: 1, maximum: maxInteger });
 

@@ -1,5 +1,5 @@
-import { laterGeneration } from '../../../db/statements/generation.ts';
 import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
+import { laterGeneration } from '../../../db/statements/rows.ts';
 import { traitsTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Name, nameOf } from '../../fleet/model/names.ts';
@@ -11,15 +11,7 @@ import { integer, list, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { namesText } from '../../rest/schema_complaint.ts';
 import { bySince } from '../../rest/versions.ts';
-import {
-  changesToken,
-  echoedTag,
-  modifiedAtMs,
-  newest,
-  requireMatch,
-  tagged,
-  takesIfMatch,
-} from '../answer_headers.ts';
+import { changesToken, echoedTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findShownProvider } from './provider.ts';

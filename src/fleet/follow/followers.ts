@@ -1,7 +1,7 @@
 import type { Database } from '../../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type ChangedParts, readChangedParts } from '../../../db/fleet/changed_parts.ts';
-import { openFairPlaces } from '../../queue/fair_places.ts';
+import { openFairPlaces } from '../../queue/items.ts';
 import type { FleetKeeper } from '../keep/keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';

@@ -1,7 +1,7 @@
 import { Cache } from '../../text/cache.ts';
 import { freeOf, nowhere, type Provider, treeOf } from '../model/provider.ts';
 import type { Places } from '../model/providers_by_id.ts';
-import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
+import { type Block, doubt, firstFailing, sortPlaces } from './postings.ts';
 import type { Demand } from './tree_room.ts';
 
 /** Roots whose trees are equal by all keys. */

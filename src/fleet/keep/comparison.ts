@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { inBackground, rest } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { forgetTags, noteUnlogged } from '../../../db/fleet/log_position.ts';
 import { readUnchanged, readUnchangedNames } from '../../../db/fleet/read_unchanged.ts';
 import type { FleetPage, Ids, ProviderRow } from '../../../db/fleet/rows.ts';

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
+import { inBackground } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
-import { isTimedOut, isUnavailable } from '../../../db/engine/sqlstate.ts';
+import { isTimedOut, isUnavailable, repeatLostRaces } from '../../../db/engine/failures.ts';
 import { isRead, type Moment, newestXid } from '../../../db/fleet/change_log.ts';
-import { forgetForeignChanges } from '../../../db/fleet/foreign_changes.ts';
-import { type Changes, lookForChanges, readChanges } from '../../../db/fleet/read_changes.ts';
+import { pruneChanges } from '../../../db/fleet/prune_changes.ts';
+import { type Changes, forgetForeignChanges, lookForChanges, readChanges } from '../../../db/fleet/read_changes.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
-import type { Outages } from '../../log/outages.ts';
-import { createRecentChanges, type RecentChanges } from '../follow/recent_changes.ts';
+import { type Outages, type Reported, reporting } from '../../log/outages.ts';
+import { createRecentChanges, type RecentChanges } from '../follow/position.ts';
 import type { Fleet } from '../model/fleet.ts';
 import { createHeldMoments, type HeldMoment, type HeldMoments } from '../model/held_moments.ts';
 import { type OwnWrite, showEffects } from '../model/own_writes.ts';
@@ -270,4 +270,22 @@ function shareRefreshes<Result>(
     },
     isRunning: () => running,
   };
+}
+
+/**
+ * Deletes old rows of the change log from time to time. Every process does so; pruning more than once is harmless.
+ *
+ * @param keepMs changes are kept for one to two times this long; a process that could not refresh for longer loads everything
+ *   afterwards
+ * @returns a function that stops it, and resolves when its last statement has ended
+ */
+export function pruneFromTimeToTime(database: Database, reported: Reported, keepMs: number): () => Promise<void> {
+  let oldest: string | undefined;
+  return inBackground({
+    everyMs: keepMs,
+    failed: reporting(reported, 'The change log could not be pruned; it is tried again later'),
+    round: async (stopping) => {
+      oldest = await pruneChanges(database, oldest, () => stopping.aborted);
+    },
+  });
 }

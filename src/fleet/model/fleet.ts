@@ -16,7 +16,7 @@ import { linkTrees, replaceTree } from './trees.ts';
 /** All providers of the deployment, in memory, as one snapshot of the database shows them. */
 export type Fleet = {
   /**
-   * The run of the server that the fleet was read from (db/engine/server_run.ts). On another run the same ids and
+   * The run of the server that the fleet was read from (db/engine/server_state.ts). On another run the same ids and
    * generations may belong to other content.
    */
   readonly serverRun: string;

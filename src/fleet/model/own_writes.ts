@@ -1,4 +1,4 @@
-import { earlierGeneration, laterGeneration } from '../../../db/statements/generation.ts';
+import { earlierGeneration, laterGeneration } from '../../../db/statements/rows.ts';
 import { type Fleet, noteChange } from './fleet.ts';
 import { inventoryOf } from './provider.ts';
 

@@ -15,7 +15,7 @@ import {
   type ProviderToInsert,
 } from '../../../db/statements/load/insert_providers.ts';
 import { takeProviderIds } from '../../../db/statements/load/read_beside.ts';
-import { providerTagsAreWritten } from '../../../db/statements/written_tags.ts';
+import { providerTagsAreWritten } from '../../../db/statements/rows.ts';
 import type { Tables } from '../../../db/tables.ts';
 import { inventoryTag } from '../../placement/entity_tag.ts';
 import { decodeUtf8 } from '../../text/strings.ts';

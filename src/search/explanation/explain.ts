@@ -2,10 +2,10 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
+import { type Sharing, sharingIn } from '../anchors.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { overspends } from '../request.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
-import { type Sharing, sharingIn } from '../sharing.ts';
 import { type NearTree, nearestTrees } from './nearest.ts';
 import { createProbes, newVerdicts, type Probes, type TreeVerdicts, treeJudge, type Verdict } from './trees.ts';
 

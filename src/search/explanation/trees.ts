@@ -1,13 +1,13 @@
 import { satisfiesTraits } from '../../fleet/model/filters.ts';
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
+import type { Sharing } from '../anchors.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
 import { isAlone } from '../options.ts';
 import { looksToResolve } from '../place.ts';
 import { overspends, type Work } from '../request.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
-import type { Sharing } from '../sharing.ts';
 import { type ConditionCheck, checkOf } from './nearest.ts';
 
 /** What is found out about one tree. Each list has an entry for each condition, and is used again for the next tree. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../../src/fleet/model/fleet.ts';
-import { type Kinds, mostTeams } from '../../../src/search/count/pairing.ts';
+import { type Kinds, mostTeams } from '../../../src/search/count/bound.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';

@@ -1,6 +1,6 @@
 /**
  * The migrations of development between 0.1.0 and 0.2.0, as they were. Databases that have run them, or some of them, arrive at the schema of
- * the release (see db/schema/unreleased.ts).
+ * the release (see db/schema/migrate.ts).
  */
 import { type Migration, sql } from 'kysely';
 import * as inventoryChanges from './006_inventory_changes.ts';

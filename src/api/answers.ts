@@ -2,10 +2,12 @@ import * as v from 'valibot';
 import { tokenOf } from '../fleet/follow/position.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
-import { ApiError, errorCodes } from '../request/errors.ts';
+import { isUuidLike } from '../placement/uuid.ts';
+import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import { integerParameter } from '../rest/schema_check.ts';
 
 /**
  * The header with the token of what the fleet shows now, from 1.44 on: a client that has read the answer follows the changes from
@@ -75,3 +77,32 @@ export const preconditionFailed = (what: string): ApiError =>
     `${what} is not what If-Match says: it was changed, or is not there. Read it again, and decide by what it is now.`,
     { code: errorCodes.preconditionFailed },
   );
+
+/** The length of a page for a request without `limit`. */
+export const usualLimit = 1000;
+
+/** The parameters of lists that come in pages. @param maximum the largest `limit` */
+export const pageParameters = (maximum: number) => ({
+  limit: v.optional(integerParameter(1, maximum)),
+  marker: v.optional(text()),
+});
+
+/**
+ * Refuses a marker that can never have been in the list. Programs other than the API may have stored what is no UUID,
+ * and links to the next page name it.
+ *
+ * @param exists whether something has this text for its UUID
+ */
+export function checkMarker(marker: string | undefined, exists: (marker: string) => boolean): void {
+  if (marker === undefined || isUuidLike(marker) || (marker !== '' && exists(marker))) return;
+  throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
+}
+
+/** Links to the next page: the same query, beginning behind the last of this one. */
+export function nextLink(request: ApiRequest, path: string, last: string) {
+  const query = new URLSearchParams([
+    ...request.query().entries.filter(([name]) => name !== 'marker'),
+    ['marker', last],
+  ] as [string, string][]);
+  return [{ rel: 'next', href: `${request.prefix}${path}?${query}` }];
+}
