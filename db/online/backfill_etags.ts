@@ -29,7 +29,7 @@ export function backfillEtags(database: Database): OnlineMigration {
       while (done < maxCount && !finished) {
         const step = steps[place];
         if (step === undefined) throw new Error(`There is no step ${place}.`);
-        const [batch] = await givingWay(database, sql<Batch>`${step(after, maxCount - done)}`);
+        const [batch] = await givingWay(database, sql<EtagBatch>`${step(after, maxCount - done)}`);
         done += batch?.done ?? 0;
         doneInPass += batch?.done ?? 0;
         if (batch === undefined || batch.last === null) next();
@@ -40,7 +40,7 @@ export function backfillEtags(database: Database): OnlineMigration {
   };
 }
 
-type Batch = {
+type EtagBatch = {
   readonly done: number;
   /** The highest id of the batch; null if no row is left. */
   readonly last: number | null;
@@ -57,14 +57,14 @@ type Batch = {
  */
 const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
 
-type Step = (after: number, limit: number) => RawBuilder<unknown>;
+type EtagStep = (after: number, limit: number) => RawBuilder<unknown>;
 
 /**
  * @param tag SQL for the tag of row `r`; null if the row gets none
  * @param options.isLogged whether a trigger logs each update of the table
  */
 const ofRows =
-  (table: string, tag: string, { condition = 'true', isLogged = false } = {}): Step =>
+  (table: string, tag: string, { condition = 'true', isLogged = false } = {}): EtagStep =>
   (after, limit) =>
     sql`
     with old as materialized (
@@ -78,7 +78,7 @@ const ofRows =
       ${isLogged ? sql`` : sql`and ${isCommittedLate}`}`;
 
 /** For providers, whose tags are in a separate table. */
-const ofProviders: Step = (after, limit) => sql`
+const ofProviders: EtagStep = (after, limit) => sql`
   with old as materialized (
     select p.id from resource_providers p
     where p.id > ${idOf(after)} and (
@@ -98,7 +98,7 @@ const ofProviders: Step = (after, limit) => sql`
 
 const custom = { condition: `name like 'CUSTOM\\_%'`, isLogged: true };
 
-const steps: readonly Step[] = [
+const steps: readonly EtagStep[] = [
   ofRows('resource_classes', 'etag_name(r.name)', custom),
   ofRows('traits', 'etag_name(r.name)', custom),
   ofRows('inventories', 'etag_of(etag_inventory(r))'),

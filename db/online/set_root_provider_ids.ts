@@ -29,7 +29,7 @@ export function setRootProviderIds(database: Database): OnlineMigration {
   };
 }
 
-type Batch = {
+type RootBatch = {
   readonly found: number;
   readonly done: number;
   /** The highest id of the batch; null if no row is left. */
@@ -43,7 +43,7 @@ type Batch = {
  * provider does. If a parent has changed in between, nothing is written and the batch must be repeated.
  */
 const setRoots = (after: number, limit: number) =>
-  sql<Batch>`
+  sql<RootBatch>`
     with recursive rootless as materialized (
       select id from resource_providers where root_provider_id is null and id > ${idOf(after)} order by id limit ${sql.lit(limit)}
     ), way (id, node, parent) as (

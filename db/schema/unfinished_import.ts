@@ -20,13 +20,13 @@ export type UnfinishedImport = {
 export const unfinishedImportProblem =
   'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.';
 
-type Target = Pick<Database, 'kysely'>;
+type ImportTarget = Pick<Database, 'kysely'>;
 
 /** Whether an import was begun and is not finished. */
-export const isImportUnfinished = (target: Target): Promise<boolean> => hasTable(target, 'unfinished_import');
+export const isImportUnfinished = (target: ImportTarget): Promise<boolean> => hasTable(target, 'unfinished_import');
 
 /** The unfinished import; undefined if there is none. */
-export async function readUnfinishedImport(target: Target): Promise<UnfinishedImport | undefined> {
+export async function readUnfinishedImport(target: ImportTarget): Promise<UnfinishedImport | undefined> {
   if (!(await isImportUnfinished(target))) return undefined;
   const { rows } = await sql<UnfinishedImport>`
     select source, started_at as "startedAt", copied from unfinished_import`.execute(target.kysely);
@@ -34,7 +34,7 @@ export async function readUnfinishedImport(target: Target): Promise<UnfinishedIm
 }
 
 /** Records that an import begins. Must be in the same transaction as the check that the database is empty. */
-export async function beginImport({ kysely }: Target, source: string): Promise<void> {
+export async function beginImport({ kysely }: ImportTarget, source: string): Promise<void> {
   await sql`create table unfinished_import (
     source text not null,
     started_at timestamp not null default (now() at time zone 'utc'),
@@ -43,18 +43,22 @@ export async function beginImport({ kysely }: Target, source: string): Promise<v
 }
 
 /** Records the last copied row of a table. Must be in the same transaction as the copied rows. */
-export async function recordCopied({ kysely }: Target, table: keyof Tables, last: readonly number[]): Promise<void> {
+export async function recordCopied(
+  { kysely }: ImportTarget,
+  table: keyof Tables,
+  last: readonly number[],
+): Promise<void> {
   await sql`update unfinished_import set copied = copied || ${JSON.stringify({ [table]: last })}::jsonb`.execute(
     kysely,
   );
 }
 
 /** Records that no row is copied. Must be in the same transaction as the deletion of the copied rows. */
-export async function forgetCopied({ kysely }: Target): Promise<void> {
+export async function forgetCopied({ kysely }: ImportTarget): Promise<void> {
   await sql`update unfinished_import set copied = '{}'`.execute(kysely);
 }
 
 /** Records that the import is finished, by dropping its table. */
-export async function endImport({ kysely }: Target): Promise<void> {
+export async function endImport({ kysely }: ImportTarget): Promise<void> {
   await sql`drop table unfinished_import`.execute(kysely);
 }

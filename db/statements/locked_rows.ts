@@ -12,7 +12,7 @@ export type LockedRows = {
   readonly consumers: readonly string[];
 };
 
-type Row = { readonly is_provider: boolean; readonly uuid: string };
+type LockedRow = { readonly is_provider: boolean; readonly uuid: string };
 
 /**
  * Finds which of these rows other transactions have locked at the moment: its transaction locks the rows that are free,
@@ -26,7 +26,7 @@ export async function findLockedRows(
   { providers, consumers }: LockedRows,
   tables: readonly RawBuilder<unknown>[],
 ): Promise<LockedRows | 'tables'> {
-  const statement = sql<Row>`
+  const statement = sql<LockedRow>`
     with wanted_provider as (select unnest(${providers}::text[]) as uuid),
     wanted_consumer as (select unnest(${consumers}::text[]) as uuid),
     free_provider as materialized (
@@ -48,7 +48,7 @@ export async function findLockedRows(
     where consumer_id in (select uuid from wanted_consumer) and id not in (select id from free_allocation)`;
   try {
     const results = await transaction([...tables, statement], briefWait);
-    const rows = results[tables.length] as readonly Row[]; // the rows of `statement`
+    const rows = results[tables.length] as readonly LockedRow[]; // the rows of `statement`
     const uuidsOf = (isProvider: boolean) =>
       rows.filter((row) => row.is_provider === isProvider).map(({ uuid }) => uuid);
     return { providers: uuidsOf(true), consumers: uuidsOf(false) };

@@ -15,7 +15,7 @@ import { print } from '../text/print.ts';
  * the package.
  */
 
-type Flags = { readonly hosts: number; readonly port: number };
+type DemoFlags = { readonly hosts: number; readonly port: number };
 
 const program = new Command('placement-demo')
   .description('Serves a demo fleet from memory, and prints the address of its console.')
@@ -24,7 +24,7 @@ const program = new Command('placement-demo')
   .action(serve);
 await runCommand(program, { failed: () => 1, noCommand: 1 });
 
-async function serve({ hosts, port }: Flags): Promise<void> {
+async function serve({ hosts, port }: DemoFlags): Promise<void> {
   const { api, placementDatabase } = defaultConfig;
   const service = await openService({
     ...defaultConfig,

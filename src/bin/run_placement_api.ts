@@ -32,7 +32,7 @@ import {
 } from '../start/startup.ts';
 import { escapeControlsInLines, print } from '../text/print.ts';
 
-type Flags = ConfigFlags & {
+type ApiFlags = ConfigFlags & {
   readonly host?: string;
   readonly port?: string;
   readonly workers?: string;
@@ -54,7 +54,7 @@ export async function placementApi(): Promise<void> {
   await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 }
 
-async function serve(flags: Flags): Promise<void> {
+async function serve(flags: ApiFlags): Promise<void> {
   const overrides: readonly Override[] = [
     ...(flags.host === undefined ? [] : [{ group: 'api', name: 'host', text: flags.host, flag: '--host' }]),
     ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),

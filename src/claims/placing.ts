@@ -110,7 +110,7 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
   ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),
 ];
 
-type Circumstances = PlacingOptions & {
+type PlacingCircumstances = PlacingOptions & {
   /** The looks that are left for the claim, and those that its searches took, including the lists that they made. */
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
@@ -121,7 +121,7 @@ type Circumstances = PlacingOptions & {
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, avoided, allowedTrees, known }: Circumstances,
+  { workOfAll, isCertain, avoided, allowedTrees, known }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
@@ -183,7 +183,7 @@ function asRefusals<Result>(uuid: string, search: () => Result): Result {
 function unmetOf(
   fleet: Fleet,
   queries: readonly PlacementQuery[],
-  allowedTrees: Circumstances['allowedTrees'],
+  allowedTrees: PlacingCircumstances['allowedTrees'],
 ): string {
   const work = { looks: looksOfOne, forLists: 0 };
   const reasons = queries.map(({ request, conditions }) => {

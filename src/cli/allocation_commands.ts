@@ -21,7 +21,7 @@ import { fields, table } from './table.ts';
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
-type SetOptions = IfMatchOption & {
+type AllocationSetOptions = IfMatchOption & {
   readonly allocation: readonly Part<string>[];
   readonly project?: string;
   readonly user?: string;
@@ -75,7 +75,7 @@ export function addAllocationCommands(program: Command): void {
       'after',
       '\nExample: placement allocation set job-1 -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project ci --user ada',
     )
-    .action(async (which: string, options: SetOptions, command: Command) => {
+    .action(async (which: string, options: AllocationSetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const named = readOwned(which, options.project, command);
       const consumer = named.uuid;
@@ -118,7 +118,7 @@ async function claim(
   placement: Placement,
   { uuid: consumer, project }: NamedConsumer,
   allocations: { readonly [provider: string]: { readonly resources: Resources } },
-  options: SetOptions,
+  options: AllocationSetOptions,
 ): Promise<void> {
   const held = await placement.allocations.show(consumer);
   const project_id = options.project ?? held.project_id ?? project;

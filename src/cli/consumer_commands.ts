@@ -6,7 +6,7 @@ import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_matc
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-type ListOptions = {
+type ConsumerListOptions = {
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
@@ -20,7 +20,7 @@ type TermOptions = IfMatchOption & { readonly expiresIn?: number; readonly lasti
 /** A time after the end of every term. */
 const farAway = '9999-12-31T23:59:59Z';
 
-type SetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
+type ConsumerSetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
 
 /** Adds the commands of `placement consumer`. */
 export function addConsumerCommands(program: Command): void {
@@ -40,7 +40,7 @@ export function addConsumerCommands(program: Command): void {
       'with a term, or with a term that ends within this number of seconds; from 1.45',
       readSeconds,
     )
-    .action(async ({ project, user, type, provider, inTree, expiring }: ListOptions, command: Command) => {
+    .action(async ({ project, user, type, provider, inTree, expiring }: ConsumerListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const uuidOf = async (which: string | undefined) =>
         which === undefined ? undefined : (await findProvider(placement, which)).uuid;
@@ -85,7 +85,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--user <id>', 'the user that it is counted for from now on')
     .addOption(typeOption('the kind of consumer'))
     .addOption(ifMatchOption('consumer show'))
-    .action(async (which: string, options: SetOptions, command: Command) => {
+    .action(async (which: string, options: ConsumerSetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = readConsumer(which, undefined, command);
       const { project, user, type, ifMatch } = options;

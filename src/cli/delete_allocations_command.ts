@@ -8,7 +8,7 @@ import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
 import { column } from './table.ts';
 
-type Options = IfMatchOption & {
+type DeletionOptions = IfMatchOption & {
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
@@ -29,7 +29,7 @@ export function addDeleteCommand(allocation: Command): void {
     .option('--dry-run', 'with --project: list the consumers, and delete nothing')
     .addOption(ifMatchOption('allocation show'))
     .addHelpText('after', '\nExample: placement allocation delete --project ci --type CI_JOB --dry-run')
-    .action(async (which: string | undefined, options: Options, command: Command) => {
+    .action(async (which: string | undefined, options: DeletionOptions, command: Command) => {
       const { project, user, type, dryRun, ifMatch } = options;
       if (project === undefined) {
         if (which === undefined) return command.error('error: Give a consumer, or --project for all of a project.');

@@ -4,7 +4,7 @@ import { liveDemo } from '../demo/live.ts';
 import { printError } from '../text/print.ts';
 import { shellOf } from './shell.ts';
 
-type Options = { readonly hosts: number; readonly live?: true };
+type DemoOptions = { readonly hosts: number; readonly live?: true };
 
 /** Adds `demo` to the commands. */
 export function addDemoCommand(program: Command): void {
@@ -15,7 +15,7 @@ export function addDemoCommand(program: Command): void {
     )
     .option('--hosts <number>', 'how many hosts', readHosts, 1000)
     .option('--live', 'then keep scheduling, until it is interrupted')
-    .action(async ({ hosts, live }: Options, command: Command) => {
+    .action(async ({ hosts, live }: DemoOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const filled = await fillDemo(placement, hosts, (line) => printError(line));
       print(

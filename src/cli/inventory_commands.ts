@@ -40,7 +40,7 @@ export function addInventoryCommands(program: Command): void {
       '\nFields: total, reserved, min_unit, max_unit, step_size, allocation_ratio.\n' +
         'Example: placement inventory set host-1 VCPU=8 VCPU:allocation_ratio=4 MEMORY_MB=16384 MEMORY_MB:reserved=512',
     )
-    .action(async (which: string, changes: InventoryChanges, options: SetOptions, command: Command) => {
+    .action(async (which: string, changes: InventoryChanges, options: InventorySetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = await findProvider(placement, which);
       const written = await change(placement, uuid, options, (old) => ({
@@ -91,13 +91,18 @@ function warnOfOveruse(inventories: Inventories['inventories'], usages: Resource
   );
 }
 
-type SetOptions = IfMatchOption & { readonly replace?: true };
+type InventorySetOptions = IfMatchOption & { readonly replace?: true };
 type DeleteOptions = IfMatchOption & { readonly all?: true };
 
-type Change = (old: Inventories['inventories']) => { readonly [resourceClass: string]: NewInventory };
+type InventoryChange = (old: Inventories['inventories']) => { readonly [resourceClass: string]: NewInventory };
 
 /** Reads, changes and writes the inventories of a provider. Repeats this if another client changed them in between. */
-const change = (placement: Placement, uuid: string, options: IfMatchOption, decide: Change): Promise<Inventories> =>
+const change = (
+  placement: Placement,
+  uuid: string,
+  options: IfMatchOption,
+  decide: InventoryChange,
+): Promise<Inventories> =>
   retryUnlessChanged(options, async () => {
     const { inventories, resource_provider_generation } = await placement.inventories.list(uuid);
     const changed = { inventories: decide(inventories), resource_provider_generation };

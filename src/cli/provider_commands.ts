@@ -7,7 +7,7 @@ import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-type ListOptions = {
+type ProviderListOptions = {
   readonly name?: string;
   readonly resource?: Readonly<Record<string, number>>;
   readonly required?: readonly string[];
@@ -26,7 +26,7 @@ export function addProviderCommands(program: Command): void {
     .option('--required <trait>', 'with this trait, or without it: !TRAIT; may be repeated', collect)
     .option('--member-of <aggregate>', 'in this aggregate, or outside of it: !UUID; may be repeated', collect)
     .option('--in-tree <provider>', 'in the same tree as this one')
-    .action(async (options: ListOptions, command: Command) => {
+    .action(async (options: ProviderListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const { name, resource, required, memberOf, inTree } = options;
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
@@ -144,7 +144,7 @@ function refuseBothParents(set: Command): void {
   }
 }
 
-type Options = {
+type ProviderOptions = {
   readonly required?: readonly string[];
   readonly memberOf?: readonly string[];
   readonly inTree?: string;
@@ -158,7 +158,7 @@ function addProviderSummaries(provider: Command): void {
     .option('--required <trait>', 'with this trait, or without it: !TRAIT; may be repeated', collect)
     .option('--member-of <aggregate>', 'in this aggregate, or outside of it: !UUID; may be repeated', collect)
     .option('--in-tree <provider>', 'in the same tree as this one')
-    .action(async ({ required, memberOf, inTree }: Options, command: Command) => {
+    .action(async ({ required, memberOf, inTree }: ProviderOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
       const query = { required, member_of: memberOf, in_tree };

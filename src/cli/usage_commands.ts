@@ -6,7 +6,7 @@ import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
 
-type ListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
+type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
 
 /** Adds the commands of `placement usage`. */
 export function addUsageCommands(program: Command): void {
@@ -40,7 +40,7 @@ export function addUsageCommands(program: Command): void {
     .requiredOption('--project <id>', 'the project')
     .option('--user <id>', 'only what is counted for this user')
     .addOption(typeOption('only consumers of this type; all for one sum', 'all', 'unknown'))
-    .action(async ({ project, user, type }: ListOptions, command: Command) => {
+    .action(async ({ project, user, type }: UsageListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const usages = await placement.usages.ofProject({ project_id: project, user_id: user, consumer_type: type });
       print(usages, () => {

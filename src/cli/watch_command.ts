@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { FollowedChange, ProviderPart } from '../client/index.ts';
 import { shellOf } from './shell.ts';
 
-type Options = { readonly parts?: string; readonly since?: string };
+type WatchOptions = { readonly parts?: string; readonly since?: string };
 
 /** Adds `watch` to the commands. */
 export function addWatchCommand(program: Command): void {
@@ -11,7 +11,7 @@ export function addWatchCommand(program: Command): void {
     .description('print what changes, a line for each change, until it is interrupted; from 1.44')
     .option('--parts <list>', 'only these: provider, inventories, traits, aggregates, usages, with commas between them')
     .option('--since <token>', 'begin after this token, which --json prints with each change')
-    .action(async ({ parts, since }: Options, command: Command) => {
+    .action(async ({ parts, since }: WatchOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const options = {
         since,

@@ -37,7 +37,7 @@ export type FollowOptions = {
  */
 export type ChangesCall = (options?: FollowOptions) => AsyncGenerator<FollowedChange, void>;
 
-type Told = { readonly changes: readonly Change[]; readonly next: string };
+type ChangesAnswer = { readonly changes: readonly Change[]; readonly next: string };
 
 const since = 44;
 
@@ -50,7 +50,7 @@ const marginMs = 30_000;
 /** Makes the call that follows changes. */
 export function changesCall(call: Call): ChangesCall {
   const read = (token: string | undefined, { parts, waitSeconds = 30, signal }: FollowOptions) =>
-    answered<Told>(
+    answered<ChangesAnswer>(
       call(
         {
           method: 'GET',

@@ -6,7 +6,7 @@ import type { Reported } from '../log/outages.ts';
 import { ApiError } from '../request/errors.ts';
 import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
 import { type Service, versionText } from '../rest/versions.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import { openHeartbeats, retireSilentServices } from './heartbeats.ts';
 import { hypervisorEndpoints } from './hypervisors.ts';
 import { serviceEndpoints } from './services.ts';
@@ -14,7 +14,7 @@ import { invalidBody } from './validation.ts';
 import { computeService, openPaths, since, versionEndpoints } from './versions.ts';
 
 /** There are no host aggregates here; `openstack hypervisor show` asks for their list, and fails without one. */
-const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
+const hostAggregateEndpoints: readonly Endpoint<ComputeDependencies>[] = [
   {
     method: 'GET',
     path: '/compute/v2.1/os-aggregates',
@@ -25,7 +25,7 @@ const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
 ];
 
 /** All endpoints of the Compute API that are served. */
-export const computeRoutes: readonly Endpoint<Dependencies>[] = [
+export const computeRoutes: readonly Endpoint<ComputeDependencies>[] = [
   ...versionEndpoints,
   ...serviceEndpoints,
   ...hypervisorEndpoints,

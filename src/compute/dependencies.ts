@@ -5,7 +5,7 @@ import type { Service } from '../rest/versions.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** What the handlers of the Compute API work with. */
-export type Dependencies = {
+export type ComputeDependencies = {
   /** The versions that are offered. */
   readonly service: Service;
   readonly config: Config;

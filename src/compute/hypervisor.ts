@@ -1,7 +1,7 @@
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import { findServices, serviceId, stateOf, statusOf } from './service_view.ts';
 import { since } from './versions.ts';
 
@@ -14,7 +14,7 @@ export type Hypervisor = { readonly root: Provider; readonly service: KnownServi
  * @param host with it, only the hypervisor of this host
  */
 export async function readHypervisors(
-  dependencies: Dependencies,
+  dependencies: ComputeDependencies,
   host?: string,
 ): Promise<{ readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] }> {
   const services = await findServices(dependencies, { binary: computeBinary, host });
@@ -101,7 +101,7 @@ function figures({ classes }: Fleet, hypervisors: readonly Hypervisor[]) {
   const idOf = (name: string): number | undefined => classes.byName.get(name)?.id;
   const [vcpu, pcpu, memoryMb, diskGb] = [idOf('VCPU'), idOf('PCPU'), idOf('MEMORY_MB'), idOf('DISK_GB')];
   const [vcpus, memory, disk] = [noFigure(), noFigure(), noFigure()];
-  const figureOf = (id: number): Figure | undefined =>
+  const figureOf = (id: number): HypervisorFigure | undefined =>
     id === vcpu || id === pcpu ? vcpus : id === memoryMb ? memory : id === diskGb ? disk : undefined;
   // Plain loops: a list of hypervisors has the figures of each.
   for (const { root } of hypervisors) {
@@ -126,5 +126,5 @@ function figures({ classes }: Fleet, hypervisors: readonly Hypervisor[]) {
   };
 }
 
-type Figure = { total: number; used: number };
-const noFigure = (): Figure => ({ total: 0, used: 0 });
+type HypervisorFigure = { total: number; used: number };
+const noFigure = (): HypervisorFigure => ({ total: 0, used: 0 });

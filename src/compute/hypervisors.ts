@@ -9,7 +9,7 @@ import { text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';
 import { likePattern } from '../text/like_pattern.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import {
   type Hypervisor,
   hypervisorDetail,
@@ -27,7 +27,7 @@ const rule = (verb: string) => `os_compute_api:os-hypervisors:${verb}`;
 const root = '/compute/v2.1/os-hypervisors';
 const beforeUuids = { method: 'GET', since: since.firstVersion, until: since.uuids - 1 } as const;
 
-export const hypervisorEndpoints: readonly Endpoint<Dependencies>[] = [
+export const hypervisorEndpoints: readonly Endpoint<ComputeDependencies>[] = [
   { method: 'GET', path: root, since: since.firstVersion, policy: rule('list'), handle: list(false) },
   { method: 'GET', path: `${root}/detail`, since: since.firstVersion, policy: rule('list-detail'), handle: list(true) },
   {
@@ -77,14 +77,14 @@ const showQueries = [
 ] as const;
 
 /** The values of a query, at any version. */
-type QueryValues = { readonly [Name in keyof typeof listQuery]?: v.InferOutput<(typeof listQuery)[Name]> };
+type ListValues = { readonly [Name in keyof typeof listQuery]?: v.InferOutput<(typeof listQuery)[Name]> };
 
 // Handlers
 
-function list(detailed: boolean): Endpoint<Dependencies>['handle'] {
+function list(detailed: boolean): Endpoint<ComputeDependencies>['handle'] {
   return async (request, dependencies) => {
     const { version } = request;
-    const query: QueryValues = readQuery(request.query(), bySince(listQueries, version));
+    const query: ListValues = readQuery(request.query(), bySince(listQueries, version));
     const { limit, marker, with_servers: withServers = false } = query;
     const [searchName, other] = searchNames.filter((name) => query[name] !== undefined);
     if (other !== undefined) throw badRequest(`${other} and ${searchName} are the same search. Give one of them.`);
@@ -107,7 +107,7 @@ function list(detailed: boolean): Endpoint<Dependencies>['handle'] {
 }
 
 /** Below 2.53 the pattern is in the path. The servers of a hypervisor are listed where there are any. */
-function search(withServers: boolean): Endpoint<Dependencies>['handle'] {
+function search(withServers: boolean): Endpoint<ComputeDependencies>['handle'] {
   return async (request, dependencies) => {
     const found = await readHypervisors(dependencies);
     const hypervisors = matching(found.hypervisors, request.param('pattern'));
@@ -117,7 +117,7 @@ function search(withServers: boolean): Endpoint<Dependencies>['handle'] {
 }
 
 /** The sums over all enabled hypervisors, as in Nova. */
-async function statistics(_: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function statistics(_: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const { fleet, hypervisors } = await readHypervisors(dependencies);
   const enabled = hypervisors.filter(({ service }) => !service.disabled);
   const statistics = hypervisorStatistics(fleet, enabled);
@@ -126,9 +126,9 @@ async function statistics(_: ApiRequest, dependencies: Dependencies): Promise<An
   return { status: 200, json: { hypervisor_statistics: statistics({ runningVms }) } };
 }
 
-async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function show(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const { version } = request;
-  const query: QueryValues = readQuery(request.query(), bySince(showQueries, version));
+  const query: ListValues = readQuery(request.query(), bySince(showQueries, version));
   const { with_servers: withServers = false } = query;
   const found = await findHypervisor(request, dependencies);
   const [hypervisor] = await views(found, { detailed: true, withServers }, request, dependencies);
@@ -142,7 +142,7 @@ async function show(request: ApiRequest, dependencies: Dependencies): Promise<An
  *   the service is down, since the report is out of date then. Nova answers 400 in that case, which makes `openstack
  *   hypervisor show` fail.
  */
-async function uptime(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function uptime(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const [hypervisor] = (await findHypervisor(request, dependencies)).hypervisors;
   const { service } = hypervisor;
   if (service.uptime === null || !service.up) throw new ApiError(501, 'The requested functionality is not supported.');
@@ -151,7 +151,7 @@ async function uptime(request: ApiRequest, dependencies: Dependencies): Promise<
 }
 
 /** The hypervisor that the path names. @throws ApiError 404, or 400 where its id cannot be one. */
-async function findHypervisor(request: ApiRequest, dependencies: Dependencies) {
+async function findHypervisor(request: ApiRequest, dependencies: ComputeDependencies) {
   const id = request.param('hypervisor_id');
   const isWanted = request.version >= since.uuids ? hasUuid(id) : hasInteger(id);
   // The service is found by the name of the provider, which the fleet has.
@@ -199,7 +199,7 @@ async function views(
   { fleet, hypervisors }: { readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] },
   { detailed, withServers }: { readonly detailed: boolean; readonly withServers: boolean },
   { version }: ApiRequest,
-  { database }: Dependencies,
+  { database }: ComputeDependencies,
 ): Promise<readonly (() => object)[]> {
   const shown = hypervisors.map((hypervisor) => ({
     id: hypervisor.root.id,
@@ -224,7 +224,7 @@ const answerWith = async (
   ...(await listInTurns(request, 'hypervisors', hypervisors, (view) => JSON.stringify(view()), more)),
 });
 
-type Page = {
+type HypervisorPage = {
   readonly hypervisors: readonly Hypervisor[];
   /** The last hypervisor of a full page: more may follow. */
   readonly next: Hypervisor | undefined;
@@ -239,7 +239,7 @@ type Page = {
 function pageOf(
   hypervisors: readonly Hypervisor[],
   asked: { readonly limit: string | undefined; readonly marker: string | undefined; readonly maxLimit: number },
-): Page {
+): HypervisorPage {
   const size = Math.min(asked.maxLimit, asked.limit === undefined ? asked.maxLimit : Number(asked.limit));
   const start = asked.marker === undefined ? 0 : placeOf(hypervisors, asked.marker) + 1;
   const page = hypervisors.slice(start, start + size);

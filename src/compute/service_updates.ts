@@ -5,7 +5,7 @@ import { badRequest, notFound } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import { findServices, serviceView } from './service_view.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';
 import { since } from './versions.ts';
@@ -67,7 +67,7 @@ const actions: Readonly<Record<string, Action>> = {
 };
 
 /** PUT /os-services/{action}, below 2.53: the body says which service. */
-export async function runAction(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+export async function runAction(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const body = await request.json(bySince(actionBodies, request.version));
   const name = request.param('service_id');
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
@@ -84,7 +84,7 @@ export async function runAction(request: ApiRequest, dependencies: Dependencies)
 }
 
 /** PUT /os-services/{uuid}, from 2.53. */
-export async function changeService(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+export async function changeService(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const body = await request.json(changes);
   const id = request.param('service_id');
   const uuid = readUuid(id);
@@ -97,7 +97,7 @@ export async function changeService(request: ApiRequest, dependencies: Dependenc
   return { status: 200, json: { service: serviceView(changed, request.version) } };
 }
 
-const downTimeOf = ({ config }: Dependencies): number => config.compute.serviceDownTime;
+const downTimeOf = ({ config }: ComputeDependencies): number => config.compute.serviceDownTime;
 
 /** @throws ApiError 400 where the body asks for nothing, or gives a reason for enabling. */
 function updateOf({

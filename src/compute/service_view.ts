@@ -7,7 +7,7 @@ import {
 } from '../../db/statements/services/service_row.ts';
 import { changedTooMuch } from '../request/turns.ts';
 import { untilDone } from '../writes/until_done.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import { since } from './versions.ts';
 
 /** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
@@ -39,7 +39,7 @@ const zoneOf = ({ zone, binary }: ServiceRow): string => zone ?? (binary === com
 
 /** The services that a filter finds. @throws ApiError 503 if they lose the uuid that they get, each time */
 export const findServices = (
-  { database, config }: Pick<Dependencies, 'database' | 'config'>,
+  { database, config }: Pick<ComputeDependencies, 'database' | 'config'>,
   filter: ServiceFilter,
 ): Promise<readonly KnownService[]> =>
   untilDone(() => readServices(database, filter, config.compute.serviceDownTime), { lostRace: changedTooMuch });

@@ -7,7 +7,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { either, list as items, object, text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';
-import type { Dependencies } from './dependencies.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { findServices, serviceView } from './service_view.ts';
 import { hostName, integerId, readQuery, readUuid, shortText } from './validation.ts';
@@ -19,7 +19,7 @@ const rule = (verb: string) => `os_compute_api:os-services:${verb}`;
 const all = { path: '/compute/v2.1/os-services', since: since.firstVersion } as const;
 const one = { path: '/compute/v2.1/os-services/:service_id', since: since.firstVersion } as const;
 
-export const serviceEndpoints: readonly Endpoint<Dependencies>[] = [
+export const serviceEndpoints: readonly Endpoint<ComputeDependencies>[] = [
   { ...all, method: 'GET', policy: rule('list'), handle: list },
   { ...all, method: 'POST', policy: rule('create'), quiet: true, handle: register },
   { ...one, method: 'PUT', until: since.uuids - 1, policy: rule('update'), handle: runAction },
@@ -49,7 +49,7 @@ const registrations = either('services', object({ services: items(registration, 
 
 // Handlers
 
-async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function list(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const { version } = request;
   const { host, binary } = readQuery(request.query(), bySince(listQueries, version));
   // An empty filter is ignored.
@@ -63,7 +63,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
  * Nova has no such request: its services write the database themselves. A request may be for one service or for many;
  * one request for many saves most of the cost of heartbeats, which is HTTP.
  */
-async function register(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function register(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const body = await request.json(registrations);
   if ('services' in body) {
     const settled = await Promise.allSettled(body.services.map((each) => registerOne(each, dependencies)));
@@ -79,7 +79,7 @@ async function register(request: ApiRequest, dependencies: Dependencies): Promis
 /** @throws ApiError 409 where another cell has the host. */
 async function registerOne(
   { host, binary, cell, zone, topic, uptime }: v.InferOutput<typeof registration>,
-  { heartbeats }: Dependencies,
+  { heartbeats }: ComputeDependencies,
 ): Promise<KnownService> {
   try {
     return await heartbeats.beat({ host, binary, cell, zone, topic, uptime });
@@ -89,7 +89,7 @@ async function registerOne(
   }
 }
 
-async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+async function remove(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const id = request.param('service_id');
   const filter = request.version >= since.uuids ? { uuid: readUuid(id) } : { id: integerOf(id) };
   const [service, ...others] = await findServices(dependencies, filter);

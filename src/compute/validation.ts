@@ -32,9 +32,9 @@ export const truth = v.pipe(
 );
 
 /** The error for a body with which something is wrong, in Nova's words. */
-export const invalidBody = (issues: Issues): ApiError => invalidInput(issues, 'field/attribute');
+export const invalidBody = (issues: ComputeIssues): ApiError => invalidInput(issues, 'field/attribute');
 
-type Issues = Parameters<typeof chiefFault>[0];
+type ComputeIssues = Parameters<typeof chiefFault>[0];
 
 /** What a query may have at a version: its parameters, whether they may be repeated, and how others are treated. */
 export type QuerySchema = {
@@ -86,7 +86,7 @@ function checkInput<Schema extends v.GenericSchema>(
   throw invalidInput(result.issues, what);
 }
 
-function invalidInput(issues: Issues, what: string): ApiError {
+function invalidInput(issues: ComputeIssues, what: string): ApiError {
   const { path, sentence, value } = chiefFault(issues);
   const [message] = sentence.split('\n\nFailed validating ');
   const place = path.at(-1);

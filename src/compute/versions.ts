@@ -1,6 +1,6 @@
 import type { Endpoint } from '../rest/endpoint.ts';
-import { type Changes, newestOf, type Service, sinceOf, versionText } from '../rest/versions.ts';
-import type { Dependencies } from './dependencies.ts';
+import { newestOf, type Service, sinceOf, type VersionChanges, versionText } from '../rest/versions.ts';
+import type { ComputeDependencies } from './dependencies.ts';
 
 /**
  * What minor versions of `compute 2.N` changed about services and hypervisors. All others are like the one before; of
@@ -17,7 +17,7 @@ export const changes = {
   ],
   strictQueries: [75, 'GET /os-services refuses unknown parameters.'],
   emptyServers: [75, 'The servers of a hypervisor are listed even where there are none.'],
-} as const satisfies Changes;
+} as const satisfies VersionChanges;
 
 /** The minor version that brought each change. */
 export const since = sinceOf(changes);
@@ -36,7 +36,7 @@ export const computeService: Service = {
  */
 export const openPaths: readonly string[] = ['/compute', '/compute/', '/compute/v2.1', '/compute/v2.1/'];
 
-export const versionEndpoints: readonly Endpoint<Dependencies>[] = openPaths.map((path) => ({
+export const versionEndpoints: readonly Endpoint<ComputeDependencies>[] = openPaths.map((path) => ({
   method: 'GET',
   path,
   since: since.firstVersion,

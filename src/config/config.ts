@@ -69,10 +69,10 @@ export const ignoredOptions: readonly (readonly [group: string, name: string])[]
 export const groups: ReadonlySet<string> = new Set(options.map(({ group }) => group));
 
 /** The names of the options of a section: `meant` are those of this service, `known` has also those without effect. */
-export type KnownNames = { readonly known: ReadonlySet<string>; readonly meant: readonly string[] };
+export type OptionNames = { readonly known: ReadonlySet<string>; readonly meant: readonly string[] };
 
 /** The names of a section; none if it has no option of this service. */
-export function knownNames(group: string): KnownNames {
+export function knownNames(group: string): OptionNames {
   const meant = options.filter((option) => option.group === group).map(({ name }) => name);
   const former = options.flatMap(({ formerly = [] }) => formerly).filter(([section]) => section === group);
   const ignored = ignoredOptions.filter(([section]) => section === group);

@@ -44,7 +44,7 @@ export type Sources = {
   readonly pluginGroup: string;
 };
 
-type Place = readonly [group: string, name: string];
+type SettingPlace = readonly [group: string, name: string];
 
 const key = (group: string, name: string): string => `${group}.${name}`;
 const known = new Map(options.map((option) => [key(option.group, option.name), option]));
@@ -75,7 +75,7 @@ export function openSources(
   }
 
   /** The last file that has one of the places decides. In that file the first of the places counts. */
-  function fromFiles(places: readonly Place[], multi: boolean): Written | undefined {
+  function fromFiles(places: readonly SettingPlace[], multi: boolean): Written | undefined {
     const found = files.toReversed().flatMap(({ file, sections }) =>
       places.flatMap(([group, name]) => {
         const values = sections.get(group)?.get(name) ?? [];
@@ -94,7 +94,7 @@ export function openSources(
   function find(option: Option): Written | undefined {
     const group = option.plugin ? pluginGroup : option.group;
     const former = (option.formerly ?? []).map(
-      ([section, name]): Place => [section === option.group ? group : section, name],
+      ([section, name]): SettingPlace => [section === option.group ? group : section, name],
     );
     return (
       fromCommandLine(option) ??
@@ -112,7 +112,7 @@ export function openSources(
 
   function named(name: string, from: Option): { option: Option } | { text: string } | undefined {
     const dot = name.indexOf('.');
-    const places: readonly Place[] =
+    const places: readonly SettingPlace[] =
       dot === -1
         ? [
             [from.group, name],

@@ -215,7 +215,7 @@ const pathStart = (url: string): number => {
  * The target of a request as it was sent. The URL of a Request has been normalised (`/%2e%2e/` is gone), so where there
  * is a socket the target is taken from the request line.
  */
-export function targetOf(url: string, incoming: IncomingMessage | undefined): Target {
+export function targetOf(url: string, incoming: IncomingMessage | undefined): RequestTarget {
   const raw = incoming?.url?.startsWith('/') ? incoming.url : url.slice(pathStart(url));
   const end = raw.search(/[?#]/);
   const path = end === -1 ? raw : raw.slice(0, end);
@@ -223,7 +223,7 @@ export function targetOf(url: string, incoming: IncomingMessage | undefined): Ta
 }
 
 /** The path and the query string of a request. */
-type Target = {
+type RequestTarget = {
   /** The decoded path. */
   readonly path: string;
   /** The query string, with its question mark. */
@@ -243,4 +243,4 @@ function decoded(path: string): string {
  * The path as upstream's router sees it: without one trailing newline. A percent sign that is left after decoding is
  * escaped again, since Hono decodes the parameters of the path.
  */
-export const routedPath = ({ path }: Target): string => path.replace(/\n$/, '').replaceAll('%', '%25') || '/';
+export const routedPath = ({ path }: RequestTarget): string => path.replace(/\n$/, '').replaceAll('%', '%25') || '/';

@@ -5,7 +5,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import type { OnStatement } from '../../db/engine/pool.ts';
 import type { Config } from '../config/config.ts';
 import { escapeControls, escapeControlsInJson, messageOf } from '../text/print.ts';
-import { type Entry, errorOf, messageText, osloLine } from './oslo_line.ts';
+import { errorOf, type LogEntry, messageText, osloLine } from './oslo_line.ts';
 
 /** Where a process logs to. */
 export type Log = {
@@ -173,7 +173,7 @@ function checkWritable(file: string): void {
  * @returns text that ends with a line feed.
  */
 export function terminalLine(json: string): string {
-  const entry: Entry = JSON.parse(json);
+  const entry: LogEntry = JSON.parse(json);
   const time = new Date(String(entry.time)).toTimeString().slice(0, 8);
   if (entry.msg === 'request') {
     const about = [`${entry.ms} ms`, entry.user, entry.microversion].filter((each) => each !== undefined);

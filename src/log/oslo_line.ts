@@ -8,7 +8,7 @@ export type OsloFormats = Pick<
 >;
 
 /** An entry of the log, as pino writes it in JSON. */
-export type Entry = Readonly<Record<string, unknown>>;
+export type LogEntry = Readonly<Record<string, unknown>>;
 
 /**
  * Formats an entry of the log as oslo.log does (`ContextFormatter`), and the entry of a request as upstream's
@@ -19,7 +19,7 @@ export type Entry = Readonly<Record<string, unknown>>;
  * @returns text that ends with a line feed.
  */
 export function osloLine(json: string, formats: OsloFormats): string {
-  const entry: Entry = JSON.parse(json);
+  const entry: LogEntry = JSON.parse(json);
   const error = errorOf(entry);
   const fields = commonFields(entry);
   const identity: Fields = {
@@ -54,7 +54,7 @@ const exceptionPrefix = '%(asctime)s.%(msecs)03d %(process)d ERROR %(name)s ';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function commonFields(entry: Entry): Fields {
+function commonFields(entry: LogEntry): Fields {
   const time = new Date(String(entry.time));
   return {
     asctime: localTime(time),
@@ -86,7 +86,7 @@ const format = (template: string, fields: Fields): string =>
     return text.padStart(Number(width ?? 0), zero === '0' ? '0' : ' ');
   });
 
-const isRequest = (entry: Entry): boolean => entry.msg === 'request';
+const isRequest = (entry: LogEntry): boolean => entry.msg === 'request';
 
 /** Fields that are already in the head of the line, or in the stack below it. */
 const saidElsewhere: ReadonlySet<string> = new Set([
@@ -95,7 +95,7 @@ const saidElsewhere: ReadonlySet<string> = new Set([
 ]);
 
 /** The message of an entry, with its fields behind it. */
-export function messageText(entry: Entry): string {
+export function messageText(entry: LogEntry): string {
   if (isRequest(entry)) {
     const { client, method, url, status, bytes, microversion, ms } = entry;
     // A quotation mark in the URL would end the quoted part of the line.
@@ -115,7 +115,7 @@ export function messageText(entry: Entry): string {
 type LoggedError = { readonly type: string; readonly message: string; readonly stack: string };
 
 /** The error of an entry, as pino's serializer writes it. */
-export function errorOf({ err }: Entry): LoggedError | undefined {
+export function errorOf({ err }: LogEntry): LoggedError | undefined {
   if (typeof err !== 'object' || err === null) return undefined;
   const { type, message, stack } = err as Partial<Record<keyof LoggedError, unknown>>; // each is checked by String
   return { type: String(type ?? 'Error'), message: String(message ?? ''), stack: String(stack ?? '') };

@@ -7,7 +7,7 @@ import { ApiError } from '../request/errors.ts';
 import { type Hold, inPiecesOfOneMoment, openTurns, type Pieces } from '../request/turns.ts';
 import { countPlacements } from '../search/count/count.ts';
 
-type Figure = {
+type CapacityFigure = {
   readonly name: string;
   readonly type: 'gauge' | 'untyped';
   readonly help: string;
@@ -19,7 +19,7 @@ type Figure = {
  * name, `_usage` the word of the API for the same. By Prometheus's rules a gauge must not have a name that ends in
  * `_total`, so that one has no type.
  */
-const figures: readonly Figure[] = [
+const figures: readonly CapacityFigure[] = [
   { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ fields }) => fields.total },
   { name: 'reserved', type: 'gauge', help: 'What of an inventory is reserved.', of: ({ fields }) => fields.reserved },
   { name: 'used', type: 'gauge', help: 'What of an inventory is allocated.', of: ({ used }) => used },

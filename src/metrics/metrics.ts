@@ -35,7 +35,7 @@ export type Metrics = {
   readonly contentType: string;
   observe(request: ObservedRequest): void;
   /** Counts a request that was refused before it had an endpoint. */
-  refused(reason: RefusalReason): void;
+  refused(reason: RefusedBefore): void;
   /** Counts what is asked of Keystone, from now on. */
   ofKeystone(): KeystoneObserver;
   /** Wraps claims so that they are counted by their outcome: `written`, the reason of a refusal, or `error`. */
@@ -287,4 +287,4 @@ const refusalReasons = [
   'TLS handshake',
   'other host',
 ] as const;
-export type RefusalReason = (typeof refusalReasons)[number];
+export type RefusedBefore = (typeof refusalReasons)[number];

@@ -3,7 +3,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { IdWatch } from './id_watch.ts';
 
-type Figure = readonly [name: string, help: string, value: () => number];
+type StateFigure = readonly [name: string, help: string, value: () => number];
 
 /**
  * Registers the metrics that are read from the process at each scrape: of its fleet, its connections, and the ids of the
@@ -21,7 +21,7 @@ export function registerState(
   fleetAgeSeconds: () => number,
 ): void {
   const registers = [register];
-  const gauges: readonly Figure[] = [
+  const gauges: readonly StateFigure[] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
     ['placement_fleet_age_seconds', 'How long before this scrape the fleet was true to the database.', fleetAgeSeconds],
@@ -49,7 +49,7 @@ export function registerState(
       for (const [table, used] of ids.used()) this.set({ table }, used);
     },
   });
-  const counters: readonly Figure[] = [
+  const counters: readonly StateFigure[] = [
     ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
     ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],
   ];

@@ -226,17 +226,17 @@ export function inBatches<Item, Result>(
 const none = (): readonly string[] => [];
 
 /** An item, and what it needs. */
-type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'order' | 'state'>;
+type NeedingNow<Item> = Pick<Queued<Item, unknown>, 'item' | 'order' | 'state'>;
 
 /** What is done beside the next batch, or before it. */
 type Others<Item> = {
   /** The suspicion of the items of the next batch. */
   readonly suspicion: Suspicion;
-  readonly long: Iterable<readonly Needing<Item>[]>;
-  readonly parts: Iterable<readonly Needing<Item>[]>;
-  readonly slow: Iterable<Needing<Item>>;
+  readonly long: Iterable<readonly NeedingNow<Item>[]>;
+  readonly parts: Iterable<readonly NeedingNow<Item>[]>;
+  readonly slow: Iterable<NeedingNow<Item>>;
   /** A batch that will have ended by then: only the order of items with a common key matters. */
-  readonly before: readonly Needing<Item>[];
+  readonly before: readonly NeedingNow<Item>[];
 };
 
 /** Returns a check whether an item needs nothing that is locked or in use now. */
@@ -249,7 +249,7 @@ function freeBeside<Item>(
     readonly locked: LockedKeys<Item>;
   },
   { suspicion, long, parts, slow, before }: Others<Item>,
-): (item: Needing<Item>) => boolean {
+): (item: NeedingNow<Item>) => boolean {
   const slowest = [...long].flat().filter(isUnderWay);
   const tried = [...parts].flat();
   const others = [...slowest, ...tried, ...slow, ...before];

@@ -14,16 +14,16 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const wrongType = (...names: readonly string[]) =>
   failed('type', (value) => `${value} is not of type ${names.map((name) => `'${name}'`).join(', ')}`);
 
-type Limits = { readonly minimum?: number; readonly maximum?: number };
+type SchemaLimits = { readonly minimum?: number; readonly maximum?: number };
 
 /** An integer; 10.0 is one, true is not. */
-export const integer = (limits: Limits = {}) => integerOf(limits, wrongType('integer'));
+export const integer = (limits: SchemaLimits = {}) => integerOf(limits, wrongType('integer'));
 
 /** An integer, or null. */
 export const integerOrNull = () => v.nullable(integerOf({}, wrongType('integer', 'null')));
 
 function integerOf(
-  { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY }: Limits,
+  { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY }: SchemaLimits,
   wrong: ReturnType<typeof wrongType>,
 ) {
   return v.pipe(

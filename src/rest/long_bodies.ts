@@ -94,7 +94,7 @@ function add(around: Container, value: unknown): void {
 }
 
 /** A value that has no parts, or the beginning of one that has. */
-type Token = '[' | '{' | { readonly of: unknown };
+type JsonToken = '[' | '{' | { readonly of: unknown };
 
 /** Reads the tokens of a JSON text from its beginning. */
 function openReader(text: string) {
@@ -158,7 +158,7 @@ function openReader(text: string) {
       expect(':');
       return key;
     },
-    value: (): Token => {
+    value: (): JsonToken => {
       skipSpace();
       const first = text[at];
       if (first === '[' || first === '{') {
@@ -177,12 +177,12 @@ function openReader(text: string) {
   };
 }
 
-type Issue = v.BaseIssue<unknown>;
+type BodyIssue = v.BaseIssue<unknown>;
 type Long = LongJson['long'];
-type Members = Readonly<Record<string, unknown>>;
+type ObjectMembers = Readonly<Record<string, unknown>>;
 
 /** What a schema makes of a value, and what is wrong with it. Where something is wrong, the output may be anything. */
-export type Checked = { readonly output: unknown; readonly issues: readonly Issue[] };
+export type Checked = { readonly output: unknown; readonly issues: readonly BodyIssue[] };
 
 /** After so many issues no others are looked for: each takes time, and one is reported. */
 const enoughIssues = 1000;
@@ -204,7 +204,7 @@ export function* checkInPieces(schema: v.GenericSchema, value: unknown, long: Lo
   return yield* parts.kind === 'object' ? checkObject(value, parts.entries, long) : checkMembers(value, parts, long);
 }
 
-const isMembers = (value: unknown): value is Members =>
+const isMembers = (value: unknown): value is ObjectMembers =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The schema of a value that is there, of one for a value that may be missing, or null. */
@@ -220,7 +220,7 @@ function plainly(schema: v.GenericSchema, value: unknown): Checked & { readonly 
 }
 
 /** An object with certain keys. Its long members are checked for themselves, and the rest without them. */
-function* checkObject(members: Members, entries: v.ObjectEntries, long: Long): Pieces<Checked> {
+function* checkObject(members: ObjectMembers, entries: v.ObjectEntries, long: Long): Pieces<Checked> {
   const longOnes = Object.entries(entries).filter(([key]) => Object.hasOwn(members, key) && long.has(members[key]));
   const unchecked = Object.fromEntries(longOnes.map(([key]) => [key, v.unknown()]));
   const rest = plainly(object({ ...entries, ...unchecked }), members);
@@ -234,7 +234,7 @@ function* checkObject(members: Members, entries: v.ObjectEntries, long: Long): P
   }
   // In the order of the entries, as valibot has them: of equal ones the first is reported.
   const keys = Object.keys(entries);
-  const placeOf = ({ path }: Issue): number => {
+  const placeOf = ({ path }: BodyIssue): number => {
     const place = keys.indexOf(String(path?.[0]?.key));
     return place === -1 ? keys.length : place;
   };
@@ -243,7 +243,7 @@ function* checkObject(members: Members, entries: v.ObjectEntries, long: Long): P
 
 /** An object with any number of members. */
 function* checkMembers(
-  members: Members,
+  members: ObjectMembers,
   { some, keys, schemaOf, refused }: Extract<Parts, { kind: 'keyed' }>,
   long: Long,
 ): Pieces<Checked> {
@@ -253,7 +253,7 @@ function* checkMembers(
     const { output, issues: found } = plainly(keys, Object.fromEntries(refusedOnes));
     return { output, issues: found.map((issue) => at(issue, 0, { input: members })) };
   }
-  const issues: Issue[] = [];
+  const issues: BodyIssue[] = [];
   const outputs: (readonly [key: string, output: unknown])[] = [];
   let few: (readonly [key: string, value: unknown])[] = [];
   const checkFew = (schema: v.GenericSchema): Checked => {
@@ -291,7 +291,7 @@ function* checkList(
   { item, unique }: Extract<Parts, { kind: 'list' }>,
   long: Long,
 ): Pieces<Checked> {
-  const issues: Issue[] = [];
+  const issues: BodyIssue[] = [];
   const output: unknown[] = [];
   // As valibot does, items are compared where their types are right, whatever else is wrong with them.
   let areComparable = unique;
@@ -336,7 +336,7 @@ function* hasEqualItems(items: readonly unknown[]): Pieces<boolean> {
 }
 
 /** The issues of a member or an item, as issues of what it is in. */
-function within(around: unknown, key: string | number, issues: readonly Issue[]): Issue[] {
+function within(around: unknown, key: string | number, issues: readonly BodyIssue[]): BodyIssue[] {
   if (issues.length === 0) return [];
   const step = {
     type: typeof key === 'number' ? 'array' : 'object',
@@ -345,11 +345,11 @@ function within(around: unknown, key: string | number, issues: readonly Issue[])
     key,
     value: Object(around)[key],
   };
-  return issues.map((issue) => ({ ...issue, path: [step, ...(issue.path ?? [])] }) as Issue); // as valibot makes them
+  return issues.map((issue) => ({ ...issue, path: [step, ...(issue.path ?? [])] }) as BodyIssue); // as valibot makes them
 }
 
 /** An issue with a change of one step of its path. */
-function at(issue: Issue, place: number, change: { readonly input: unknown }): Issue {
+function at(issue: BodyIssue, place: number, change: { readonly input: unknown }): BodyIssue {
   const path = issue.path?.map((step, each) => (each === place ? { ...step, ...change } : step));
-  return path === undefined ? issue : ({ ...issue, path } as Issue); // the path is as long as before
+  return path === undefined ? issue : ({ ...issue, path } as BodyIssue); // the path is as long as before
 }

@@ -1,4 +1,4 @@
-import { type Changes, newestOf, type Service, sinceOf } from './versions.ts';
+import { newestOf, type Service, sinceOf, type VersionChanges } from './versions.ts';
 
 /** What each minor version of `placement 1.N` brought, from 1.0 on. A new version is a new line at the end. */
 export const changes = {
@@ -49,7 +49,7 @@ export const changes = {
   placing: [43, 'Claims by query; order, with and apart_from; dry runs.'],
   following: [44, 'GET /changes, and the header Placement-Changes-Token.'],
   terms: [45, 'Claims that end by themselves: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
-} as const satisfies Changes;
+} as const satisfies VersionChanges;
 
 /** The minor version that brought each change: `request.version >= since.mappings`. */
 export const since = sinceOf(changes);

@@ -29,10 +29,10 @@ export const upTo = (service: Service, version: string): Service => ({
  * What the minor versions of a service brought. The key is the name by which code asks for the version; the value is
  * the minor version and a sentence for people.
  */
-export type Changes = Readonly<Record<string, readonly [minor: number, text: string]>>;
+export type VersionChanges = Readonly<Record<string, readonly [minor: number, text: string]>>;
 
 /** The minor version that brought each change, by the name of the change. */
-export const sinceOf = <const Named extends Changes>(
+export const sinceOf = <const Named extends VersionChanges>(
   changes: Named,
 ): { readonly [Name in keyof Named]: Named[Name][0] } =>
   // The object has the number of every name, as the type says.

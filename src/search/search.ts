@@ -81,7 +81,7 @@ export const search = (
 /** The root of the next tree: those that are found one by one, and behind them those that were listed instead. */
 type NextAnchor = () => Provider | undefined;
 
-type Found = Generator<Candidate | undefined>;
+type FoundCandidates = Generator<Candidate | undefined>;
 
 /** The turns of a search, and after how many anchors they are asked. */
 type Pace = { readonly turns: Turns | undefined; readonly anchors: number };
@@ -146,7 +146,7 @@ function* chain(
   candidatesAt: CandidatesAt,
   tally: Tally,
   { turns, anchors: perQuestion }: Pace,
-): Found {
+): FoundCandidates {
   let visited = 0;
   for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
     visited += 1;
@@ -175,7 +175,7 @@ function* interleave(
   candidatesAt: CandidatesAt,
   tally: Tally,
   { turns, anchors: perQuestion }: Pace,
-): Found {
+): FoundCandidates {
   let left: Iterator<Candidate | undefined>[] = [];
   let visited = 0;
   for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
@@ -215,7 +215,7 @@ function* nextOf(candidates: Iterator<Candidate | undefined>): Generator<Candida
  * Leaves out candidates that came before. Two anchors give the same candidate only if all its providers are sharing
  * providers, so only such candidates are remembered.
  */
-function* withoutRepetition(candidates: Iterable<Candidate | undefined>, sharing: Sharing): Found {
+function* withoutRepetition(candidates: Iterable<Candidate | undefined>, sharing: Sharing): FoundCandidates {
   const seen = new Set<string>();
   for (const candidate of candidates) {
     if (candidate?.every(({ providers }) => providers.every(sharing.isSharing))) {

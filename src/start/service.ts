@@ -19,7 +19,7 @@ import { type Authentication, byKeystone, withoutKeystone } from '../http/authen
 import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { servesConsole } from '../http/own_hosts.ts';
-import type { Refused } from '../http/server/refusals.ts';
+import type { RefusedConnection } from '../http/server/refusals.ts';
 import { logSlowStatements } from '../log/log.ts';
 import { openOutages } from '../log/outages.ts';
 import type { Gathering } from '../metrics/gathering.ts';
@@ -42,7 +42,7 @@ export type PlacementService = {
   /** The app for `[metrics] host` and `port`; undefined if `/metrics` has no separate address. */
   readonly metricsApp: Hono<HonoEnv> | undefined;
   /** Logs and counts a request that a server refuses before the app gets it. */
-  readonly onRefused: (refused: Refused) => void;
+  readonly onRefused: (refused: RefusedConnection) => void;
   readonly database: Database;
   readonly fleet: FleetKeeper;
   /** The clients that follow changes. */
@@ -199,7 +199,7 @@ function authenticationBy(keystone: Keystone | undefined, settings: Config['keys
 /** Logs and counts what the server refuses before the app gets it, which logs and counts all else. */
 const noteRefused =
   (logger: Logger, metrics: Metrics | undefined) =>
-  (refused: Refused): void => {
+  (refused: RefusedConnection): void => {
     metrics?.refused(refused.reason);
     logger.info(refused, 'refused');
   };

@@ -24,7 +24,7 @@ export function likePattern(like: string): { test(text: string): boolean } {
   };
 }
 
-function patternsOf(parts: readonly Piece[]): readonly RegExp[] {
+function patternsOf(parts: readonly PatternPiece[]): readonly RegExp[] {
   const [first = '', ...others] = parts.map((piece) => piece.join(''));
   const last = others.pop();
   return [
@@ -35,9 +35,9 @@ function patternsOf(parts: readonly Piece[]): readonly RegExp[] {
 }
 
 /** The piece between two `%`: a regular expression for each character. */
-type Piece = readonly string[];
+type PatternPiece = readonly string[];
 
-function pieces(like: string): readonly Piece[] {
+function pieces(like: string): readonly PatternPiece[] {
   let open: string[] = [];
   const found = [open];
   for (const [, escaped, wildcard, plain] of like.matchAll(/\\(.)|([%_])|(.)/gsu)) {

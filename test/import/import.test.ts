@@ -11,7 +11,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isImportUnfinished, readUnfinishedImport } from '../../db/schema/unfinished_import.ts';
 import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
-import { openSource, type Source } from '../../src/manage/import/source.ts';
+import { openSource, type SourceDatabase } from '../../src/manage/import/source.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { at, requestsTo } from '../requests.ts';
@@ -46,7 +46,7 @@ async function run(cloud: Cloud, database: Database, { breakAt, name, whenEmpty 
   const notes: string[] = [];
   const opened = await openSource(settingsOf(cloud.url));
   let cut: Promise<void> | undefined;
-  const source: Source = {
+  const source: SourceDatabase = {
     ...opened,
     ...(name === undefined ? {} : { name }),
     query: async (statement, values) => {

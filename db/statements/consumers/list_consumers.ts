@@ -105,8 +105,8 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
  * long if most records are skipped; so it does with a range from the project on, where it expects a third of all records in it.
  */
 function ofProject(
-  before: readonly Condition[],
-  last: Condition,
+  before: readonly ConsumerCondition[],
+  last: ConsumerCondition,
   type: TypeCondition | undefined,
   marker: string,
   length: RawBuilder<unknown>,
@@ -126,7 +126,7 @@ function ofProject(
 const fewPages = sql.lit(50);
 
 /** The rows that a condition selects, found without reading other rows, and not in the order of UUIDs. */
-type Source = { readonly condition: Condition; readonly rows: RawBuilder<unknown> };
+type ConsumerSource = { readonly condition: ConsumerCondition; readonly rows: RawBuilder<unknown> };
 
 /** The planner assumes that every second row meets such a condition. For an equality it assumes that few rows do. */
 const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
@@ -136,7 +136,11 @@ const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} th
  * page is sorted. If each condition selects many records, records are read in the order of UUIDs until the page is
  * full. With one condition that reads on average a fiftieth of all records at most.
  */
-function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+function fewOrMany(
+  sources: readonly ConsumerSource[],
+  marker: string,
+  length: RawBuilder<unknown>,
+): RawBuilder<unknown> {
   const most = sql`${fewPages} * ${length}`;
   const page = (from: RawBuilder<unknown>, conditions: readonly RawBuilder<unknown>[]) => sql`(
           select ${columns} from ${from} where ${sql.join([sql`c.uuid > ${marker}`, ...conditions], sql` and `)}
@@ -164,7 +168,7 @@ function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilde
 /**
  * The records of a user after the marker, by upstream's index of users in projects: one index search for each project.
  */
-const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
+const rowsOfUser = ({ value }: ConsumerCondition, marker: string) => sql`(
           with recursive project (id) as (
             select min(project_id) from consumers
             union all
@@ -258,15 +262,18 @@ function matches(query: ConsumerQuery): RawBuilder<unknown> {
 }
 
 /** That a column of consumers has a value. */
-type Condition = { readonly column: RawBuilder<unknown>; readonly value: RawBuilder<unknown> };
+type ConsumerCondition = { readonly column: RawBuilder<unknown>; readonly value: RawBuilder<unknown> };
 
-const equal = ({ column, value }: Condition): RawBuilder<unknown> => sql`${column} = ${value}`;
+const equal = ({ column, value }: ConsumerCondition): RawBuilder<unknown> => sql`${column} = ${value}`;
 
 /**
  * A text for each kind of query: conditions that do not apply are left out, since otherwise one plan would have to
  * serve all kinds.
  */
-const ownerConditions = ({ projectId, userId }: ConsumerQuery): { project?: Condition; user?: Condition } => ({
+const ownerConditions = ({
+  projectId,
+  userId,
+}: ConsumerQuery): { project?: ConsumerCondition; user?: ConsumerCondition } => ({
   ...(projectId === undefined
     ? {}
     : {
@@ -278,7 +285,7 @@ const ownerConditions = ({ projectId, userId }: ConsumerQuery): { project?: Cond
 });
 
 /** A condition on the type, for any plan (`value`) and for the index of types (`inIndex`). */
-type TypeCondition = Condition & { readonly inIndex: RawBuilder<unknown> };
+type TypeCondition = ConsumerCondition & { readonly inIndex: RawBuilder<unknown> };
 
 /** Conditions of which one must hold. The list is empty if any type matches. */
 function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {

@@ -19,7 +19,7 @@ type TermHolder = {
  */
 type TermSet = { readonly expires: Date | null } | 'changed';
 
-type Row = { readonly isOpen: boolean; readonly expires: Date | null };
+type TermRow = { readonly isOpen: boolean; readonly expires: Date | null };
 
 /**
  * Gives a consumer a term from now on, which replaces the term that it may have, or makes it lasting. The present term
@@ -47,10 +47,10 @@ export async function setTerm(
     )`;
   const change =
     seconds === null
-      ? sql<Row>`${open},
+      ? sql<TermRow>`${open},
     lasting as (delete from consumer_terms where consumer_id in (select id from open))
     select exists (select from open) as "isOpen", null as expires`
-      : sql<Row>`${open},
+      : sql<TermRow>`${open},
     given as (
       insert into consumer_terms as t (consumer_id, generation, expires_at)
       select id, ${generation}, clock_timestamp() + make_interval(secs => ${seconds}) from open

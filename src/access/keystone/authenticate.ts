@@ -6,7 +6,7 @@ import { openServiceToken } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, openTokenCache, type Token } from './token.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
-import { type Caller, type Patience, tokenValidation } from './validate.ts';
+import { type Caller, type KeystonePatience, tokenValidation } from './validate.ts';
 
 /** The identity of a request, or why it is unknown. */
 export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'Keystone is busy';
@@ -104,7 +104,7 @@ export function openKeystone(
   async function serviceOf(
     token: string,
     caller: Caller,
-    patience: Patience,
+    patience: KeystonePatience,
   ): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
     const valid = await validate(token, false, caller, patience);
     if (valid === undefined) return undefined;
@@ -123,7 +123,7 @@ export function openKeystone(
 
   async function identify(headers: Headers, access: Access, caller: Caller): Promise<Outcome> {
     const ofService = headers.get('x-service-token')?.trim();
-    const patience: Patience = { leftMs: patienceMs };
+    const patience: KeystonePatience = { leftMs: patienceMs };
     const service = ofService ? await serviceOf(ofService, caller, patience) : undefined;
     const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
     if (!userToken) return 'unauthorized';

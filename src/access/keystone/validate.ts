@@ -19,7 +19,7 @@ export type ValidateOptions = {
 };
 
 /** How much time a request has left for Keystone, in milliseconds. The time in the queue does not count. */
-export type Patience = { leftMs: number };
+export type KeystonePatience = { leftMs: number };
 
 /** The client of a request; `gone` gives a signal that is aborted where it leaves, and is called only if Keystone must be asked. */
 export type Caller = { readonly client: string; readonly gone: () => AbortSignal };
@@ -36,7 +36,7 @@ export type ValidateToken = (
   token: string,
   allowExpired: boolean,
   caller: Caller,
-  patience: Patience,
+  patience: KeystonePatience,
 ) => Promise<Token | undefined>;
 
 /** A question to Keystone, and how many requests wait for its answer. */

@@ -15,7 +15,7 @@ import {
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
 
 /** What a rule decides, and lines of text that say why. */
-export type Explanation = { readonly allowed: boolean; readonly lines: readonly string[] };
+export type RuleExplanation = { readonly allowed: boolean; readonly lines: readonly string[] };
 
 /** What is explained, and what was so far. */
 type Explained = {
@@ -33,7 +33,7 @@ const maxRulesDeep = 100;
  * What a rule decides, and why: one line for each check, which says whether it holds, and if not, which value is
  * missing or different. A rule that is referred to several times is explained where it is first.
  */
-export function explainDecision(rules: Rules, name: string, identity: Identity, target: Values): Explanation {
+export function explainDecision(rules: Rules, name: string, identity: Identity, target: Values): RuleExplanation {
   const { allowed, because } = decide(rules, name, identity, target);
   const lines = [`${name}: ${allowed ? 'allowed' : 'denied'}`];
   const rule = findRule(rules, name);

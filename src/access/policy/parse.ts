@@ -32,7 +32,7 @@ const shown = (text: string): string =>
 /** How many parentheses and `not` may be around a check: they are read and printed by recursion. */
 const maxDepth = 200;
 
-type Token =
+type RuleToken =
   | { readonly type: 'and' | 'or' | 'not' | '(' | ')' }
   | { readonly type: 'check'; readonly check: Check }
   /** Quoted words are accepted and have no meaning. */
@@ -54,7 +54,7 @@ function parseText(text: string, problems: string[]): Check {
 }
 
 /** How many parentheses and `not` are around a check at most. */
-function depthOf(tokens: readonly Token[]): number {
+function depthOf(tokens: readonly RuleToken[]): number {
   let deepest = 0;
   let depth = 0;
   /** The depth of what comes next in the group, but for each `not` before it; and those of the groups around. */
@@ -76,19 +76,19 @@ function depthOf(tokens: readonly Token[]): number {
 }
 
 /** The words of the rule; parentheses at the ends of a word stand for themselves. */
-function tokenize(text: string, problems: string[]): readonly Token[] {
-  return text.split(/\s+/).flatMap((word): Token[] => {
+function tokenize(text: string, problems: string[]): readonly RuleToken[] {
+  return text.split(/\s+/).flatMap((word): RuleToken[] => {
     const inner = word.replace(/^\(+/, '');
     let end = inner.length;
     while (inner[end - 1] === ')') end -= 1; // an expression for it would begin anew at each parenthesis inside
     const core = inner.slice(0, end);
-    const opening = Array.from({ length: word.length - inner.length }, (): Token => ({ type: '(' }));
-    const closing = Array.from({ length: inner.length - core.length }, (): Token => ({ type: ')' }));
+    const opening = Array.from({ length: word.length - inner.length }, (): RuleToken => ({ type: '(' }));
+    const closing = Array.from({ length: inner.length - core.length }, (): RuleToken => ({ type: ')' }));
     return [...opening, ...(core === '' ? [] : [tokenOf(core, inner, problems)]), ...closing];
   });
 }
 
-function tokenOf(core: string, withClosing: string, problems: string[]): Token {
+function tokenOf(core: string, withClosing: string, problems: string[]): RuleToken {
   const operator = core.toLowerCase();
   if (operator === 'and' || operator === 'or' || operator === 'not') return { type: operator };
   if (/^(?:".*"|'.*')$/s.test(withClosing) && withClosing.length >= 2) return { type: 'string' };
@@ -97,14 +97,14 @@ function tokenOf(core: string, withClosing: string, problems: string[]): Token {
 
 type Parsed = { readonly check: Check; readonly next: number } | undefined;
 
-const parseOr = (tokens: readonly Token[], at: number): Parsed => parseChain(tokens, at, 'or', parseAnd);
-const parseAnd = (tokens: readonly Token[], at: number): Parsed => parseChain(tokens, at, 'and', parseNot);
+const parseOr = (tokens: readonly RuleToken[], at: number): Parsed => parseChain(tokens, at, 'or', parseAnd);
+const parseAnd = (tokens: readonly RuleToken[], at: number): Parsed => parseChain(tokens, at, 'and', parseNot);
 
 function parseChain(
-  tokens: readonly Token[],
+  tokens: readonly RuleToken[],
   at: number,
   type: 'and' | 'or',
-  parseOperand: (tokens: readonly Token[], at: number) => Parsed,
+  parseOperand: (tokens: readonly RuleToken[], at: number) => Parsed,
 ): Parsed {
   const first = parseOperand(tokens, at);
   if (first === undefined) return undefined;
@@ -119,7 +119,7 @@ function parseChain(
   return { check: checks.length === 1 ? first.check : { type, checks }, next };
 }
 
-function parseNot(tokens: readonly Token[], at: number): Parsed {
+function parseNot(tokens: readonly RuleToken[], at: number): Parsed {
   const token = tokens[at];
   if (token?.type === 'check') return { check: token.check, next: at + 1 };
   if (token?.type === 'not') {
@@ -262,9 +262,9 @@ export function parsePolicyFile(text: string, file: string): ParsedFile {
   return { rules, problems, warnings };
 }
 
-type Rule = string | readonly (string | readonly string[])[];
+type WrittenRule = string | readonly (string | readonly string[])[];
 
-function isRule(value: unknown): value is Rule {
+function isRule(value: unknown): value is WrittenRule {
   const isText = (part: unknown): part is string => typeof part === 'string';
   return (
     isText(value) ||

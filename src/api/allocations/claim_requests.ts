@@ -64,10 +64,10 @@ export const allocationsOf = (uuid: string): string => `What consumer ${uuid} ha
 const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
 
 /** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
-type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
+type ClaimWording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
 
 /** How the claim of a request is written, or only judged. */
-type Writing = Wording & { readonly isDryRun: boolean };
+type Writing = ClaimWording & { readonly isDryRun: boolean };
 
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
 export async function writeClaim({ claims }: Dependencies, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
@@ -110,7 +110,7 @@ export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>)
 
 const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
 
-const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
+const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
   'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),

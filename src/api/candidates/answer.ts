@@ -215,10 +215,10 @@ type Pattern = {
   /** The text of the latest candidate, with a separator before it. */
   readonly bytes: Buffer;
   /** What the text has for each provider of that candidate. */
-  readonly shown: readonly ShownProvider[];
+  readonly shown: readonly SummarizedProvider[];
 };
 
-type ShownProvider = {
+type SummarizedProvider = {
   /** Undefined in a new pattern, so that the provider of the first candidate is noted too. */
   uuidText: string | undefined;
   readonly uuidLength: number;

@@ -277,12 +277,12 @@ export function streamEvents({
   );
 }
 
-type Refusal = { readonly status: number; readonly code: string };
+type ChangesRefusal = { readonly status: number; readonly code: string };
 
-const refusalOf = (error: unknown): Refusal =>
+const refusalOf = (error: unknown): ChangesRefusal =>
   error instanceof ApiError ? error : { status: 500, code: errorCodes.undefined };
 
-const errorEvent = ({ status, code }: Refusal) =>
+const errorEvent = ({ status, code }: ChangesRefusal) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);
 
 /** How often it is checked whether a client may still follow, in milliseconds. */

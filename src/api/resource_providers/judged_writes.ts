@@ -9,10 +9,10 @@ import type { Dependencies } from '../dependencies.ts';
 import { findProvider } from './provider.ts';
 
 /** The write for a request, and what its answer needs. There is no write where nothing has to change. */
-type Plan = { readonly write: ProviderWrite | undefined };
+type WritePlan = { readonly write: ProviderWrite | undefined };
 
 /** What was written, and the fleet as it is afterwards. */
-type Written<P extends Plan> = { readonly plan: P; readonly shown: Fleet };
+type WrittenProvider<P extends WritePlan> = { readonly plan: P; readonly shown: Fleet };
 
 /**
  * Changes the provider of the path. The request is first judged by the fleet in memory, without a refresh, and the
@@ -23,13 +23,13 @@ type Written<P extends Plan> = { readonly plan: P; readonly shown: Fleet };
  * @param options.isFirstFresh whether the fleet is refreshed also before the request is judged for the first time
  * @throws ApiError 404, what `judge` throws, or 409 where the write has lost its guard each time
  */
-export async function writeJudged<P extends Plan>(
+export async function writeJudged<P extends WritePlan>(
   { fleet, providerWrites }: Dependencies,
   request: ApiRequest,
   judge: (provider: Provider, fleet: Fleet) => P,
   { isFirstFresh = false, lostRace }: { readonly isFirstFresh?: boolean; readonly lostRace?: () => ApiError } = {},
-): Promise<Written<P>> {
-  const attempt = async (made: number): Promise<Written<P> | undefined> => {
+): Promise<WrittenProvider<P>> {
+  const attempt = async (made: number): Promise<WrittenProvider<P> | undefined> => {
     const isFresh = made > 0 || isFirstFresh;
     const current = isFresh ? await fleet.fresh() : fleet.known;
     const planned = (): P => judge(findProvider(current, request.param('uuid')), current);
@@ -55,7 +55,7 @@ export async function deleteJudged(
   lostRace: () => ApiError,
 ): Promise<Answer> {
   let first: number | undefined;
-  const judgeSame = (provider: Provider, fleet: Fleet): Plan => {
+  const judgeSame = (provider: Provider, fleet: Fleet): WritePlan => {
     first ??= provider.generation;
     if (request.ifMatch === undefined && provider.generation !== first) throw lostRace();
     return { write: judge(provider, fleet) };

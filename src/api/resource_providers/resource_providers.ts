@@ -213,7 +213,7 @@ async function remove(request: ApiRequest, { database, fleet }: Dependencies): P
 
 const nothingToDelete = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found for delete`);
 
-type Change = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
+type ProviderChange = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
 
 /**
  * Gives a provider a name and, where the change has the key, a parent. A change of the parent is judged by the shape of
@@ -226,7 +226,7 @@ type Change = { readonly name: string; readonly parent_provider_uuid?: string | 
 export async function saveProvider(
   { database, fleet }: Dependencies,
   uuid: string,
-  change: Change,
+  change: ProviderChange,
   request: ApiRequest,
 ): Promise<{ provider: ShownProvider; previouslyUpdatedAtSeconds: number | undefined }> {
   return untilDone(async () => {
@@ -274,11 +274,13 @@ export const judgedRow = (
   { ifMatch }: Pick<ApiRequest, 'ifMatch'>,
 ): JudgedRow => ({ id, uuid, serverRun, seen: ifMatch && { name, parentUuid: parent?.uuid ?? null } });
 
-const namesParent = (change: Change): change is Change & { readonly parent_provider_uuid: string | null } =>
+const namesParent = (
+  change: ProviderChange,
+): change is ProviderChange & { readonly parent_provider_uuid: string | null } =>
   change.parent_provider_uuid !== undefined;
 
 /** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
-function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {
+function judgeParent(fleet: Fleet, provider: Provider, change: ProviderChange, version: number): Provider | undefined {
   if (!namesParent(change)) return provider.parent;
   const refuse = (action: string, reason: string) =>
     badRequest(`Unable to save resource provider ${provider.uuid}: Object action ${action} failed because: ${reason}`);

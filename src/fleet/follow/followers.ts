@@ -57,7 +57,7 @@ const attempts = 3;
 type State = Follower & { position: Position };
 
 /** A place, which another user may get before a client follows there, or afterwards. */
-type Place = { state: State | undefined; isLost: boolean };
+type ReservedFollow = { state: State | undefined; isLost: boolean };
 
 /**
  * Opens it without clients.
@@ -73,7 +73,7 @@ export function openFollowers(
 ): Followers {
   const { recent } = fleet;
   const following = new Set<State>();
-  const places = openFairPlaces<Place>({
+  const places = openFairPlaces<ReservedFollow>({
     most: maxFollowers,
     takeAway: (place) => {
       place.isLost = true;
@@ -178,7 +178,7 @@ export function openFollowers(
       return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
     },
     takePlace: (user) => {
-      const place: Place = { state: undefined, isLost: false };
+      const place: ReservedFollow = { state: undefined, isLost: false };
       if (!places.take(user, place)) return undefined;
       const giveBack = (): void => void places.leave(user, place);
       return {

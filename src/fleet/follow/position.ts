@@ -155,10 +155,10 @@ export type RecentChanges = {
     readonly told?: readonly ChangedParts[] | null | undefined;
   }): void;
   /** Begins anew, after the fleet was loaded. */
-  restart(loaded: Loaded): void;
+  restart(loaded: LoadedChanges): void;
 };
 
-type Loaded = { readonly snapshot: string; readonly log: LogState };
+type LoadedChanges = { readonly snapshot: string; readonly log: LogState };
 
 /** What was logged until a refresh: `end` rows since the beginning. */
 type Mark = {
@@ -174,7 +174,7 @@ const recordMs = 5 * 60_000;
 const usualRows = 50_000;
 
 /** @param mostRows how many rows are kept in memory */
-export function createRecentChanges(loaded: Loaded, mostRows = usualRows): RecentChanges {
+export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows): RecentChanges {
   let log = logName(loaded.log.identity);
   let lastXid = 0;
   let snapshot: Snapshot;
@@ -185,7 +185,7 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
   let present: Position;
   let recordUntilMs = 0;
 
-  const restart = ({ snapshot: text, log: state }: Loaded): void => {
+  const restart = ({ snapshot: text, log: state }: LoadedChanges): void => {
     log = logName(state.identity);
     lastXid = Number(state.lastXid);
     snapshot = parseSnapshot(text);

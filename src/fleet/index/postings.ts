@@ -5,7 +5,7 @@ import type { Places } from '../model/providers_by_id.ts';
 export type SortedPlaces = {
   readonly blocks: readonly Block[];
   /** The first place that is not before what is looked for; behind the last block where all are. */
-  find(isBefore: (place: number) => boolean): Position;
+  find(isBefore: (place: number) => boolean): ScanPosition;
   /** @returns the block that has it now, whose `mostFree` leaves it out */
   add(place: number): Block;
   /** Removes a place, which must compare as it did when it was added. @returns whether it was there */
@@ -22,7 +22,7 @@ export type Block = {
 };
 
 /** The number of a block, and an index in it. */
-type Position = { readonly block: number; readonly index: number };
+type ScanPosition = { readonly block: number; readonly index: number };
 
 /** At this number of doubts `mostFree` is computed anew: that takes as long as adding and removing some ten places. */
 const mostDoubts = 16;
@@ -50,7 +50,7 @@ export function sortPlaces(places: readonly number[], compare: (one: number, oth
   for (let start = 0; start < sorted.length; start += mostInBlock / 2) {
     blocks.push(newBlock(sorted.slice(start, start + mostInBlock / 2)));
   }
-  const find = (isBefore: (place: number) => boolean): Position => {
+  const find = (isBefore: (place: number) => boolean): ScanPosition => {
     const block = firstFailing(blocks.length, (number) => isBefore(blocks[number]?.places.at(-1) ?? 0));
     const { places = none } = blocks[block] ?? {};
     return { block, index: firstFailing(places.length, (index) => isBefore(places[index] ?? 0)) };

@@ -172,7 +172,7 @@ function orderTrees(
         }
         const isAlike = (place: number | undefined): boolean =>
           place !== undefined && compareUpTo(place, first, keys.length) === 0;
-        const pieces: Piece[] = [];
+        const pieces: OrderPiece[] = [];
         let length = 0;
         for (let present = blocks[block]; present !== undefined; present = blocks[block]) {
           const { places } = present;
@@ -209,10 +209,10 @@ function raiseMostFree({ mostFree }: Block, tree: readonly Provider[]): void {
 }
 
 /** Places of a run that follow each other in a block: the first of them, and how many of the run come before it. */
-type Piece = { readonly before: number; readonly places: readonly number[]; readonly start: number };
+type OrderPiece = { readonly before: number; readonly places: readonly number[]; readonly start: number };
 
 /** The place of the nth of a run. */
-function placeAt(pieces: readonly Piece[], number: number): number {
+function placeAt(pieces: readonly OrderPiece[], number: number): number {
   const piece =
     pieces[pieces.length === 1 ? 0 : firstFailing(pieces.length, (n) => (pieces[n]?.before ?? 0) <= number) - 1];
   return piece?.places[piece.start + number - piece.before] ?? nowhere;

@@ -85,7 +85,7 @@ const lineOf = ({ tables, ids, uuids }: Difference): string => {
 };
 
 /** Some providers that are compared at once. */
-type Piece = {
+type ComparedPiece = {
   /** Those that the fleet had at the beginning. */
   readonly ids: readonly number[];
   /** The same in the database, with those that the fleet lacks. */
@@ -132,7 +132,7 @@ async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
 }
 
 /** Pieces that together have all possible ids. */
-function* piecesOf(ids: readonly number[], pieceSize: number): Generator<Piece> {
+function* piecesOf(ids: readonly number[], pieceSize: number): Generator<ComparedPiece> {
   let first = minId;
   for (let at = 0; at === 0 || at < ids.length; at += pieceSize) {
     const some = ids.slice(at, at + pieceSize);
@@ -145,12 +145,16 @@ function* piecesOf(ids: readonly number[], pieceSize: number): Generator<Piece> 
 /** The range of PostgreSQL's integer. */
 const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
 
-async function compareSome(database: Database, fleet: FleetKeeper, piece: Piece): Promise<Difference | undefined> {
+async function compareSome(
+  database: Database,
+  fleet: FleetKeeper,
+  piece: ComparedPiece,
+): Promise<Difference | undefined> {
   await fleet.fresh();
   if (fleet.isInDoubt()) return undefined;
   // In one step: the moment is that of these contents.
   const { known, moment } = fleet;
-  const contents = new Map<number, Content>();
+  const contents = new Map<number, ComparedContent>();
   for (const id of piece.ids) {
     const provider = known.byId.get(id);
     if (provider !== undefined) contents.set(id, contentOf(provider));
@@ -180,14 +184,14 @@ async function compareSome(database: Database, fleet: FleetKeeper, piece: Piece)
 }
 
 /** What a provider is, by the table that has it; texts, since the fleet changes meanwhile. */
-type Content = Readonly<Record<string, string>>;
+type ComparedContent = Readonly<Record<string, string>>;
 
-const differingTables = (one: Content | undefined, other: Content | undefined): readonly string[] =>
+const differingTables = (one: ComparedContent | undefined, other: ComparedContent | undefined): readonly string[] =>
   one === undefined || other === undefined
     ? ['resource_providers']
     : Object.keys(one).filter((table) => one[table] !== other[table]);
 
-const contentOf = (provider: Provider): Content =>
+const contentOf = (provider: Provider): ComparedContent =>
   textsOf(
     {
       uuid: provider.uuid,
@@ -201,9 +205,9 @@ const contentOf = (provider: Provider): Content =>
   );
 
 /** @param isKnown whether the fleet has a provider: one whose parent is not there is a root in it */
-function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): ReadonlyMap<number, Content> {
+function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): ReadonlyMap<number, ComparedContent> {
   const rows = new Map(page.providers.map((row) => [row.id, row]));
-  const contents = new Map<number, Content>();
+  const contents = new Map<number, ComparedContent>();
   for (const parts of partsReader()(page)) {
     const row = rows.get(parts.id);
     if (row === undefined) continue;
@@ -217,7 +221,7 @@ function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): Readonly
 const textsOf = (
   { uuid, name, generation, parent, created, updated }: Omit<ProviderRow, 'id'>,
   { inventories, traitIds, aggregates }: Omit<ProviderParts, 'id'>,
-): Content => ({
+): ComparedContent => ({
   resource_providers: JSON.stringify([uuid, name, generation, parent, created, updated]),
   inventories: JSON.stringify(
     inventories.map(({ fields, modifiedAtSeconds }) => [

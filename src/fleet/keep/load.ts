@@ -11,7 +11,7 @@ import { buildFleet, type LivingFleet } from '../model/fleet.ts';
 import type { HeldMoments } from '../model/held_moments.ts';
 
 /** The whole fleet, as one snapshot of the database shows it. */
-type Loaded = {
+type LoadedFleet = {
   readonly living: LivingFleet;
   readonly moment: Moment;
   readonly log: LogState;
@@ -26,7 +26,7 @@ type Loaded = {
 export function loadFleet(
   database: Database,
   options: { readonly providersPerPage?: number; readonly moments?: HeldMoments } = {},
-): Promise<Loaded> {
+): Promise<LoadedFleet> {
   const { providersPerPage = usualPage, moments } = options;
   return inSnapshot(database, async (trx) => {
     const moment = await readMoment(trx);

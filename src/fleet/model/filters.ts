@@ -103,14 +103,14 @@ export const satisfiesTraits = (traitIds: readonly number[], filter: TraitIds): 
 export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly number[]): boolean =>
   hasAny(traitIds, unwanted);
 
-type Members = Pick<Provider, 'aggregates'>;
+type AggregateMembers = Pick<Provider, 'aggregates'>;
 
 /** Whether the provider itself is in at least one aggregate of each inner list. */
-export const isMemberOf = ({ aggregates }: Members, required: readonly (readonly string[])[]): boolean =>
+export const isMemberOf = ({ aggregates }: AggregateMembers, required: readonly (readonly string[])[]): boolean =>
   hasOneOfEach(aggregates, required);
 
 /** Whether the provider itself is in one of these aggregates. */
-export const isInAny = (provider: Members, aggregates: readonly string[]): boolean =>
+export const isInAny = (provider: AggregateMembers, aggregates: readonly string[]): boolean =>
   hasAny(provider.aggregates, aggregates);
 
 function hasOneOfEach<Item>(list: readonly Item[], required: readonly (readonly Item[])[]): boolean {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RefusalReason } from '../../metrics/metrics.ts';
+import type { RefusedBefore } from '../../metrics/metrics.ts';
 import { newRequestId, requestIdHeader } from '../exchange.ts';
 import type { Unanswered } from './connections.ts';
 
 /** What is wrong with a request, and the answer to it. */
 export type Refusal = {
-  readonly reason: RefusalReason;
+  readonly reason: RefusedBefore;
   readonly status: number;
   readonly title: string;
   readonly detail: string;
@@ -17,8 +17,8 @@ export type Refusal = {
 };
 
 /** A request, or a connection, that was refused before the app got it. What is not known is undefined. */
-export type Refused = {
-  readonly reason: RefusalReason;
+export type RefusedConnection = {
+  readonly reason: RefusedBefore;
   readonly detail: string;
   readonly cause?: string | undefined;
   /** Those of the answer. */
@@ -81,7 +81,7 @@ const readingMs = 1_000;
  *
  * @param report called once for each refusal
  */
-export function openRefusals(unanswered: Unanswered, report: (refused: Refused) => void): Refusals {
+export function openRefusals(unanswered: Unanswered, report: (refused: RefusedConnection) => void): Refusals {
   const refused = new WeakSet<Socket>();
   const stop = (socket: Socket, own: ServerResponse | undefined, answerLast: () => void): void => {
     refused.add(socket);

@@ -12,7 +12,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
 import { type OpenConnections, trackConnections, trackUnanswered, type Unanswered } from './connections.ts';
-import { openRefusals, type Refusals, type Refused } from './refusals.ts';
+import { openRefusals, type Refusals, type RefusedConnection } from './refusals.ts';
 import type { Tls } from './tls_files.ts';
 import { answerUnparsed, maxHeaderBytes, refuseAmbiguous, refuseTunnels, refuseWithoutUrl } from './unparsed.ts';
 
@@ -45,7 +45,7 @@ export type ApiServerOptions = {
   /** How long a client may take to send a request, and to take its answer. */
   readonly clientTimeoutMs?: number;
   /** Called for each request that the app does not get because it is refused before. */
-  readonly onRefused?: (refused: Refused) => void;
+  readonly onRefused?: (refused: RefusedConnection) => void;
 };
 
 /** Puts the app behind a server that cuts off slow clients and can be drained. */
@@ -160,7 +160,7 @@ function meetExpectations(server: Server, refusals: Refusals, listener: RequestL
 function refuseHandshakes(
   server: TlsServer,
   connections: OpenConnections,
-  { refusals, report }: { readonly refusals: Refusals; readonly report: (refused: Refused) => void },
+  { refusals, report }: { readonly refusals: Refusals; readonly report: (refused: RefusedConnection) => void },
 ): void {
   server.on('tlsClientError', (error: TlsError, secure: TLSSocket) => {
     const { code = '', reason, message } = error;

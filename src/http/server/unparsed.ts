@@ -5,7 +5,7 @@ import { RequestError } from '@hono/node-server';
 import { newRequestId } from '../exchange.ts';
 import { hostInUrl } from '../own_hosts.ts';
 import type { Unanswered } from './connections.ts';
-import { answerTo, type Refusal, type Refusals, type Refused } from './refusals.ts';
+import { answerTo, type Refusal, type Refusals, type RefusedConnection } from './refusals.ts';
 
 /**
  * The limit for the request line and the headers. Query strings of candidate requests can be long, and upstream's
@@ -41,22 +41,22 @@ type UnparsedError = NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array }
 /** Whether a connection began with a TLS handshake. */
 const isTls = ({ rawPacket }: UnparsedError): boolean => rawPacket?.[0] === 0x16 && rawPacket[1] === 0x03;
 
-type Problem = Omit<Refusal, 'request'>;
+type ParseProblem = Omit<Refusal, 'request'>;
 
-const malformed: Problem = {
+const malformed: ParseProblem = {
   reason: 'malformed',
   status: 400,
   title: 'Bad Request',
   detail: 'The request could not be parsed',
 };
 
-const tlsOnPlainHttp: Problem = {
+const tlsOnPlainHttp: ParseProblem = {
   ...malformed,
   reason: 'TLS on plain HTTP',
   detail: 'This port speaks plain HTTP, and the client speaks TLS: call it by http://, or configure [ssl] cert_file',
 };
 
-const problems: Readonly<Record<string, Problem>> = {
+const problems: Readonly<Record<string, ParseProblem>> = {
   HPE_INVALID_CONTENT_LENGTH: { ...malformed, detail: 'content-length header must be an integer' },
   HPE_HEADER_OVERFLOW: {
     reason: 'head too long',
@@ -79,7 +79,7 @@ const problems: Readonly<Record<string, Problem>> = {
  * @param serve makes node-server's listener, whose errors another function answers
  */
 export function refuseWithoutUrl(
-  report: (refused: Refused) => void,
+  report: (refused: RefusedConnection) => void,
   serve: (answerError: (error: unknown) => Response) => RequestListener,
 ): RequestListener {
   let current: IncomingMessage | undefined;

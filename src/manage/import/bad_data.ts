@@ -1,5 +1,5 @@
 import { copiedTables, type Reference, references } from './copied_tables.ts';
-import type { Source, SourceRow } from './source.ts';
+import type { SourceDatabase, SourceRow } from './source.ts';
 import type { SourceSchema } from './source_schema.ts';
 
 /** What is wrong with the data of the source, one sentence for each problem. */
@@ -11,7 +11,7 @@ export type BadData = {
 };
 
 /** Finds rows that refer to rows which do not exist, and texts that PostgreSQL cannot store. */
-export async function findBadData(source: Source, { has }: SourceSchema): Promise<BadData> {
+export async function findBadData(source: SourceDatabase, { has }: SourceSchema): Promise<BadData> {
   const problems: string[] = [];
   const warnings: string[] = [];
   for (const reference of references.filter(({ table, column, to }) => has(table, column) && has(to, 'id'))) {
@@ -27,7 +27,10 @@ export async function findBadData(source: Source, { has }: SourceSchema): Promis
   return { problems, warnings };
 }
 
-async function findOrphans(source: Source, { table, column, to, foreignKey }: Reference): Promise<string | undefined> {
+async function findOrphans(
+  source: SourceDatabase,
+  { table, column, to, foreignKey }: Reference,
+): Promise<string | undefined> {
   // MySQL can update a table and read it in the same statement only through a derived table.
   const where = `${column} not in (select id from (select id from ${to}) as there)`;
   const [row] = await source.query(`select count(*), min(${column}) from ${table} where ${where}`);
@@ -43,7 +46,7 @@ async function findOrphans(source: Source, { table, column, to, foreignKey }: Re
   }
 }
 
-async function findNuls(source: Source, table: string, column: string): Promise<readonly string[]> {
+async function findNuls(source: SourceDatabase, table: string, column: string): Promise<readonly string[]> {
   const where = `instr(cast(${column} as binary), char(0)) > 0`;
   const [row] = await source.query(`select count(*) from ${table} where ${where}`);
   if (Number(row?.[0]) === 0) return [];

@@ -16,7 +16,7 @@ import {
 import { type BadData, findBadData, rowsOf } from './bad_data.ts';
 import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
 import { defaultPageSize, type RowKey, upTo } from './read_pages.ts';
-import type { Source, SourceRow } from './source.ts';
+import type { SourceDatabase, SourceRow } from './source.ts';
 import { readSourceSchema, type SourceSchema, type SourceTable, text } from './source_schema.ts';
 import {
   clearTables,
@@ -26,7 +26,7 @@ import {
   lockTables,
   logChange,
   readContent,
-  type Target,
+  type TargetDatabase,
 } from './target.ts';
 
 /** How many rows each table has after the import. */
@@ -43,7 +43,7 @@ export type Imported = Readonly<Record<string, number>>;
  *   import from another source, or if another client writes to the target
  */
 export async function importDeployment(
-  source: Source,
+  source: SourceDatabase,
   database: Database,
   report: ImportReport,
   pageSize = defaultPageSize,
@@ -76,7 +76,7 @@ export async function importDeployment(
 }
 
 /** Takes the lock, until the connection is closed. */
-async function takeLock({ kysely }: Target): Promise<void> {
+async function takeLock({ kysely }: TargetDatabase): Promise<void> {
   const lock = sql<{ taken: boolean }>`select pg_try_advisory_lock(hashtext('placement import')) as taken`;
   if (!(await onlyRow(kysely, lock)).taken)
     throw new Error('Another import into this database is running. Wait for its end.');
@@ -90,13 +90,13 @@ function refuseContent(content: readonly string[]): void {
   );
 }
 
-const otherSource = ({ source, startedAt }: UnfinishedImport, { name }: Source): Error =>
+const otherSource = ({ source, startedAt }: UnfinishedImport, { name }: SourceDatabase): Error =>
   new Error(
     `The target holds an unfinished import from ${source} (begun ${startedAt.toISOString()}), not from ${name}. Finish that one ` +
       'with --from naming its source, or drop the target and create it again.',
   );
 
-async function inspect(source: Source, report: ImportReport): Promise<readonly SourceTable[]> {
+async function inspect(source: SourceDatabase, report: ImportReport): Promise<readonly SourceTable[]> {
   const schema = await readSourceSchema(source);
   report.note(
     schema.revision === undefined
@@ -115,7 +115,7 @@ async function inspect(source: Source, report: ImportReport): Promise<readonly S
  * The tables are locked: no other write may come between the check that the target is empty and the removal of its
  * rows.
  */
-const begin = (source: Source, target: Target): Promise<void> =>
+const begin = (source: SourceDatabase, target: TargetDatabase): Promise<void> =>
   inTransaction(target, async (transaction) => {
     await lockTables(transaction);
     refuseContent(await readContent(transaction));
@@ -125,8 +125,8 @@ const begin = (source: Source, target: Target): Promise<void> =>
 
 /** @returns the last key that was copied of each table; none if the copied rows differ from the source now */
 async function resume(
-  source: Source,
-  target: Target,
+  source: SourceDatabase,
+  target: TargetDatabase,
   tables: readonly SourceTable[],
   { copied, startedAt }: UnfinishedImport,
   report: ImportReport,
@@ -145,7 +145,11 @@ async function resume(
   return copied;
 }
 
-async function verify(source: Source, target: Target, tables: readonly SourceTable[]): Promise<Imported> {
+async function verify(
+  source: SourceDatabase,
+  target: TargetDatabase,
+  tables: readonly SourceTable[],
+): Promise<Imported> {
   const imported: Record<string, number> = {};
   const problems: string[] = [];
   for (const table of tables) {
@@ -171,7 +175,7 @@ type Fingerprint = { readonly count: number; readonly sum: string };
 
 /** @param last only rows up to this key are counted; if it is undefined, all rows */
 async function fingerprintSource(
-  source: Source,
+  source: SourceDatabase,
   { table, exists, expressions }: SourceTable,
   last?: RowKey,
 ): Promise<Fingerprint> {
@@ -190,7 +194,7 @@ async function fingerprintSource(
 }
 
 /** The fingerprint of all rows in the target. */
-async function fingerprintTarget({ kysely }: Target, table: CopiedTable): Promise<Fingerprint> {
+async function fingerprintTarget({ kysely }: TargetDatabase, table: CopiedTable): Promise<Fingerprint> {
   const values = Object.entries(table.columns).map(
     ([column, kind]) => sql`coalesce(${inTarget[kind](sql.ref(`t.${column}`))}, '~')`,
   );
@@ -232,7 +236,7 @@ const inSmallLetters = (column: string): string => `lower(${text(`t.${column}`)}
  * Finds what changes because PostgreSQL compares texts with their case, and most databases of MySQL do not. UUIDs are copied in small
  * letters, names as they are.
  */
-async function findCaseTrouble(source: Source, { has, tellsCase }: SourceSchema): Promise<BadData> {
+async function findCaseTrouble(source: SourceDatabase, { has, tellsCase }: SourceSchema): Promise<BadData> {
   const problems: string[] = [];
   const warnings: string[] = [];
   const isThere = ([table, column]: readonly [string, string]): boolean => has(table, column);
@@ -264,7 +268,12 @@ async function findCaseTrouble(source: Source, { has, tellsCase }: SourceSchema)
 const mend = 'Mend the source: delete all but one of them by OpenStack Placement.';
 
 /** Values that differ from others only by case. */
-async function findAlike(source: Source, table: string, column: string, having: string): Promise<string | undefined> {
+async function findAlike(
+  source: SourceDatabase,
+  table: string,
+  column: string,
+  having: string,
+): Promise<string | undefined> {
   const [row] = await source.query(
     `select count(*), min(small) from (select ${inSmallLetters(column)} as small from ${table} t group by small having ${having}) ` +
       'as alike',
@@ -275,7 +284,7 @@ async function findAlike(source: Source, table: string, column: string, having: 
 }
 
 /** Values with capital letters. */
-async function findCapitals(source: Source, table: string, column: string): Promise<string | undefined> {
+async function findCapitals(source: SourceDatabase, table: string, column: string): Promise<string | undefined> {
   const [row] = await source.query(
     `select count(*), min(${text(`t.${column}`)}) from ${table} t ` +
       `where cast(${text(`t.${column}`)} as binary) <> cast(${inSmallLetters(column)} as binary)`,
@@ -284,7 +293,7 @@ async function findCapitals(source: Source, table: string, column: string): Prom
 }
 
 /** Allocations whose consumer has no record, only one in another spelling, which the source takes for another consumer. */
-async function findStrangers(source: Source): Promise<readonly string[]> {
+async function findStrangers(source: SourceDatabase): Promise<readonly string[]> {
   const [row] = await source.query(
     `select count(*), min(small) from (select small from (select ${inSmallLetters('uuid')} as small from consumers t
       union all select distinct ${inSmallLetters('consumer_id')} from allocations t left join consumers c on c.uuid = t.consumer_id

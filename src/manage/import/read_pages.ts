@@ -1,4 +1,4 @@
-import type { Source, SourceRow } from './source.ts';
+import type { SourceDatabase, SourceRow } from './source.ts';
 import type { SourceTable } from './source_schema.ts';
 
 /** A row's primary key: one integer for each of its columns. */
@@ -27,13 +27,17 @@ function compared(strictly: string, last: string, columns: readonly string[], ke
 }
 
 /** Consecutive rows of a table, one or more. */
-export type Page = { readonly rows: readonly SourceRow[]; readonly last: RowKey };
+export type SourcePage = { readonly rows: readonly SourceRow[]; readonly last: RowKey };
 
 /** Rows of a page: enough that the round trips cost little, and few enough that a process that dies loses little work. */
 export const defaultPageSize = 5000;
 
 /** How many rows a table has, or how many after a key. */
-export async function countRows(source: Source, { table, exists }: SourceTable, after?: RowKey): Promise<number> {
+export async function countRows(
+  source: SourceDatabase,
+  { table, exists }: SourceTable,
+  after?: RowKey,
+): Promise<number> {
   if (!exists) return 0;
   const { condition, values } = behind(table.key, after);
   const [row] = await source.query(`select count(*) from ${table.name} t where ${condition}`, values);
@@ -47,15 +51,15 @@ export async function countRows(source: Source, { table, exists }: SourceTable, 
  * @param after the first page begins after this key
  */
 export async function* readPages(
-  source: Source,
+  source: SourceDatabase,
   { table, exists, expressions }: SourceTable,
   after: RowKey | undefined,
   pageSize: number,
-): AsyncGenerator<Page> {
+): AsyncGenerator<SourcePage> {
   if (!exists) return;
   const places = table.key.map((column) => Object.keys(table.columns).indexOf(column));
   const order = table.key.map((column) => `t.${column}`).join(', ');
-  const read = async (key: RowKey | undefined): Promise<Page | undefined> => {
+  const read = async (key: RowKey | undefined): Promise<SourcePage | undefined> => {
     const { condition, values } = behind(table.key, key);
     const rows = await source.query(
       `select ${expressions.join(', ')} from ${table.name} t where ${condition} order by ${order} limit ${pageSize}`,

@@ -99,7 +99,7 @@ function readTls(parameters: URLSearchParams): SourceTls | undefined {
 export type SourceRow = readonly (string | null)[];
 
 /** A MySQL or MariaDB database as it was at one moment. */
-export type Source = {
+export type SourceDatabase = {
   /** The name of the source, without user and password. */
   readonly name: string;
   /** Runs a statement inside the snapshot; each `?` stands for a value. @throws Error that names the source */
@@ -113,14 +113,14 @@ export type Source = {
  *
  * @throws Error with the remedy if the database cannot be reached or read
  */
-export async function openSource(settings: SourceSettings): Promise<Source> {
+export async function openSource(settings: SourceSettings): Promise<SourceDatabase> {
   const name = nameOfSource(settings);
   const connection = await connect(settings).catch((error: unknown) => {
     throw new Error(`The source ${name} cannot be reached: ${failureOf(error)}. ${remedyFor(error)}`, { cause: error });
   });
   // If the connection breaks, the current or the next query fails. Without a handler, the event would end the process.
   connection.on('error', () => {});
-  const query: Source['query'] = async (statement, values = []) => {
+  const query: SourceDatabase['query'] = async (statement, values = []) => {
     try {
       const [rows] = await connection.query({ sql: statement, values: [...values], rowsAsArray: true });
       return rows as unknown as SourceRow[]; // rowsAsArray and typeCast below make them so

@@ -1,6 +1,6 @@
 import { isKnownRevision, revisions } from '../../../db/schema/revision.ts';
 import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
-import type { Source } from './source.ts';
+import type { SourceDatabase } from './source.ts';
 
 /** The SQL expression that reads a column from MySQL as text. The table has the alias `t`. */
 function readColumn(column: string, kind: ColumnKind): string {
@@ -50,7 +50,7 @@ export type SourceSchema = {
  *
  * @throws Error if the source is not a database of Placement, has an unknown revision, or lacks anything else
  */
-export async function readSourceSchema(source: Source): Promise<SourceSchema> {
+export async function readSourceSchema(source: SourceDatabase): Promise<SourceSchema> {
   const found = await source.query(
     'select lower(table_name), lower(column_name), collation_name from information_schema.columns where table_schema = database()',
   );
@@ -89,7 +89,7 @@ export async function readSourceSchema(source: Source): Promise<SourceSchema> {
 }
 
 /** @throws Error if it is a database of another service, or of a newer Placement */
-async function readRevision(source: Source, has: SourceSchema['has']): Promise<string | undefined> {
+async function readRevision(source: SourceDatabase, has: SourceSchema['has']): Promise<string | undefined> {
   const [row] = has('alembic_version', 'version_num')
     ? await source.query('select version_num from alembic_version')
     : [];

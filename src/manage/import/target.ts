@@ -6,8 +6,8 @@ import { recordCopied } from '../../../db/schema/unfinished_import.ts';
 import { insertRows } from '../../../db/statements/rows.ts';
 import { messageOf } from '../../text/print.ts';
 import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
-import { countRows, type Page, type RowKey, readPages } from './read_pages.ts';
-import type { Source } from './source.ts';
+import { countRows, type RowKey, readPages, type SourcePage } from './read_pages.ts';
+import type { SourceDatabase } from './source.ts';
 import type { SourceTable } from './source_schema.ts';
 
 /** Receives the progress of an import. */
@@ -19,28 +19,28 @@ export type ImportReport = {
 };
 
 /** A connection or transaction of the database that receives the import. */
-export type Target = Pick<Database, 'kysely'>;
+export type TargetDatabase = Pick<Database, 'kysely'>;
 
 /** Runs `use` in one transaction. */
-export const inTransaction = <T>({ kysely }: Target, use: (target: Target) => Promise<T>): Promise<T> =>
+export const inTransaction = <T>({ kysely }: TargetDatabase, use: (target: TargetDatabase) => Promise<T>): Promise<T> =>
   kysely.transaction().execute((transaction) => use({ kysely: transaction }));
 
 const allTables = sql.join(copiedTables.map(({ name }) => sql.table(name)));
 
 /** Locks the tables against all other clients until the transaction ends. */
-export async function lockTables({ kysely }: Target): Promise<void> {
+export async function lockTables({ kysely }: TargetDatabase): Promise<void> {
   await sql`lock table ${allTables} in access exclusive mode`.execute(kysely);
 }
 
 /** Removes all rows, also the standard traits and classes: the source has these under other ids. */
-export async function clearTables({ kysely }: Target): Promise<void> {
+export async function clearTables({ kysely }: TargetDatabase): Promise<void> {
   await sql`truncate ${allTables}`.execute(kysely);
 }
 
 /**
  * The content of the target, for messages: `3 resource_providers`. Standard traits and resource classes do not count.
  */
-export async function readContent({ kysely }: Target): Promise<readonly string[]> {
+export async function readContent({ kysely }: TargetDatabase): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select table_name as name from information_schema.tables where table_schema = current_schema()`.execute(kysely);
   const content: string[] = [];
@@ -62,7 +62,11 @@ export async function readContent({ kysely }: Target): Promise<readonly string[]
  *
  * @param use runs within the transaction, which locks the table against other writes
  */
-async function withoutTriggers({ kysely }: Target, { name }: CopiedTable, use: () => Promise<void>): Promise<void> {
+async function withoutTriggers(
+  { kysely }: TargetDatabase,
+  { name }: CopiedTable,
+  use: () => Promise<void>,
+): Promise<void> {
   await sql`alter table ${sql.table(name)} disable trigger user`.execute(kysely);
   await use();
   await sql`alter table ${sql.table(name)} enable trigger user`.execute(kysely);
@@ -71,7 +75,7 @@ async function withoutTriggers({ kysely }: Target, { name }: CopiedTable, use: (
 /**
  * Logs one change that makes every process load all data again, and every running claim check its inventories again.
  */
-export async function logChange({ kysely }: Target): Promise<void> {
+export async function logChange({ kysely }: TargetDatabase): Promise<void> {
   await sql`insert into inventory_changes (provider_id) values (null)`.execute(kysely);
   await sql`insert into provider_changes (provider_id, whole) values (null, false)`.execute(kysely);
 }
@@ -79,7 +83,7 @@ export async function logChange({ kysely }: Target): Promise<void> {
 /**
  * Providers can be written in any order within the transaction, because a parent may have a higher id than its child.
  */
-async function withLooseLinks({ kysely }: Target, use: () => Promise<void>): Promise<void> {
+async function withLooseLinks({ kysely }: TargetDatabase, use: () => Promise<void>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select conname as name from pg_constraint where contype = 'f' and conrelid = 'resource_providers'::regclass
       and confrelid = conrelid`.execute(kysely);
@@ -101,8 +105,8 @@ async function withLooseLinks({ kysely }: Target, use: () => Promise<void>): Pro
  * @throws Error that names the table if a row cannot be stored
  */
 export async function copyTable(
-  source: Source,
-  target: Target,
+  source: SourceDatabase,
+  target: TargetDatabase,
   table: SourceTable,
   after: RowKey | undefined,
   report: ImportReport,
@@ -111,7 +115,7 @@ export async function copyTable(
   const { name } = table.table;
   const total = await countRows(source, table);
   let done = total - (await countRows(source, table, after));
-  const copyPages = async (use: (page: Page) => Promise<void>): Promise<void> => {
+  const copyPages = async (use: (page: SourcePage) => Promise<void>): Promise<void> => {
     for await (const page of readPages(source, table, after, pageSize)) {
       await use(page);
       done += page.rows.length;
@@ -119,7 +123,8 @@ export async function copyTable(
     }
   };
   report.progress(name, done, total);
-  const write = (transaction: Target, page: Page): Promise<void> => writePage(transaction, table.table, page);
+  const write = (transaction: TargetDatabase, page: SourcePage): Promise<void> =>
+    writePage(transaction, table.table, page);
   if (name === 'resource_providers') {
     await inTransaction(target, (transaction) =>
       withoutTriggers(transaction, table.table, () =>
@@ -133,7 +138,11 @@ export async function copyTable(
   }
 }
 
-async function writePage(target: Target, { name, columns }: CopiedTable, { rows, last }: Page): Promise<void> {
+async function writePage(
+  target: TargetDatabase,
+  { name, columns }: CopiedTable,
+  { rows, last }: SourcePage,
+): Promise<void> {
   const ofRows = Object.entries(columns).map(([column, kind], place) => ({
     name: column,
     type: sqlTypes[kind],

@@ -23,7 +23,7 @@ import { type JudgedPart, judgePart, tagsOf } from './judge_part.ts';
 import { type FileProvider, type Problem, parseLine } from './provider_line.ts';
 
 /** How many providers a load found in a file, and how many of them were not there yet. */
-type Loaded = { readonly found: number; readonly written: number };
+type LoadedFile = { readonly found: number; readonly written: number };
 
 /** Receives the progress of a load. */
 type LoadReport = {
@@ -49,7 +49,7 @@ export async function loadFile(
   database: Database,
   report: LoadReport,
   partSize = usualPart,
-): Promise<Loaded> {
+): Promise<LoadedFile> {
   const found = await checkFile(file, database, partSize);
   report.checked(found);
   let done = 0;

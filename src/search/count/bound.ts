@@ -267,10 +267,10 @@ function upperBound(lists: readonly Kinds[], needs: number): number {
 
 const sumOf = (numbers: Iterable<number>): number => Iterator.from(numbers).reduce((sum, number) => sum + number, 0);
 
-type Listed = readonly (readonly [kind: number, count: number])[];
+type ListedRoom = readonly (readonly [kind: number, count: number])[];
 
 /** The largest number of pairs that cover all needs: a flow from the kinds of one list to those of the other. */
-function mostPairs(left: Listed, right: Listed, needs: number): number {
+function mostPairs(left: ListedRoom, right: ListedRoom, needs: number): number {
   const leftRoom = left.map(([, count]) => count);
   const rightRoom = right.map(([, count]) => count);
   const flow = left.map(() => right.map(() => 0));

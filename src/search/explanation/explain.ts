@@ -143,18 +143,18 @@ function namesNow({ classes, traits, byUuid }: Fleet, conditions: readonly Condi
 }
 
 /** A number of trees; unknown as soon as the verdict about one tree is unknown. */
-type Tally = { count: number; isKnown: boolean };
+type ConditionTally = { count: number; isKnown: boolean };
 
-const newTally = (): Tally => ({ count: 0, isKnown: true });
+const newTally = (): ConditionTally => ({ count: 0, isKnown: true });
 
-const numberOf = (tally: Tally | undefined): number | undefined => (tally?.isKnown ? tally.count : undefined);
+const numberOf = (tally: ConditionTally | undefined): number | undefined => (tally?.isKnown ? tally.count : undefined);
 
-function count(tally: Tally, verdict: Verdict): void {
+function count(tally: ConditionTally, verdict: Verdict): void {
   if (verdict === true) tally.count += 1;
   else if (verdict === undefined) tally.isKnown = false;
 }
 
-function countEach(tallies: readonly Tally[], verdicts: readonly Verdict[]): void {
+function countEach(tallies: readonly ConditionTally[], verdicts: readonly Verdict[]): void {
   for (let place = 0; place < tallies.length; place++) {
     const tally = tallies[place];
     if (tally !== undefined) count(tally, verdicts[place]);
