@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type Engine, engines, postgresqlServer } from './engines.ts';
 import { holdToContract } from './gabbi/contract.ts';
 import { type OpenServer, runFolder } from './gabbi/folder.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
 import { openByCommand } from './gabbi/server_command.ts';
-import { createDatabase } from './postgresql.ts';
+import { type Engine, engines, postgresqlServer } from './support/engines.ts';
+import { createDatabase } from './support/postgresql.ts';
 
 /*
  * Runs the gabbi files of a folder against this service in this process, where every exchange must also match

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
 import { runningTree } from './bench/processes.ts';
-import { until } from './until.ts';
+import { until } from './support/until.ts';
 
 /** `runningTree` reads /proc. */
 const onLinux = process.platform === 'linux';

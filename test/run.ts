@@ -5,11 +5,11 @@ import { run } from 'node:test';
 import { inspect } from 'node:util';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
 import { cpuMs } from './bench/processes.ts';
-import { compileCache } from './compile_cache.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
-import { openMemoryFolder } from './memory_folder.ts';
-import { offerPostgresql } from './postgresql_on_demand.ts';
+import { compileCache } from './support/compile_cache.ts';
+import { openMemoryFolder } from './support/memory_folder.ts';
+import { offerPostgresql } from './support/postgresql_on_demand.ts';
 
 /*
  * All tests: every *.test.ts below test/, in processes and lanes by test/batches.ts, and our gabbi files on both engines. With arguments only the files run whose path contains

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { watch } from 'node:fs';
 import path from 'node:path';
-import { offerPostgresql } from './postgresql_on_demand.ts';
+import { offerPostgresql } from './support/postgresql_on_demand.ts';
 
 /*
  * Runs tests, with the arguments of test/run.ts, and runs them again whenever a file of the project changes. A run that

@@ -3,7 +3,7 @@ import { listen } from '../../src/http/server/listen.ts';
 import { launchChromium } from '../console/chromium.ts';
 import { quantile, tracedFrames } from '../console/frames.ts';
 import { giveToken, withPage } from '../console/pages.ts';
-import { withTestService } from '../services.ts';
+import { withTestService } from '../support/services.ts';
 import { flatHost } from './data_set.ts';
 import { loadTrees } from './load_by_sql.ts';
 

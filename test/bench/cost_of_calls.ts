@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { databaseUrl, execute, startPostgresql } from '../postgresql.ts';
+import { databaseUrl, execute, startPostgresql } from '../support/postgresql.ts';
 import { flatHost } from './data_set.ts';
 import { loadTrees } from './load_by_sql.ts';
 import { ownOnPostgresql } from './own_server.ts';

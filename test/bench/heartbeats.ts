@@ -3,7 +3,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startPostgresql } from '../postgresql.ts';
+import { startPostgresql } from '../support/postgresql.ts';
 import { firstProcess } from './own_server.ts';
 import { startPlacementApi } from './placement_api.ts';
 import { cpuMs } from './processes.ts';

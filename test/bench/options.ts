@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { positive } from '../command_line.ts';
+import { positive } from '../support/command_line.ts';
 import type { RunningServer } from './running_server.ts';
 
 /** Our own servers that can be measured, by their names in the table. */

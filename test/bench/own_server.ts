@@ -3,9 +3,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { sql } from 'kysely';
 import { type DatabaseSettings, openDatabase } from '../../db/engine/connect.ts';
-import { createDatabase, execute, type FreshDatabase } from '../postgresql.ts';
 import type { Query } from '../races/server_process.ts';
-import { fillEmbedded, postgresqlTemplate } from '../templates.ts';
+import { createDatabase, execute, type FreshDatabase } from '../support/postgresql.ts';
+import { fillEmbedded, postgresqlTemplate } from '../support/templates.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { type PlacementApi, startPlacementApi } from './placement_api.ts';
 

@@ -5,8 +5,8 @@ import { mkdtemp, open, readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../free_port.ts';
-import { nodeFlags } from '../node_flags.ts';
+import { freePort } from '../support/free_port.ts';
+import { nodeFlags } from '../support/node_flags.ts';
 
 /** `placement-api` as it is deployed, in its own process, which ends with this one. */
 export type PlacementApi = { readonly url: string; readonly pid: number; stop(): Promise<void> };

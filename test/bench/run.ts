@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import os from 'node:os';
-import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { postgresqlTemplate } from '../templates.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { postgresqlTemplate } from '../support/templates.ts';
 import { measureLimits, measureServers, type Report } from './benchmark.ts';
 import { type Endured, endure } from './endure/endure.ts';
 import { reportLines } from './endure/report.ts';

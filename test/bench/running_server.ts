@@ -1,4 +1,4 @@
-import { execute } from '../postgresql.ts';
+import { execute } from '../support/postgresql.ts';
 import { removeAll } from './load_by_sql.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { firstProcess, queryOn } from './own_server.ts';

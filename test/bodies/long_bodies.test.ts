@@ -5,9 +5,9 @@ import { suite, test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { openOwners } from '../../src/claims/outcome.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, withFreshDatabase } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine, withFreshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 const inventory = { total: 1_000_000 };

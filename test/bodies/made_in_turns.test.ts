@@ -7,7 +7,7 @@ import { providerAllocationEndpoints } from '../../src/api/allocations/of_provid
 import type { Dependencies } from '../../src/api/dependencies.ts';
 import type { ApiRequest } from '../../src/rest/endpoint.ts';
 import { few, inOrderOfMembers, listInTurns } from '../../src/rest/made_in_turns.ts';
-import { turnsThatEnd } from '../chunks.ts';
+import { turnsThatEnd } from '../support/chunks.ts';
 
 /** Turns that are over at each question, and how often they were passed. */
 function countedTurns() {

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { inPieces, openTurns, type Pieces } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
-import { holdNothing, readChunks } from '../chunks.ts';
+import { holdNothing, readChunks } from '../support/chunks.ts';
 
 /** Counts the rounds of the event loop until it is stopped. */
 function countRounds() {

@@ -8,11 +8,11 @@ import { openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
-import { holdNothing, readChunks } from '../chunks.ts';
-import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { at, makeProvider, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { holdNothing, readChunks } from '../support/chunks.ts';
+import { anyEngine } from '../support/engines.ts';
+import { at, makeProvider, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { followFrom } from './follow.ts';
 
 const everything = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { accepted, at, type Send } from '../requests.ts';
+import { accepted, at, type Send } from '../support/requests.ts';
 
 /** Reads the changes since the last call. */
 export type Feed = (() => Promise<unknown>) & {

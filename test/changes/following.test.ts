@@ -11,11 +11,11 @@ import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, engines } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { openStream } from './stream.ts';
 
 const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.44' };

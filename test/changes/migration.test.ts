@@ -6,8 +6,8 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
 import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase } from '../postgresql.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase } from '../support/postgresql.ts';
 
 test('writers wait for the columns of migration 006 for short times only, however long a transaction is open', async () => {
   const { url, drop } = await createDatabase(await postgresqlServer());

@@ -8,10 +8,10 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines, freshDatabase } from '../engines.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
-import { at, newClaim, requestsTo, type Send } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { type Engine, engines, freshDatabase } from '../support/engines.ts';
+import { at, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { openMirror } from './mirror.ts';
 
 const histories = Number(process.env.HISTORIES ?? 12);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { accepted, at, type Send } from '../requests.ts';
+import { accepted, at, type Send } from '../support/requests.ts';
 
 /** What a client knows of a provider, part by part. */
 type Copy = Record<string, unknown>;

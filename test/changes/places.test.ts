@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
-import { at } from '../requests.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { anyEngine } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { openStream } from './stream.ts';
 
 type Headers = Readonly<Record<string, string>>;

@@ -4,11 +4,11 @@ import { suite, type TestContext, test } from 'node:test';
 import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine } from '../engines.ts';
 import { type StandIn, settingsFor, withStandIn } from '../keystone/stand_in.ts';
-import { at } from '../requests.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { anyEngine } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { openStream, type Stream } from './stream.ts';
 
 type World = {

@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { connect, type FollowedChange } from '../../src/client/index.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { project } from './documentation.ts';
 import { startServer } from './servers.ts';
 

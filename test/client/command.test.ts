@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
-import { harmful, hasHarmful } from '../harmful_characters.ts';
-import { newestVersion } from '../requests.ts';
+import { harmful, hasHarmful } from '../support/harmful_characters.ts';
+import { newestVersion } from '../support/requests.ts';
 import { cells, commandsOn, hostedPlacement, placement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { widthOf } from '../../src/cli/table.ts';
-import type { Ended } from '../command_host.ts';
-import { compileCache } from '../compile_cache.ts';
-import { runHosted } from '../hosted_command.ts';
+import type { Ended } from '../support/command_host.ts';
+import { compileCache } from '../support/compile_cache.ts';
+import { runHosted } from '../support/hosted_command.ts';
 import { project } from './documentation.ts';
 import type { TestServer } from './servers.ts';
 

@@ -1,7 +1,7 @@
 /** `placement ... --if-match` writes only if the resource still has the given tag. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 

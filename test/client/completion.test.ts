@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { connect } from '../../src/client/index.ts';
-import { compileCache } from '../compile_cache.ts';
+import { compileCache } from '../support/compile_cache.ts';
 import { placement, program } from './command.ts';
 import { startServer } from './servers.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 import { placement } from './command.ts';
 
 const depth = 20_000;

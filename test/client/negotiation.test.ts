@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, type Placement, VersionError, type VersionProblem } from '../../src/client/index.ts';
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { type Limits, startServer, startServerWithoutMicroversions, type TestServer } from './servers.ts';
 
 /*

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { connect } from '../../src/client/index.ts';
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { project, readExamples } from './documentation.ts';
 
 /*

@@ -14,7 +14,7 @@ import {
 import type { Page } from '../../src/client/pages.ts';
 import { operations } from '../openapi/contract.ts';
 import { isObject, type JsonObject, referenced } from '../openapi/document.ts';
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { startFront } from './servers.ts';
 
 const uuid = '4e8e5957-649f-477b-9e5b-f1f75b21c03c';

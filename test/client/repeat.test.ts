@@ -10,8 +10,8 @@ import {
   type Placement,
   retryConflicts,
 } from '../../src/client/index.ts';
-import { freePort } from '../free_port.ts';
-import { until } from '../until.ts';
+import { freePort } from '../support/free_port.ts';
+import { until } from '../support/until.ts';
 import { forward, startFront, startServer, type TestServer } from './servers.ts';
 
 /*

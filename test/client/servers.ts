@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { listen } from '../../src/http/server/listen.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { openService } from '../../src/start/service.ts';
-import { anyEngine, freshDatabase } from '../engines.ts';
-import { newestVersion } from '../requests.ts';
-import { testConfig } from '../services.ts';
+import { anyEngine, freshDatabase } from '../support/engines.ts';
+import { newestVersion } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
 
 /** A request as it was received, before any check. */
 export type Seen = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { newestVersion } from '../requests.ts';
-import { openTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { newestVersion } from '../support/requests.ts';
+import { openTestService } from '../support/services.ts';
 
 let service: Awaited<ReturnType<typeof openTestService>>;
 before(async () => {

@@ -1,4 +1,4 @@
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 
 /** What came back; status 0 if the connection broke: then it is unknown whether the request was executed. */
 export type Reply = {

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { execute } from '../postgresql.ts';
+import { execute } from '../support/postgresql.ts';
 import type { Cluster, DatabaseNode } from './cluster.ts';
 
 /** Breaks a part of the cluster under load. Nothing but the fault itself is done or undone by it. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openMirror } from '../changes/mirror.ts';
-import type { Send as SendForMirror } from '../requests.ts';
-import { until } from '../until.ts';
+import type { Send as SendForMirror } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 import { complaintAbout, type Send } from './client.ts';
 
 /** A copy of all providers that follows `GET /changes`, by any process. */

@@ -1,4 +1,4 @@
-import { install } from '../debian_packages.ts';
+import { install } from '../support/debian_packages.ts';
 
 /* Installs what the cluster consists of, where it is missing. */
 

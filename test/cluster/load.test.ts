@@ -1,8 +1,8 @@
 /** What the clients of a cluster find of a service that loses something. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at } from '../requests.ts';
-import { until } from '../until.ts';
+import { at } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 import type { Reply } from './client.ts';
 import { openLedger } from './ledger.ts';
 import { startLoad } from './load.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { complaintAbout, hostIn, isKnown, isSuccess, type Reply, type Send } from './client.ts';
 import type { Ledger } from './ledger.ts';
 

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { deleteService, retireServices } from '../../db/statements/services/delete_service.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const uuid = '00000000-0000-4000-8000-000000000001';
 const cell = `insert into cells (id, uuid, name) values (1, 'cell', 'default')`;

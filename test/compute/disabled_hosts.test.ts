@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines, withFreshDatabase } from '../engines.ts';
-import { at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { openServiceOn, withTestService } from '../services.ts';
+import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
+import { at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { openServiceOn, withTestService } from '../support/services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 import { startRegistry } from './registry_process.ts';
 

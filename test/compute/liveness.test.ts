@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { retireServices } from '../../db/statements/services/delete_service.ts';
-import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 
 for (const engine of engines) {

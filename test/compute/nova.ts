@@ -1,6 +1,6 @@
 import type { PlacementService } from '../../src/start/service.ts';
-import { requestsTo, type Send } from '../requests.ts';
-import type { ConfigOverrides } from '../services.ts';
+import { requestsTo, type Send } from '../support/requests.ts';
+import type { ConfigOverrides } from '../support/services.ts';
 
 /** Switches the registry of services on. */
 export const withRegistry: ConfigOverrides = { compute: { enabled: true } };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Config } from '../../src/config/config.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { openService } from '../../src/start/service.ts';
-import { testConfig } from '../services.ts';
+import { testConfig } from '../support/services.ts';
 
 /** A service with the registry in its own process. */
 export async function startRegistry(placementDatabase: Partial<Config['placementDatabase']>) {

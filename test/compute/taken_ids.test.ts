@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { engines } from '../engines.ts';
-import { accepted, at } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 
 const register = (host: string) => ({ host, binary: 'nova-compute', cell: 'cell1' });

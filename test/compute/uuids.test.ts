@@ -9,10 +9,10 @@ import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { readServices } from '../../db/statements/services/service_row.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
-import { anyEngine, engines } from '../engines.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
-import { at } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 
 const nobody = { projectId: 'nobody', userId: 'nobody' };

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 import { messageOf } from '../../src/text/print.ts';
-import { install } from '../debian_packages.ts';
+import { install } from '../support/debian_packages.ts';
 
 /** The names or paths of Chromium in the usual systems. */
 const programs = [

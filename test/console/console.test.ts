@@ -7,8 +7,8 @@ import { after, before, suite, type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
-import { anyEngine, engines } from '../engines.ts';
-import { until } from '../until.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { checkViews, giveToken, openView, withPage } from './pages.ts';
 import { browserForTests, type Served, serve, shows } from './serving.ts';
 

@@ -6,9 +6,9 @@ import { connect } from '../../src/client/index.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { mustFail, placement } from '../client/command.ts';
 import { project } from '../client/documentation.ts';
-import { compileCache } from '../compile_cache.ts';
-import { engines } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { compileCache } from '../support/compile_cache.ts';
+import { engines } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 
 const demoProgram = path.join(project, 'src', 'bin', 'placement-demo.ts');
 

@@ -6,7 +6,7 @@ import { answered } from '../../src/client/operation.ts';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { listen } from '../../src/http/server/listen.ts';
-import { withTestService } from '../services.ts';
+import { withTestService } from '../support/services.ts';
 import { launchChromium } from './chromium.ts';
 import { giveToken, withPage } from './pages.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { anyEngine } from '../engines.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
 const withConsole = (overrides: ConfigOverrides, use: (get: Get) => Promise<void>) =>
   withTestService(anyEngine, overrides, ({ app }) =>

@@ -3,8 +3,8 @@ import type { Browser, Page } from 'playwright-core';
 import { connect, type Placement } from '../../src/client/index.ts';
 import { type Listening, listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import type { Engine } from '../engines.ts';
-import { type ConfigOverrides, openTestService } from '../services.ts';
+import type { Engine } from '../support/engines.ts';
+import { type ConfigOverrides, openTestService } from '../support/services.ts';
 import { launchChromium } from './chromium.ts';
 
 /**

@@ -13,10 +13,10 @@ import { forgetFormerConsumers } from '../../db/statements/consumers/remove_ende
 import { awaitConsumer } from '../../db/statements/locked_rows.ts';
 import { forgetFromTimeToTime } from '../../src/claims/deletions.ts';
 import { openOutages } from '../../src/log/outages.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { claim } from '../races/judged_claim.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
-import { until } from '../until.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 
 const logger = pino({ level: 'silent' });
 

@@ -8,10 +8,10 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
 import { insertOldAllocations, newUuids } from '../manage/old_data.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const zeros = '00000000-0000-0000-0000-000000000000';
 

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
+import { engines } from '../support/engines.ts';
 import {
   type Answer,
   accepted,
@@ -17,9 +17,9 @@ import {
   newestVersion,
   requestsTo,
   type Send,
-} from '../requests.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+} from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const host = '00000000-0000-4000-8000-0000000000aa';
 

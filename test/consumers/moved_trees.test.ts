@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { withFreshDatabase } from '../engines.ts';
 import { afterLook } from '../races/after_look.ts';
-import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 
 test('a provider leaves the tree, and another one comes to it, before its consumers are read', async () => {
   await withFreshDatabase('postgresql', async (database) => {

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
-import { anyEngine, freshDatabase } from '../engines.ts';
-import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
+import { anyEngine, freshDatabase } from '../support/engines.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
 
 test('the log has the old owner, the new owner and the user of a change, unless it was refused', async () => {
   const lines: string[] = [];

@@ -9,7 +9,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { type ConsumerQuery, listConsumers } from '../../db/statements/consumers/list_consumers.ts';
 import type { Tables } from '../../db/tables.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const consumers = 20_000;
 const limit = 10;

@@ -6,12 +6,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import pg from 'pg';
-import { engines, freshDatabase } from '../engines.ts';
 import { assertStored } from '../etags/stored_tags.ts';
 import { countStrays, insertOldAllocations } from '../manage/old_data.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { openServiceOn, withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { engines, freshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { openServiceOn, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const rounds = 25;
 

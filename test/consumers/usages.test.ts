@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const projects = ['p1', 'p2', 'incomplete'];
 const users = ['u1', 'u2', 'incomplete'];

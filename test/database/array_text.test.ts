@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { arrayText } from '../../db/engine/pool.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 /** Lists that the service writes itself, and lists that it leaves to node-postgres. */
 const lists = {

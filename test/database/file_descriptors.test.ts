@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { withFreshDatabase } from '../engines.ts';
-import { execute } from '../postgresql.ts';
 import { startServer } from '../races/server_process.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
 
 test('requests are a 503 while the process has no file descriptor for a connection to PostgreSQL', async () => {
   await withFreshDatabase('postgresql', async ({ config }) => {

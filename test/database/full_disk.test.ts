@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines, freshDatabase } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
+import { type Engine, engines, freshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
 
 type Line = { readonly level: number; readonly msg: string; readonly reason?: string };
 

@@ -7,13 +7,13 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isUnavailable } from '../../db/engine/failures.ts';
 import { describeDatabase } from '../../src/start/database.ts';
 import { openService } from '../../src/start/service.ts';
-import { freePort } from '../free_port.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { createDatabase, type PostgresqlServer } from '../postgresql.ts';
 import { makeHost, startClaimants, untilClaimed } from '../races/claimants.ts';
 import { killServer, promote, requireStandby, startPrimary, startStandby } from '../races/standby.ts';
-import { requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
+import { freePort } from '../support/free_port.ts';
+import { createDatabase, type PostgresqlServer } from '../support/postgresql.ts';
+import { requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
 
 suite('several servers in one URL', () => {
   let primary: PostgresqlServer;

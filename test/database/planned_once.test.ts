@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { engines } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 
 /** How often the server has planned each prepared statement of the connection, for all values or for one execution. */
 type Plans = { readonly statement: string; readonly for_all: number; readonly for_one: number };

@@ -11,7 +11,7 @@ import { onlyRow } from '../../db/engine/only_row.ts';
 import { inventoryChangesSince, type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
 import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Tables } from '../../db/tables.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 type Reads = { readonly scans: number; readonly rows: number };
 

@@ -5,11 +5,11 @@ import { Writable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
 import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
-import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { claim, makeHost } from '../races/claimants.ts';
-import { accepted, at, requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { accepted, at, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 suite('a database with default_transaction_read_only', () => {
   let server: PostgresqlServer;

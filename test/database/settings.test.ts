@@ -7,11 +7,11 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { unwatchedTablesProblem } from '../../db/schema/watched_tables.ts';
 import type { Tables } from '../../db/tables.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
-import { hasPgbouncer, startPgbouncer } from '../pgbouncer.ts';
-import { execute } from '../postgresql.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
+import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer.ts';
+import { execute } from '../support/postgresql.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 
 /** Defaults of a database that statements cannot work with, and what they need. */
 const settings: Readonly<Record<string, readonly [unsuitable: string, needed: string]>> = {

@@ -7,11 +7,11 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { withFreshDatabase } from '../engines.ts';
 import { untilWaitingFor } from '../races/two_connections.ts';
-import { makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 

@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { fillEmbedded } from '../templates.ts';
+import { fillEmbedded } from '../support/templates.ts';
 
 async function inFolder(use: (data: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-lock-'));

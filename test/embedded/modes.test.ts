@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { fillEmbedded } from '../templates.ts';
+import { fillEmbedded } from '../support/templates.ts';
 
 const modeOf = async (name: string): Promise<number> => (await stat(name)).mode & 0o777;
 

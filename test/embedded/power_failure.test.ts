@@ -9,9 +9,9 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { openService } from '../../src/start/service.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
-import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { embeddedTemplate, fillEmbedded } from '../templates.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { embeddedTemplate, fillEmbedded } from '../support/templates.ts';
 import { type SyncedDisk, watchSyncs } from './synced_disk.ts';
 
 const onLinux = process.platform === 'linux' ? {} : { skip: 'it needs /proc' };

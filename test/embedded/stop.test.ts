@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { type RawBuilder, sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { fillEmbedded } from '../templates.ts';
+import { fillEmbedded } from '../support/templates.ts';
 import { failSyncs } from './failing_disk.ts';
 
 test('after a sync that fails no statement is acknowledged, and a new start has all that was', async () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { shortenLog, vacuumTables } from '../../db/engine/embedded.ts';
-import { freshDatabase } from '../engines.ts';
-import { openServiceOn } from '../services.ts';
+import { freshDatabase } from '../support/engines.ts';
+import { openServiceOn } from '../support/services.ts';
 
 test('on the embedded database, dead rows are vacuumed, and unchanged tables are left alone', async () => {
   const database = await freshDatabase('embedded');

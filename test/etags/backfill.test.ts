@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
-import { anyEngine, engines, withFreshDatabase } from '../engines.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { anyEngine, engines, withFreshDatabase } from '../support/engines.ts';
+import { requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { countLacking, insertOldRows } from './old_rows.ts';
 import { assertStored } from './stored_tags.ts';
 

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { isWritten } from '../races/two_connections.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 type Stored = Readonly<Record<'provider' | 'inventories' | 'inventory' | 'traits' | 'aggregates', string | null>>;
 

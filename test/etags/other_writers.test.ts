@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { renameResourceClass } from '../../db/statements/names/resource_classes.ts';
-import { withFreshDatabase } from '../engines.ts';
 import { untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
-import { accepted, makeProvider, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { accepted, makeProvider, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { assertStored } from './stored_tags.ts';
 
 const uuid = '30328d13-e299-4a93-a102-61e4ccabe474';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { afterLook } from '../races/after_look.ts';
-import { accepted, at, makeProvider, newClaim, newestVersion, type Send } from '../requests.ts';
-import { type TwoServices, withTwoServices } from '../two_services.ts';
+import { accepted, at, makeProvider, newClaim, newestVersion, type Send } from '../support/requests.ts';
+import { type TwoServices, withTwoServices } from '../support/two_services.ts';
 
 type Scene = TwoServices & {
   /** A provider with inventories of VCPU, CUSTOM_HELD and CUSTOM_FREE, and a consumer that has the first two. */

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { inventoryTag, nameTag } from '../../src/placement/entity_tag.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 async function withDatabase(engine: (typeof engines)[number], use: (database: Database) => Promise<void>) {
   await withFreshDatabase(engine, async ({ settings }) => {

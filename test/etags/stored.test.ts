@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import pg from 'pg';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { newStock, writeByApi, writeBySql } from '../races/fleet_writes.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
-import { requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
+import { requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { assertStored, storedTags } from './stored_tags.ts';
 
 async function withPlace(

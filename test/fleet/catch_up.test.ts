@@ -11,8 +11,8 @@ import { hasSqlstate, isTimedOut, sqlstate } from '../../db/engine/failures.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { catchUp, loadFleet } from '../../src/fleet/keep/load.ts';
-import { engines, type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { engines, type TestDatabase, withFreshDatabase } from '../support/engines.ts';
 
 /** Makes providers with ten inventories each, as an import does: nothing of this is logged. */
 async function makeProviders({ kysely }: Database, count: number): Promise<void> {

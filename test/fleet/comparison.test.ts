@@ -10,13 +10,13 @@ import { noteUnlogged } from '../../db/fleet/log_position.ts';
 import { compareFleet } from '../../src/fleet/keep/comparison.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { openService } from '../../src/start/service.ts';
-import { withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { testConfig, withTestService } from '../services.ts';
-import { withTwoServices } from '../two_services.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { testConfig, withTestService } from '../support/services.ts';
+import { withTwoServices } from '../support/two_services.ts';
+import { until } from '../support/until.ts';
 
 const [parent, child, alone, consumer, aggregate] = [1, 2, 3, 4, 5].map(
   (number) => `00000000-0000-4000-8000-00000000000${number}`,

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { at, makeProvider, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { at, makeProvider, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const uuidOf = (place: number) => `00000000-0000-4000-8000-00000000000${place}`;
 const [first, second, third, below, other] = [1, 2, 3, 4, 5].map(uuidOf) as [string, string, string, string, string]; // five of five

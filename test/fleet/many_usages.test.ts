@@ -7,8 +7,8 @@ import { readMoment } from '../../db/fleet/change_log.ts';
 import { readChanges } from '../../db/fleet/read_changes.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const providers = 4000;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { anyEngine } from '../engines.ts';
-import { accepted, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const uuid = '00000000-0000-4000-8000-000000000001';
 const host = `/resource_providers/${uuid}`;

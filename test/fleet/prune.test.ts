@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 test('a log that grew for months while upstream used the database is pruned in full and in parts', async () => {
   await withTestService('embedded', {}, async ({ database, fleet }) => {

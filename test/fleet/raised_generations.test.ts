@@ -7,10 +7,10 @@ import { onlyRow } from '../../db/engine/only_row.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
-import { engines } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 for (const engine of engines) {
   test(`another process knows the generations after each kind of claim, on ${engine}`, async () => {

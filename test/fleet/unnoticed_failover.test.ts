@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
-import { withFreshDatabase } from '../engines.ts';
+import { withFreshDatabase } from '../support/engines.ts';
 
 type Run = (...statements: readonly string[]) => Promise<void>;
 

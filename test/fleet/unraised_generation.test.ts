@@ -9,8 +9,8 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { claimOn } from '../races/claim_on.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const changes: Readonly<Record<string, string>> = {
   'a smaller total': 'update inventories set total = 4 where resource_provider_id = 1',

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, type Engine } from '../engines.ts';
-import { type Answer, accepted, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { openTestService } from '../services.ts';
+import { anyEngine, type Engine } from '../support/engines.ts';
+import { type Answer, accepted, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { openTestService } from '../support/services.ts';
 
 export const [host, holder] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000011'];
 

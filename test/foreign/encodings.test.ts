@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { asNova, services, withRegistry } from '../compute/nova.ts';
-import { postgresqlServer, type TestDatabase } from '../engines.ts';
-import { databaseUrl, execute } from '../postgresql.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { postgresqlServer, type TestDatabase } from '../support/engines.ts';
+import { databaseUrl, execute } from '../support/postgresql.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 
 /** The encoding that initdb uses if no locale is set. */
 async function withSqlAscii(use: (database: TestDatabase) => Promise<void>): Promise<void> {

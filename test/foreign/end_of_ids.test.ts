@@ -10,11 +10,11 @@ import { compareFleet } from '../../src/fleet/keep/comparison.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
 import { openService } from '../../src/start/service.ts';
 import { followFrom } from '../changes/follow.ts';
-import { type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { countLacking } from '../etags/old_rows.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { type TestDatabase, withFreshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 /** Opens a process of the service; `lines` gets the texts of its log. */
 async function openProcess({ config }: TestDatabase) {

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 const highest = 2_147_483_647;

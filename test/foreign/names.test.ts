@@ -1,7 +1,7 @@
 /** Names with a special meaning in JavaScript, at places where the API accepts only UUIDs and capital letters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 for (const name of ['__proto__', 'constructor']) {

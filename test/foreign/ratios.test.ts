@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { maxRatio } from '../../src/placement/inventory.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { claimOf, type Deployment, host, withDeployment } from './deployment.ts';
 
 const other = '/allocations/00000000-0000-4000-8000-000000000012';

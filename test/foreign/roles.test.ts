@@ -1,11 +1,11 @@
 /** A role that reads and writes rows and owns nothing. Another role makes the schema. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { execute } from '../postgresql.ts';
-import { accepted, makeProvider, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { type TestDatabase, withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
+import { accepted, makeProvider, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 
 const host = '00000000-0000-4000-8000-000000000001';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import { withDeployment } from './deployment.ts';
 
 const [root, stray, child] = ['1', '2', '3'].map((digit) => `00000000-0000-4000-8000-00000000002${digit}`);

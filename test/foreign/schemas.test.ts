@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { withEmptyDatabase } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { execute } from '../postgresql.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { withEmptyDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 
 const withPath = (url: string, path: string): string => `${url}?options=${encodeURIComponent(`-csearch_path=${path}`)}`;
 const sync = (url: string) => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });

@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
-import { createDatabase, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { until } from '../until.ts';
+import { createDatabase, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 
 let server: PostgresqlServer | undefined;
 before(async () => {

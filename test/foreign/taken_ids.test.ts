@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
-import { accepted, at } from '../requests.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at } from '../support/requests.ts';
 import { claimOf, host, numbered, withDeployment, writeAll } from './deployment.ts';
 
 const beginAgain = (table: string) => `select setval(pg_get_serial_sequence('${table}', 'id'), 1, false)`;

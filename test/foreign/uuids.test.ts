@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { versionTexts } from '../../src/rest/versions.ts';
-import { engines } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { accepted, at } from '../requests.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at } from '../support/requests.ts';
 import { claimOf, type Deployment, holder, host, makeHolder, openDeployment, withDeployment } from './deployment.ts';
 
 const odd: readonly string[] = [

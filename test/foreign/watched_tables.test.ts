@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { unwatchedTablesProblem } from '../../db/schema/watched_tables.ts';
 import { runToEnd, withCommands } from '../manage/commands.ts';
 import { upstreamSchemas } from '../manage/upstream_schema.ts';
-import { execute } from '../postgresql.ts';
+import { execute } from '../support/postgresql.ts';
 import { withDeployment } from './deployment.ts';
 
 test('every disabled trigger that logs changes is reported', async () => {

@@ -1,4 +1,4 @@
-import type { ConfigOverrides } from '../services.ts';
+import type { ConfigOverrides } from '../support/services.ts';
 import { allocations, api, cors, corsForAll, openPolicy, proxy, secureRbac } from './fixtures/api.ts';
 import { compute, oldServices } from './fixtures/compute.ts';
 import { hosts, nestedAndShared, smallBodies, upstreamRange } from './fixtures/hosts.ts';

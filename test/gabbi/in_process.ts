@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { listen } from '../../src/http/server/listen.ts';
-import type { Engine } from '../engines.ts';
-import { type ConfigOverrides, openTestService } from '../services.ts';
+import type { Engine } from '../support/engines.ts';
+import { type ConfigOverrides, openTestService } from '../support/services.ts';
 import type { OpenServer } from './folder.ts';
 import { policyText } from './server_command.ts';
 

@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { compileCache } from '../compile_cache.ts';
-import type { Engine } from '../engines.ts';
+import { compileCache } from '../support/compile_cache.ts';
+import type { Engine } from '../support/engines.ts';
 import type { Totals } from './report.ts';
 
 /**

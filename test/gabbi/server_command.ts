@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../free_port.ts';
-import type { FreshDatabase } from '../postgresql.ts';
+import { freePort } from '../support/free_port.ts';
+import type { FreshDatabase } from '../support/postgresql.ts';
 import type { OpenServer } from './folder.ts';
 import { keptConnection, send } from './send.ts';
 

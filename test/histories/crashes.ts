@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Random } from '../races/random.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
 import { serves } from './serves.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createDatabase, execute } from '../postgresql.ts';
 import type { Random } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
 import { startRestartable } from '../soak/restartable_postgresql.ts';
+import { createDatabase, execute } from '../support/postgresql.ts';
 import { makeArena, type Scene } from './arena.ts';
 import { type Connection, connectTo } from './connection.ts';
 import { connectsTo, crashBackend, crashBeforeRollbacksAreLogged } from './crashes.ts';

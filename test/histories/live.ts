@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
-import { succeedsWithin } from '../until.ts';
+import { succeedsWithin } from '../support/until.ts';
 import type { Action } from './action.ts';
 import type { Arena } from './arena.ts';
 import { awaitEnd } from './await_ends.ts';

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Engine, engines } from '../engines.ts';
 import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { type Engine, engines } from '../support/engines.ts';
 import { makeArena, type Scene, scenes } from './arena.ts';
 import { check } from './check.ts';
 import { connectTo } from './connection.ts';

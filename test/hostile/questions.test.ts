@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const [host, consumer, other] = [randomUUID(), randomUUID(), randomUUID()];
 const long = 'A'.repeat(5000);

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { anySeed, integer, positive } from '../command_line.ts';
+import { anySeed, integer, positive } from '../support/command_line.ts';
 import { barrage, grown } from './barrage.ts';
 
 /* Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1. What they find is printed at once. */

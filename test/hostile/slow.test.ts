@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { goodHeaders, head, lines, withHostileServer } from './server.ts';
 
 test('connections of clients that send too slowly, or do not read their answers, are cut', () =>

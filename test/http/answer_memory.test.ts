@@ -6,9 +6,9 @@ import { listen } from '../../src/http/server/listen.ts';
 import { lendMemory, takeBackMemory } from '../../src/rest/json_body.ts';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
-import { withFreshDatabase } from '../engines.ts';
-import { execute } from '../postgresql.ts';
-import { openServiceOn } from '../services.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
+import { openServiceOn } from '../support/services.ts';
 
 test('memory is used by one answer at a time, and again after it was returned', () => {
   const first = lendMemory(100_000);

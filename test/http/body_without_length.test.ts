@@ -1,8 +1,8 @@
 /** Bodies that are sent in chunks, so that their length is known only when they have arrived. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 
 const limitBytes = 1_000;
 

@@ -1,8 +1,8 @@
 /** Pages of every origin may not send credentials; pages of a listed origin may. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 
 const name = 'access-control-allow-credentials';
 

@@ -6,13 +6,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
-import { hasPrograms } from '../debian_packages.ts';
-import { anyEngine } from '../engines.ts';
-import { freePort } from '../free_port.ts';
-import { startKept, unprivilegedOwner } from '../kept_process.ts';
 import { selfSigned } from '../keystone/certificate.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { hasPrograms } from '../support/debian_packages.ts';
+import { anyEngine } from '../support/engines.ts';
+import { freePort } from '../support/free_port.ts';
+import { startKept, unprivilegedOwner } from '../support/kept_process.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const isInstalled = (): boolean => spawnSync('haproxy', ['-v']).status === 0;
 

@@ -5,10 +5,10 @@ import net from 'node:net';
 import { suite, test } from 'node:test';
 import tls from 'node:tls';
 import { listen } from '../../src/http/server/listen.ts';
-import { anyEngine } from '../engines.ts';
-import { freePort } from '../free_port.ts';
 import { selfSigned } from '../keystone/certificate.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { freePort } from '../support/free_port.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
 /** Says something to a port, and reads the answer until the server closes the connection. */
 const answerOf = (port: number, secure: boolean, said: string, address = '127.0.0.1'): Promise<string> =>

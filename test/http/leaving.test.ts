@@ -13,8 +13,8 @@ import { beginExchange, type HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { type ChunkMaker, jsonBody } from '../../src/rest/json_body.ts';
 import { placementService } from '../../src/rest/microversions.ts';
-import { holdNothing } from '../chunks.ts';
-import { until } from '../until.ts';
+import { holdNothing } from '../support/chunks.ts';
+import { until } from '../support/until.ts';
 
 const chunk = new Uint8Array(10).fill(0x20);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 

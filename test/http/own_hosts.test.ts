@@ -9,9 +9,9 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parse } from 'yaml';
 import { listen } from '../../src/http/server/listen.ts';
-import { anyEngine } from '../engines.ts';
 import { settingsFor } from '../keystone/stand_in.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
 type Headers = Readonly<Record<string, string>>;
 type Ask = (host: string, options?: { path?: string; method?: string; headers?: Headers }) => Promise<Reply>;

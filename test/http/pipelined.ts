@@ -7,8 +7,8 @@ import type { HonoEnv } from '../../src/http/exchange.ts';
 import { createApiServer } from '../../src/http/server/server.ts';
 import { openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
-import { holdNothing } from '../chunks.ts';
 import { selfSigned } from '../keystone/certificate.ts';
+import { holdNothing } from '../support/chunks.ts';
 
 /** A server whose slow requests wait until the test releases them, and the requests that reached it. */
 type Served = {

@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 const consumers = ['1b1d3c4e-1111-4222-8333-444455556666', '1b1d3c4e-1111-4222-8333-444455556667'];

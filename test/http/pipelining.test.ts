@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { chunkBytes, chunked, chunks, post, request, serving } from './pipelined.ts';
 
 const twoHosts = request('/quick', 'Host: elsewhere');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine } from '../engines.ts';
-import { openTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { openTestService } from '../support/services.ts';
 
 let service: PlacementService;
 before(async () => {

@@ -9,7 +9,7 @@ import { suite, test } from 'node:test';
 import tls from 'node:tls';
 import { selfSigned } from '../keystone/certificate.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 /** A conversation that is refused: what is sent, and with which status it is answered. */
 type Refused = {

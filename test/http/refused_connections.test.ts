@@ -5,7 +5,7 @@ import { Hono } from 'hono';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { createApiServer } from '../../src/http/server/server.ts';
 import { selfSigned } from '../keystone/certificate.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 const cases = [
   { what: 'nothing is said', said: '', tls: false },

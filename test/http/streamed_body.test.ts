@@ -7,7 +7,7 @@ import type { HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
-import { holdNothing } from '../chunks.ts';
+import { holdNothing } from '../support/chunks.ts';
 
 const failure = new Error('The rest cannot be made.');
 

@@ -7,8 +7,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { selfSigned } from '../keystone/certificate.ts';
 import { runToEnd, startCommand } from '../manage/commands.ts';
-import { fillEmbedded } from '../templates.ts';
-import { until } from '../until.ts';
+import { fillEmbedded } from '../support/templates.ts';
+import { until } from '../support/until.ts';
 
 type Answer = { readonly status: number | undefined; readonly location: string | undefined };
 

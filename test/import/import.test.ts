@@ -12,10 +12,10 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isImportUnfinished, readUnfinishedImport } from '../../db/schema/unfinished_import.ts';
 import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
 import { openSource, type SourceDatabase } from '../../src/manage/import/source.ts';
-import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { at, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
+import { at, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { hasMariadb } from './install.ts';
 import { type Cloud, type SourceServer, settingsOf, startReal, startRecorded } from './source_server.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { postgresqlServer } from '../engines.ts';
 import { type Ended, startCommand } from '../manage/commands.ts';
-import { createDatabase, type FreshDatabase } from '../postgresql.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, type FreshDatabase } from '../support/postgresql.ts';
 import { passwordSpellings } from './mariadb.ts';
 
 /** An empty PostgreSQL database, and a connection to it. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { hasPrograms } from '../debian_packages.ts';
+import { hasPrograms } from '../support/debian_packages.ts';
 
 /** The packages of Debian for a MariaDB server. They start no services, because the tests start what they need. */
 export const mariadbPackages: readonly string[] = [

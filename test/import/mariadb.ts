@@ -4,8 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import mysql from 'mysql2/promise';
-import { freePort } from '../free_port.ts';
-import { startKept, unprivilegedOwner } from '../kept_process.ts';
+import { freePort } from '../support/free_port.ts';
+import { startKept, unprivilegedOwner } from '../support/kept_process.ts';
 
 /** A password with characters that must be escaped in a URL. */
 const password = 'p@ss/w:rd?';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
 type Headers = Readonly<Record<string, string>>;

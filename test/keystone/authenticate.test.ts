@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { openTokenCache } from '../../src/access/keystone/token.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { identityOf, userOf, withKeystone } from './keystones.ts';
 
 const unavailable = 'Keystone is unavailable';

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { freshDatabase } from '../engines.ts';
 import { startCommand } from '../manage/commands.ts';
+import { freshDatabase } from '../support/engines.ts';
 import { selfSigned } from './certificate.ts';
 import { withStandIn } from './stand_in.ts';
 

@@ -1,8 +1,8 @@
 /** What /metrics tells of Keystone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
 import { settingsFor, withStandIn } from './stand_in.ts';
 
 test('requests to Keystone are counted by their status, and requests of users by what was decided', () =>

@@ -8,9 +8,9 @@ import { openTokenCache } from '../../src/access/keystone/token.ts';
 import { KeystoneUnreachable } from '../../src/access/keystone/transport.ts';
 import { tokenValidation } from '../../src/access/keystone/validate.ts';
 import { networkOf } from '../../src/http/own_hosts.ts';
-import { anyEngine } from '../engines.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { anyEngine } from '../support/engines.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { userOf, type World, withKeystone } from './keystones.ts';
 import { settingsFor, withStandIn } from './stand_in.ts';
 

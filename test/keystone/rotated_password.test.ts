@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { servicePassword, settingsFor, withStandIn } from './stand_in.ts';
 
 const newPassword = 'another-password';

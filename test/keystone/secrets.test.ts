@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type CommandName, runToEnd, startCommand } from '../manage/commands.ts';
-import { fillEmbedded } from '../templates.ts';
+import { fillEmbedded } from '../support/templates.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
 /** Every secret contains this text, also when it is encoded, so that one search finds them all. */

@@ -1,7 +1,7 @@
 /** Keystone is down, slow, or sends broken answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { userOf, withKeystone } from './keystones.ts';
 
 const unavailable = 'Keystone is unavailable';

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
-import { harmful, hasHarmful } from '../harmful_characters.ts';
-import { until } from '../until.ts';
+import { harmful, hasHarmful } from '../support/harmful_characters.ts';
+import { until } from '../support/until.ts';
 
 for (const useJson of [true, false]) {
   test(`names in the log are escaped, with use_json = ${useJson}`, async () => {

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { freePort } from '../free_port.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { openClient } from '../races/client.ts';
 import { openSwitch } from '../races/switch.ts';
-import { until } from '../until.ts';
+import { freePort } from '../support/free_port.ts';
+import { until } from '../support/until.ts';
 
 test('the log says once that the database is down, with the reason, and once that it is back', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, configFile, config }) => {

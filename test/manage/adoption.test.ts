@@ -7,10 +7,10 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { dumpSchema } from '../../db/schema/schema_dump.ts';
 import { standardResourceClasses } from '../../db/schema/standard_resource_classes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase } from '../postgresql.ts';
-import { accepted, at, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase } from '../support/postgresql.ts';
+import { accepted, at, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { runToEnd } from './commands.ts';
 import { remainingSteps, upstreamSchemas } from './upstream_schema.ts';
 

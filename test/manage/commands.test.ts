@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
-import { engines } from '../engines.ts';
+import { engines } from '../support/engines.ts';
 import { type CommandName, runAlone, runToEnd, startCommand, withCommands } from './commands.ts';
 
 for (const engine of engines) {

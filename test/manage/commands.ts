@@ -4,11 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { Config } from '../../src/config/config.ts';
-import { compileCache } from '../compile_cache.ts';
-import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
-import { runHosted } from '../hosted_command.ts';
-import { createDatabase } from '../postgresql.ts';
-import { fillEmbedded } from '../templates.ts';
+import { compileCache } from '../support/compile_cache.ts';
+import { type Engine, freshDatabase, postgresqlServer } from '../support/engines.ts';
+import { runHosted } from '../support/hosted_command.ts';
+import { createDatabase } from '../support/postgresql.ts';
+import { fillEmbedded } from '../support/templates.ts';
 
 export type CommandName = 'placement' | 'placement-api' | 'placement-manage' | 'placement-status';
 

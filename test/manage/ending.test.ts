@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { startCommand, withCommands } from './commands.ts';
 
 const listens = /^placement-api \d\S* listens on (http:\/\/\S+)\n/m;

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { beginImport, endImport } from '../../db/schema/unfinished_import.ts';
-import { freePort } from '../free_port.ts';
-import { openServiceOn } from '../services.ts';
-import { fillEmbedded } from '../templates.ts';
+import { freePort } from '../support/free_port.ts';
+import { openServiceOn } from '../support/services.ts';
+import { fillEmbedded } from '../support/templates.ts';
 import { type Ended, runToEnd } from './commands.ts';
 
 /** Runs `placement-manage import` in a separate folder, on an embedded database there. */

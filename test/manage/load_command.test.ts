@@ -7,9 +7,9 @@ import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { loadFile } from '../../src/manage/load/load_file.ts';
-import { engines } from '../engines.ts';
-import { at, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { at, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { withCommands } from './commands.ts';
 
 const [host, numa, disk, device] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];

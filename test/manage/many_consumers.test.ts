@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { startCommand, withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 

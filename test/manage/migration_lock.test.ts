@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase } from '../postgresql.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase } from '../support/postgresql.ts';
 
 test('migrations that begin at once wait for each other, also if each has a single connection', {
   timeout: 60_000,

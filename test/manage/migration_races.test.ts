@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
-import { freshDatabase } from '../engines.ts';
-import { requestsTo, type Send } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { freshDatabase } from '../support/engines.ts';
+import { requestsTo, type Send } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
 const owner = { projectId: 'old-project', userId: 'old-user' };

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OnlineMigration } from '../../db/online/online_migration.ts';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
-import { engines } from '../engines.ts';
-import { at, requestsTo, type Send } from '../requests.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import { engines } from '../support/engines.ts';
+import { at, requestsTo, type Send } from '../support/requests.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
 const owner = { projectId: 'old-project', userId: 'old-user' };

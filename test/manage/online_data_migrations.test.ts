@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
-import { anyEngine, engines, withFreshDatabase } from '../engines.ts';
+import { anyEngine, engines, withFreshDatabase } from '../support/engines.ts';
 import { withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 

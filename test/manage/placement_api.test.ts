@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { version } from '../../src/config/version.ts';
-import { fillEmbedded } from '../templates.ts';
+import { fillEmbedded } from '../support/templates.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {

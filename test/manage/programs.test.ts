@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { harmful, hasHarmful } from '../harmful_characters.ts';
+import { harmful, hasHarmful } from '../support/harmful_characters.ts';
 import { type CommandName, killLeftovers, runAlone, startCommand } from './commands.ts';
 
 const programs = ['placement', 'placement-api', 'placement-manage', 'placement-status'] as const;

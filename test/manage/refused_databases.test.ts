@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { revisions } from '../../db/schema/revision.ts';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, databaseUrl, execute } from '../support/postgresql.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { setRootProviderIds } from '../../db/online/set_root_provider_ids.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 import { insertOldProvider } from './old_data.ts';
 
 const rootOf = async (database: Database, id: number) =>

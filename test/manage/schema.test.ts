@@ -4,8 +4,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { dumpSchema } from '../../db/schema/schema_dump.ts';
-import { engines, postgresqlServer, withFreshDatabase } from '../engines.ts';
-import { createDatabase, execute } from '../postgresql.ts';
+import { engines, postgresqlServer, withFreshDatabase } from '../support/engines.ts';
+import { createDatabase, execute } from '../support/postgresql.ts';
 
 const file = path.join(import.meta.dirname, '..', '..', 'db', 'schema', 'schema.sql');
 

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { flagsOf, nodeFlags } from '../node_flags.ts';
-import { until } from '../until.ts';
+import { flagsOf, nodeFlags } from '../support/node_flags.ts';
+import { until } from '../support/until.ts';
 import { startCommand, withCommands } from './commands.ts';
 
 const listens = /^placement-api \S+ listens on (http:\/\/\S+)\n/m;

@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, defaultConfig } from '../../src/config/config.ts';
 import { metricsAddress } from '../../src/http/probes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, engines } from '../engines.ts';
-import { freePort } from '../free_port.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { runToEnd, startCommand, withCommands } from '../manage/commands.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { freePort } from '../support/free_port.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
 const status = async ({ app }: PlacementService, headers: Readonly<Record<string, string>> = {}, method = 'GET') => {
   const answer = await app.request('/metrics', { headers, method });

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { giveBackMemory } from '../../src/start/give_back_memory.ts';
-import { anyEngine } from '../engines.ts';
-import { openTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { anyEngine } from '../support/engines.ts';
+import { openTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 test('the metrics of a process do not keep what a closed service had', async () => {
   const former = await openAndClose();

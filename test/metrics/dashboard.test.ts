@@ -4,9 +4,9 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parser } from '@prometheus-io/lezer-promql';
-import { anyEngine } from '../engines.ts';
-import { makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { type Exposition, readExposition } from './exposition.ts';
 
 type Target = { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } };

@@ -5,10 +5,10 @@ import { shapeCapacityText } from '../../src/metrics/capacity.ts';
 import { atIntervals } from '../../src/metrics/gathering.ts';
 import type { ApiError } from '../../src/request/errors.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 

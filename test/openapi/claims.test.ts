@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placementService } from '../../src/rest/microversions.ts';
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { CHILD, CONSUMER, complaints, error, PROVIDER } from './sample.ts';
 
 const owner = { project_id: 'p', user_id: 'u' };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placementService } from '../../src/rest/microversions.ts';
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { contractFor, operations, validator } from './contract.ts';
 import { document, isObject, type Json, type JsonObject, objectAt, referenced } from './document.ts';
 

@@ -1,5 +1,5 @@
 /** Exchanges for tests. A sample has only the parts that matter for the test. */
-import { newestVersion } from '../requests.ts';
+import { newestVersion } from '../support/requests.ts';
 import { checkExchange, type Exchange, type Headers } from './exchange.ts';
 
 export const PROVIDER = '4e8e5957-649f-477b-9e5b-f1f75b21c03c';

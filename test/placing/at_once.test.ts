@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { execute } from '../postgresql.ts';
 import { type Client, detailOf, type Reply, succeed } from '../races/client.ts';
 import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
-import { at } from '../requests.ts';
+import { execute } from '../support/postgresql.ts';
+import { at } from '../support/requests.ts';
 import { placed, providersOf } from './placed.ts';
 
 const minor = 43;

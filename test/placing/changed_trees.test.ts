@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { engines } from '../engines.ts';
-import { accepted, makeProvider, type Send } from '../requests.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, makeProvider, type Send } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 const [trait, otherTrait, aggregate] = ['CUSTOM_GOOD', 'CUSTOM_BAD', randomUUID()];

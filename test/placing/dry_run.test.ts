@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { engines } from '../engines.ts';
-import { type Answer, accepted, at, newClaim } from '../requests.ts';
+import { engines } from '../support/engines.ts';
+import { type Answer, accepted, at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
 const header = 'placement-dry-run';

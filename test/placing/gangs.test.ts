@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
-import { accepted, at, newClaim } from '../requests.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 for (const engine of engines) {

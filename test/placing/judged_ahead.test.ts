@@ -7,7 +7,7 @@ import { ClaimRefused } from '../../src/claims/claim.ts';
 import { type Claims, openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { byQuery } from './by_query.ts';
 
 /** The database, whose transactions begin when the test lets them. */

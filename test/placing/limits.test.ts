@@ -10,9 +10,9 @@ import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { accepted, at, makeProvider, newClaim } from '../requests.ts';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim } from '../support/requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
 test('a query whose search takes too much work is a 400, and does not hold up others', async () => {

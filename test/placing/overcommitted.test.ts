@@ -15,9 +15,9 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { OrderKey } from '../../src/search/request.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
-import { anyEngine, engines } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { accepted, at, newClaim, type Send } from '../requests.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { accepted, at, newClaim, type Send } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 type Amounts = Readonly<Record<string, number>>;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { PlacementService } from '../../src/start/service.ts';
-import type { Engine } from '../engines.ts';
-import { type Answer, at, makeProvider, requestsTo, type Send } from '../requests.ts';
-import { type ConfigOverrides, withTestService } from '../services.ts';
+import type { Engine } from '../support/engines.ts';
+import { type Answer, at, makeProvider, requestsTo, type Send } from '../support/requests.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
 /** The body of a claim by query; of a new consumer unless a generation is given. */
 export const placed = (candidates: unknown, generation: number | null = null) => ({

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { at, newClaim } from '../requests.ts';
+import { anyEngine } from '../support/engines.ts';
+import { at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
 const long = `resources=VCPU:1&required=${'HW_CPU_X86_AVX,'.repeat(7000)}HW_CPU_X86_AVX`;

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { accepted, makeProvider, newClaim, type Send } from '../requests.ts';
-import { type TwoServices, withTwoServices } from '../two_services.ts';
+import { accepted, makeProvider, newClaim, type Send } from '../support/requests.ts';
+import { type TwoServices, withTwoServices } from '../support/two_services.ts';
 import { errorOf, placed, providersOf } from './placed.ts';
 
 /** A root without anything, with a child that has VCPU. */

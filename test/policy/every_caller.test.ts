@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
 import { computeRoutes } from '../../src/compute/compute_api.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
-import { type Answer, accepted, at, makeProvider, newClaim, newestVersion, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { type Answer, accepted, at, makeProvider, newClaim, newestVersion, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { callers, headersOf, rightOutcome } from './callers.ts';
 import { type Operation, operations, type Scene } from './operations.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { accepted, makeProvider, newClaim, newestVersion, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 type Caller = Readonly<Record<string, string>>;
 

@@ -23,9 +23,9 @@ import {
   rowsOf,
   traitNames,
 } from '../candidates/topology.ts';
-import { turnsThatEnd } from '../chunks.ts';
 import { changeFleet } from '../fleet/change_fleet.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { turnsThatEnd } from '../support/chunks.ts';
 
 const endpointOf = (endpoints: readonly Endpoint<Dependencies>[], path: string): Endpoint<Dependencies> =>
   endpoints.find((each) => each.method === 'GET' && each.path === path) ?? assert.fail(path);

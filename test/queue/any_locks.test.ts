@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { sqlstate } from '../../db/engine/failures.ts';
 import { inBatches } from '../../src/queue/queue.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { databaseError, databaseOf, reasonOf, ticks } from './recorded.ts';
 
 type Ask = {

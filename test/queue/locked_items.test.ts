@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { LockWaitTooLong, sqlstate } from '../../db/engine/failures.ts';
 import { inBatches } from '../../src/queue/queue.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { databaseError, databaseOf, recorded, ticks } from './recorded.ts';
 
 test('while an item is repeated in the slow lane, other items are done', async () => {

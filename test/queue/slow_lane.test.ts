@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLockRefused, sqlstate } from '../../db/engine/failures.ts';
 import { openSlowLane, slowConnections } from '../../db/engine/slow_lane.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 const refused = (): Error =>
   Object.assign(new Error('refused'), { severity: 'ERROR', code: sqlstate.lockNotAvailable });

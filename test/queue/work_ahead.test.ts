@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BatchOptions, Entry } from '../../src/queue/items.ts';
 import { inBatches } from '../../src/queue/queue.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { databaseOf, ticks } from './recorded.ts';
 
 /**

@@ -20,8 +20,8 @@ import {
 import { readChangedIds } from '../../db/fleet/changed_parts.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
-import { withFreshDatabase } from '../engines.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 
 const writers = 3;
 const writer = fc.nat({ max: writers - 1 });

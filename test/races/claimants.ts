@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { accepted, at, makeProvider, newClaim, type Send } from '../requests.ts';
+import { accepted, at, makeProvider, newClaim, type Send } from '../support/requests.ts';
 
 /** Makes a provider with room for 100,000 claims. */
 export async function makeHost(send: Send): Promise<string> {

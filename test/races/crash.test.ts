@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { engines } from '../engines.ts';
+import { engines } from '../support/engines.ts';
 import { checkIntegrity, checkLedger, resolveUnknown } from './consistency.ts';
 import { withPlace } from './place.ts';
 import { prepareRace } from './race.ts';

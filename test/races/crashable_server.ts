@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { until } from '../until.ts';
+import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 
 /** A PostgreSQL server that may crash and recover. */
 export type CrashableServer = PostgresqlServer & {

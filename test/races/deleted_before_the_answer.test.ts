@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, engines } from '../engines.ts';
-import { accepted, at, makeProvider, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 /** Runs something before a read of the fleet. @param look the number of the read, counted from 1 */
 function beforeLook({ fleet }: PlacementService, look: number, meanwhile: () => Promise<unknown>): void {

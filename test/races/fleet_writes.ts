@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { PlacementService as Service } from '../../src/start/service.ts';
-import { at, requestsTo } from '../requests.ts';
+import { at, requestsTo } from '../support/requests.ts';
 import { type Random, randomUuid } from './random.ts';
 
 /** The names for random writes: everything that some write has made, even if it no longer exists. */

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newClaim } from '../requests.ts';
+import { newClaim } from '../support/requests.ts';
 import { type Client, succeed } from './client.ts';
 import { withPlace } from './place.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from './random.ts';

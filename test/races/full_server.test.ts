@@ -10,10 +10,10 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { isTimedOut } from '../../db/engine/failures.ts';
 import { graceMs } from '../../db/engine/pool.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { accepted, at, requestsTo, type Send } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { accepted, at, requestsTo, type Send } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { claim, makeHost } from './claimants.ts';
 
 type Look = { readonly pid: number; readonly limit: string };

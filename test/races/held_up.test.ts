@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { claimOn } from './claim_on.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 

@@ -8,8 +8,8 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
-import { until } from '../until.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { formOf } from './fleet_form.ts';
 
 for (const engine of engines) {

@@ -8,9 +8,9 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
 import { untilDone } from '../../src/writes/until_done.ts';
-import { anyEngine } from '../engines.ts';
-import { type Answer, accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { type Answer, accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 /** After so many times another program leaves it alone: a request that is not refused by then succeeds. */
 const mostTimes = 60;

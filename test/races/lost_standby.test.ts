@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { createDatabase, execute, startPostgresql } from '../postgresql.ts';
-import { accepted, at, requestsTo, type Send } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { createDatabase, execute, startPostgresql } from '../support/postgresql.ts';
+import { accepted, at, requestsTo, type Send } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { claim, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 
 const maxPoolSize = 10;

@@ -8,11 +8,11 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
-import { withFreshDatabase } from '../engines.ts';
-import { execute } from '../postgresql.ts';
-import { accepted, at, newClaim, newestVersion, requestsTo, type Send } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
+import { accepted, at, newClaim, newestVersion, requestsTo, type Send } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 /** Enough for two chunks and more of candidates, and for as much of their summaries. */
 const hostCount = 5_000;

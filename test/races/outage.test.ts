@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { openService } from '../../src/start/service.ts';
-import { createDatabase, execute, startPostgresql } from '../postgresql.ts';
-import { requestsTo } from '../requests.ts';
-import { testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { createDatabase, execute, startPostgresql } from '../support/postgresql.ts';
+import { requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { type Claimants, claim, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 
 test('PostgreSQL dies under load: answers are 503 until it is back, and no acknowledged claim is lost', async () => {

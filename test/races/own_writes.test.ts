@@ -13,7 +13,7 @@ import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
 

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Config } from '../../src/config/config.ts';
-import { type Engine, withFreshDatabase } from '../engines.ts';
-import { fillEmbedded } from '../templates.ts';
+import { type Engine, withFreshDatabase } from '../support/engines.ts';
+import { fillEmbedded } from '../support/templates.ts';
 
 /**
  * Calls back with the configuration of a fresh database. Server processes can open it, and it remains when they end.

@@ -12,9 +12,9 @@ import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { openProviderWrites } from '../../src/writes/provider_writes.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
-import { requestsTo } from '../requests.ts';
-import { openServiceOn, withTestService } from '../services.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
+import { requestsTo } from '../support/requests.ts';
+import { openServiceOn, withTestService } from '../support/services.ts';
 import { newChild, untilWaitingFor, waitingCount, withTwoConnections } from './two_connections.ts';
 
 /** Like the function of `requestsTo`, but it returns only the status. */

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test';
-import { anySeed } from '../command_line.ts';
+import { anySeed } from '../support/command_line.ts';
 
 /** A reproducible source of choices: the same seed gives the same choices. */
 export type Random = {

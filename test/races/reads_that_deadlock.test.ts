@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { withFreshDatabase } from '../engines.ts';
-import { newestVersion, requestsTo } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { newestVersion, requestsTo } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 /** Reads, each with a table that it locks first and one that it locks later. */
 const reads = [

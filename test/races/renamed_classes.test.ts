@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines } from '../engines.ts';
-import { type Answer, accepted, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { type Engine, engines } from '../support/engines.ts';
+import { type Answer, accepted, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { afterLook } from './after_look.ts';
 
 const id = 10_000;

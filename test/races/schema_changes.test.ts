@@ -7,8 +7,8 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
-import { withEmptyDatabase } from '../engines.ts';
 import { upstreamSchemas } from '../manage/upstream_schema.ts';
+import { withEmptyDatabase } from '../support/engines.ts';
 
 /**
  * How long the other transactions stay open, in milliseconds. `HELD_MS=30000 npm test -- test/races/schema_changes` shows how long other

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { listen } from '../../src/http/server/listen.ts';
 import { openService } from '../../src/start/service.ts';
-import { testConfig } from '../services.ts';
+import { testConfig } from '../support/services.ts';
 
 /*
  * A server in a separate process, for tests that need several servers, or that kill one. The first argument is the

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const tags = { provider: 'p', inventories: 'i', traits: 't', aggregates: 'a' };
 const root = (name: string, uuid = name): ProviderWrite => ({ kind: 'root', uuid, name, tags });

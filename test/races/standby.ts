@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { appendFile, cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { until } from '../until.ts';
+import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 
 /** A primary that a standby can follow. Its committed data survives its end. */
 export const startPrimary = (): Promise<PostgresqlServer> =>

@@ -9,10 +9,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { type Engine, engines, withFreshDatabase } from '../engines.ts';
-import { execute } from '../postgresql.ts';
-import { accepted, requestsTo, type Send } from '../requests.ts';
-import { openServiceOn } from '../services.ts';
+import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
+import { accepted, requestsTo, type Send } from '../support/requests.ts';
+import { openServiceOn } from '../support/services.ts';
 import { afterLook } from './after_look.ts';
 
 const [ours, parent, stranger] = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`) as [

@@ -2,8 +2,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags } from '../../src/fleet/model/entity_tags.ts';
-import { withFreshDatabase } from '../engines.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 
 /** A database as the service uses it, and a second connection to it. The test decides when its transactions end. */
 export type TwoConnections = { readonly database: Database; readonly other: pg.Client };

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { analyzeTables } from '../../db/schema/analyze_tables.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 for (const engine of engines) {
   test(`large tables are analyzed; small ones keep what the planner assumes of a new table: ${engine}`, async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { anyEngine } from '../engines.ts';
-import { makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it has the words of OpenStack', async () => {
   await withTestService(anyEngine, {}, async (service) => {

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
 import { killServer, promote, requireStandby, startStandby } from '../races/standby.ts';
+import { createDatabase, databaseUrl, execute } from '../support/postgresql.ts';
 import { type RestartablePostgresql, restartable, settings, startRestartable } from './restartable_postgresql.ts';
 
 /** The PostgreSQL server that writes, which may be another one after a failover. */

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { unprivilegedOwner } from '../kept_process.ts';
-import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
-import { until } from '../until.ts';
+import { unprivilegedOwner } from '../support/kept_process.ts';
+import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 
 /** A PostgreSQL server that can be ended at once and started again on its data. */
 export type RestartablePostgresql = {

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { anySeed, integer, positive } from '../command_line.ts';
-import { type Engine, engines } from '../engines.ts';
+import { anySeed, integer, positive } from '../support/command_line.ts';
+import { type Engine, engines } from '../support/engines.ts';
 import { soak } from './soak.ts';
 
 /*

@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { compileCache } from '../compile_cache.ts';
-import { nodeFlags } from '../node_flags.ts';
+import { compileCache } from '../support/compile_cache.ts';
+import { nodeFlags } from '../support/node_flags.ts';
 
 /** How a process of the service is started. */
 export type StartOptions = {

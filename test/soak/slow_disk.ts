@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { hasPrograms } from '../debian_packages.ts';
+import { hasPrograms } from '../support/debian_packages.ts';
 
 /** The system calls that wait for a disk. */
 const calls = 'fsync,fdatasync,sync_file_range,pwrite64,pwritev';

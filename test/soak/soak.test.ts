@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { engines } from '../engines.ts';
 import { withStandIn } from '../keystone/stand_in.ts';
 import { seedFor } from '../races/random.ts';
-import { until } from '../until.ts';
+import { engines } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { deploy } from './deployment.ts';
 import { openLedger } from './ledger.ts';
 import { openLogs } from './logs.ts';

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Engine } from '../engines.ts';
 import { makeArena } from '../histories/arena.ts';
 import { check } from '../histories/check.ts';
 import { newest } from '../histories/chooser.ts';
@@ -7,7 +6,8 @@ import { type Connection, connectTo } from '../histories/connection.ts';
 import { live, paced } from '../histories/live.ts';
 import { withStandIn } from '../keystone/stand_in.ts';
 import { type Random, randomFrom } from '../races/random.ts';
-import { succeedsWithin } from '../until.ts';
+import type { Engine } from '../support/engines.ts';
+import { succeedsWithin } from '../support/until.ts';
 import { type Deployment, deploy } from './deployment.ts';
 import { type Fault, faultsOf } from './faults.ts';
 import { type Ledger, openLedger } from './ledger.ts';

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { Database } from '../../db/engine/connect.ts';
 import { firstPlace, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import type { Random } from '../races/random.ts';
-import { newClaim, type Send } from '../requests.ts';
+import { newClaim, type Send } from '../support/requests.ts';
 import { changesBySql } from './changes_by_sql.ts';
 import { aggregates, classes, consumers, type KnownProvider, sharingTrait, traits, type World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { accepted, makeProvider, type Send } from '../requests.ts';
+import { accepted, makeProvider, type Send } from '../support/requests.ts';
 
 /** Few names, so that a change is often about what the next claim asks for. Custom ones may be gone for a time. */
 export const classes = ['VCPU', 'DISK_GB', 'CUSTOM_A', 'CUSTOM_B'] as const;

@@ -10,12 +10,12 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isLockRefused, isLostRace } from '../../db/engine/failures.ts';
 import { firstPlace, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
-import { withFreshDatabase } from '../engines.ts';
 import { type Client, detailOf, succeed } from '../races/client.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
-import { newClaim } from '../requests.ts';
-import { until } from '../until.ts';
+import { withFreshDatabase } from '../support/engines.ts';
+import { newClaim } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 
 /** The number of contests; `CONTESTS=10000` for more. */
 const contests = Number(process.env.CONTESTS ?? 1000);

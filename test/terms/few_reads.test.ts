@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { firstPlace, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const count = 5000;
 const limit = 100;

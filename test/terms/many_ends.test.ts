@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { removeEndedConsumers } from '../../src/claims/deletions.ts';
 import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 /** Consumers whose terms have ended, a millisecond apart, the first one first. */
 const ended = (count: number) => `

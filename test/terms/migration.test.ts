@@ -6,8 +6,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase } from '../postgresql.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase } from '../support/postgresql.ts';
 import { unreleasedMigrations } from '../upgrades/unreleased/migrations.ts';
 
 type World = { readonly database: Database; readonly early: pg.Client; readonly late: pg.Client };

@@ -5,12 +5,12 @@ import { test } from 'node:test';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
-import { freshDatabase, type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { startServer } from '../races/server_process.ts';
 import { waitingCount } from '../races/two_connections.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { openServiceOn, testConfig } from '../services.ts';
-import { until } from '../until.ts';
+import { freshDatabase, type TestDatabase, withFreshDatabase } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { openServiceOn, testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const version = 'placement 1.45';
 const host = '00000000-0000-4000-8000-0000000000aa';

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
-import { until } from '../until.ts';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const version = 'placement 1.45';
 const owner = { project_id: 'p', user_id: 'u' };

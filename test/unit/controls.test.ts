@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { escapeControls, escapeControlsInJson, escapeControlsInLines } from '../../src/text/print.ts';
-import { harmful, hasHarmful } from '../harmful_characters.ts';
+import { harmful, hasHarmful } from '../support/harmful_characters.ts';
 
 test('each of them is escaped, in a part of a line and in lines', () => {
   for (const character of harmful) {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { floatJson, numbersAsWritten, pythonFloat } from '../../src/rest/python_numbers.ts';
-import { anyEngine } from '../engines.ts';
-import { accepted, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 suite('a floating-point number', () => {
   test('has a decimal point or an exponent, as in Python', () => {

@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { type Migration, sql } from 'kysely';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
-import { freePort } from '../free_port.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
-import { until } from '../until.ts';
+import { freePort } from '../support/free_port.ts';
+import { execute } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 import { buildStock, checkLoad, startLoad } from '../workers/load.ts';
 
 /** A migration of a later version: it only adds parts that the present version does not need to know. */

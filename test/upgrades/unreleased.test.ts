@@ -7,7 +7,7 @@ import { executedMigrations, migrationNames } from '../../db/schema/executed_mig
 import { migrateToLatest, newerMigrations, pendingMigrations } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
 import { dumpSchema } from '../../db/schema/schema_dump.ts';
-import { type Engine, engines, withEmptyDatabase } from '../engines.ts';
+import { type Engine, engines, withEmptyDatabase } from '../support/engines.ts';
 import { unreleasedMigrations } from './unreleased/migrations.ts';
 
 const released = Object.entries(migrations).filter(([name]) => name < '006');

@@ -8,8 +8,8 @@ import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import { listen } from '../../src/http/server/listen.ts';
 import { services, withRegistry } from '../compute/nova.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 
 const [one, two, server] = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`) as [string, string, string];
 const line = ' 08:32:11 up 93 days, 18:25, 12 users,  load average: 0.20, 0.12, 0.14';

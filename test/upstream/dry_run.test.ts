@@ -1,9 +1,9 @@
 /** The real OpenStack Placement refuses dry runs and claims by query, which it does not know, and writes nothing. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
-import { postgresqlServer } from '../engines.ts';
-import { createDatabase, type FreshDatabase } from '../postgresql.ts';
 import { succeed } from '../races/client.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, type FreshDatabase } from '../support/postgresql.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
 
 const host = '00000000-0000-4000-8000-000000000001';

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { revisions } from '../../db/schema/revision.ts';
-import { postgresqlServer } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { createDatabase, execute } from '../postgresql.ts';
 import { type Client, succeed } from '../races/client.ts';
 import { checkIntegrity } from '../races/consistency.ts';
 import { startServer } from '../races/server_process.ts';
-import { newClaim } from '../requests.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, execute } from '../support/postgresql.ts';
+import { newClaim } from '../support/requests.ts';
 import { compareAnswers } from './answers.ts';
 import { deployByApi } from './deployment.ts';
 import { runUpstream, startUpstream, upstreamDbSync, upstreamDbSyncTo } from './placement.ts';

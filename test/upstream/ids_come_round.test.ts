@@ -1,14 +1,14 @@
 /** After the remedy for ids that run out, the ids of all tables pass their end: upstream and this service work on the same database. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { postgresqlServer } from '../engines.ts';
 import { numbered } from '../foreign/deployment.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { createDatabase, execute } from '../postgresql.ts';
 import { succeed } from '../races/client.ts';
 import { checkIntegrity } from '../races/consistency.ts';
 import { startServer } from '../races/server_process.ts';
-import { newClaim } from '../requests.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, execute } from '../support/postgresql.ts';
+import { newClaim } from '../support/requests.ts';
 import { compareAnswers } from './answers.ts';
 import { deployByApi } from './deployment.ts';
 import { startUpstream, upstreamDbSync } from './placement.ts';

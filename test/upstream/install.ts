@@ -1,5 +1,5 @@
-import { install } from '../debian_packages.ts';
 import { mariadbPackages } from '../import/install.ts';
+import { install } from '../support/debian_packages.ts';
 
 /*
  * Installs what the tests beside this file need, where it is missing: the real OpenStack Placement of Debian with what serves it,

@@ -3,9 +3,9 @@ import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { freePort } from '../free_port.ts';
-import { startKept, unprivilegedOwner } from '../kept_process.ts';
 import { type Client, openClient, succeed } from '../races/client.ts';
+import { freePort } from '../support/free_port.ts';
+import { startKept, unprivilegedOwner } from '../support/kept_process.ts';
 
 /** OpenStack Placement itself, as Debian packages it, on a database. */
 export type Upstream = {

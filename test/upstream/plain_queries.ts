@@ -2,7 +2,7 @@ import { type PlainQueries, queriesByTheRules } from '../candidates/explanation/
 import { type Part, queryOf, requestOfParts } from '../candidates/explanation/parts.ts';
 import { classNames, rootPlace, sharingTrait, type Topology, traitNames } from '../candidates/topology.ts';
 import { succeed } from '../races/client.ts';
-import { at } from '../requests.ts';
+import { at } from '../support/requests.ts';
 import type { UpstreamOnSqlite } from './sqlite.ts';
 
 const minor = 39;

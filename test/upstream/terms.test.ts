@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { postgresqlServer } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { createDatabase, type FreshDatabase } from '../postgresql.ts';
 import { detailOf, succeed } from '../races/client.ts';
 import { checkIntegrity } from '../races/consistency.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
-import { at, newClaim } from '../requests.ts';
-import { until } from '../until.ts';
+import { postgresqlServer } from '../support/engines.ts';
+import { createDatabase, type FreshDatabase } from '../support/postgresql.ts';
+import { at, newClaim } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
 
 const [host, otherHost] = [randomUUID(), randomUUID()];

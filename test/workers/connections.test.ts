@@ -7,7 +7,7 @@ import tls from 'node:tls';
 import type { FromWorker } from '../../src/workers/messages.ts';
 import { takeConnections } from '../../src/workers/worker.ts';
 import { selfSigned } from '../keystone/certificate.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 test('a connection is closed if its client leaves after the TLS handshake and before its first request', async () => {
   const told: FromWorker['kind'][] = [];

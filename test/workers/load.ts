@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Client, detailOf, openClient, type Reply, succeed } from '../races/client.ts';
 import { checkIntegrity, readHoldings } from '../races/consistency.ts';
 import type { Query } from '../races/server_process.ts';
-import { newClaim } from '../requests.ts';
+import { newClaim } from '../support/requests.ts';
 
 /** Two providers that all clients claim from: one with room for all claims, and one that is soon full. */
 export type Stock = { readonly roomy: string; readonly tight: string };

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { withCommands } from '../manage/commands.ts';
 import { openClient, succeed } from '../races/client.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { end, pidOf, start, withWorkers } from './service.ts';
 
 test('a scrape refreshes the fleet in all workers, not only in the one that answers it', async () => {

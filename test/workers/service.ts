@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type CommandWorld, startCommand, withCommands } from '../manage/commands.ts';
-import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
-import { until } from '../until.ts';
+import { execute } from '../support/postgresql.ts';
+import { until } from '../support/until.ts';
 import { buildStock, checkLoad, type Load, type Stock } from './load.ts';
 
 type LogLine = Readonly<Record<string, unknown>>;

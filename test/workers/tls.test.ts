@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import tls from 'node:tls';
 import { selfSigned } from '../keystone/certificate.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 
 /**
  * The fingerprints of the certificates of new connections. Both of two workers have answered some of the connections.

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { version } from '../../src/config/version.ts';
 import { runToEnd, withCommands } from '../manage/commands.ts';
 import { openClient } from '../races/client.ts';
-import { until } from '../until.ts';
+import { until } from '../support/until.ts';
 import { startLoad } from './load.ts';
 import { buildStockAt, checkDatabase, end, pidOf, start, withWorkers } from './service.ts';
 

@@ -1,4 +1,4 @@
-import { execute } from '../../postgresql.ts';
+import { execute } from '../../support/postgresql.ts';
 import { claimedResources, flatHost, project, user } from '../data_set.ts';
 import { measure } from '../measure.ts';
 import { claimAnywhere, release } from './claims.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { wrongValue } from '../../../src/config/load.ts';
-import { newestVersion } from '../../requests.ts';
+import { newestVersion } from '../../support/requests.ts';
 import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';

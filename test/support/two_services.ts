@@ -1,4 +1,4 @@
-import type { PlacementService } from '../src/start/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { withFreshDatabase } from './engines.ts';
 import { requestsTo, type Send } from './requests.ts';
 import { openServiceOn } from './services.ts';

@@ -1,5 +1,5 @@
-import { openTurns, type Turns } from '../src/request/turns.ts';
-import type { JsonChunks } from '../src/rest/json_body.ts';
+import { openTurns, type Turns } from '../../src/request/turns.ts';
+import type { JsonChunks } from '../../src/rest/json_body.ts';
 
 /** The chunks of a body, as a client reads them. */
 export async function* readChunks(body: JsonChunks): AsyncGenerator<Uint8Array<ArrayBuffer>> {

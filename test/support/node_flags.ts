@@ -10,6 +10,6 @@ export function flagsOf(command: string): readonly string[] {
 }
 
 function scriptOf(name: string): string {
-  const { scripts } = JSON.parse(readFileSync(path.join(import.meta.dirname, '..', 'package.json'), 'utf8'));
+  const { scripts } = JSON.parse(readFileSync(path.join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
   return scripts[name];
 }

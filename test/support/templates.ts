@@ -5,9 +5,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
-import { type DatabaseSettings, openDatabase } from '../db/engine/connect.ts';
-import { migrateToLatest } from '../db/schema/migrate.ts';
-import { syncStandardNames } from '../db/schema/sync_standard_names.ts';
+import { type DatabaseSettings, openDatabase } from '../../db/engine/connect.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
 import { databaseUrl } from './postgresql.ts';
 
 /*
@@ -127,7 +127,7 @@ async function fill(settings: DatabaseSettings): Promise<void> {
 }
 
 async function hashOfSchema(): Promise<string> {
-  const db = path.join(import.meta.dirname, '..', 'db');
+  const db = path.join(import.meta.dirname, '..', '..', 'db');
   const hash = createHash('sha256');
   for (const folder of ['engine', 'schema']) {
     for (const file of (await readdir(path.join(db, folder), { recursive: true })).toSorted()) {

@@ -1,5 +1,5 @@
-import type { DatabaseSettings } from '../db/engine/connect.ts';
-import type { Config } from '../src/config/config.ts';
+import type { DatabaseSettings } from '../../db/engine/connect.ts';
+import type { Config } from '../../src/config/config.ts';
 import { createDatabase, startPostgresql } from './postgresql.ts';
 import { askForPostgresql } from './postgresql_on_demand.ts';
 import { embeddedTemplate, postgresqlTemplate } from './templates.ts';

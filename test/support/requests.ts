@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { placementService } from '../src/rest/microversions.ts';
-import { versionText } from '../src/rest/versions.ts';
-import type { PlacementService } from '../src/start/service.ts';
+import { placementService } from '../../src/rest/microversions.ts';
+import { versionText } from '../../src/rest/versions.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 
 /** The newest microversion of the service, as `1.40`. */
 export const newestVersion = versionText(placementService, placementService.maxMinor);

@@ -1,4 +1,4 @@
-import { forgetServers } from '../src/client/version_request.ts';
+import { forgetServers } from '../../src/client/version_request.ts';
 
 /*
  * A process that runs command lines, one after the other: the programs themselves, with the arguments, the folder, the environment
@@ -63,7 +63,7 @@ process.on('message', async (message) => {
   process.chdir(cwd);
   forgetServers(); // as a new process, which knows none
   runs += 1;
-  await import(`${import.meta.resolve(`../src/bin/${program}.ts`)}?run=${runs}`); // anew each time, but not what it imports
+  await import(`${import.meta.resolve(`../../src/bin/${program}.ts`)}?run=${runs}`); // anew each time, but not what it imports
   await wouldEnd(before);
   process.send?.({ code: Number(process.exitCode), ...output } satisfies Ended);
 });

@@ -5,5 +5,6 @@ import path from 'node:path';
  * Compiling takes more than half of the time of a short command.
  */
 export const compileCache: Readonly<Record<'NODE_COMPILE_CACHE', string>> = {
-  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? path.join(import.meta.dirname, '..', 'node_modules', '.cache'),
+  NODE_COMPILE_CACHE:
+    process.env.NODE_COMPILE_CACHE ?? path.join(import.meta.dirname, '..', '..', 'node_modules', '.cache'),
 };

@@ -1,5 +1,5 @@
-import { type Config, defaultConfig } from '../src/config/config.ts';
-import { openService, type PlacementService } from '../src/start/service.ts';
+import { type Config, defaultConfig } from '../../src/config/config.ts';
+import { openService, type PlacementService } from '../../src/start/service.ts';
 import { type Engine, freshDatabase, type TestDatabase } from './engines.ts';
 
 /** Some options of some groups. The others keep their defaults. */
