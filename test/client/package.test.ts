@@ -72,7 +72,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 test('the types of placement/client compile, also without the types of Node.js', async () => {
   const compiler = path.join(project, 'node_modules', '.bin', 'tsc');
   const check = `
-    import { type Provider, connect } from 'placement/client';
+    import { connect, type Provider } from 'placement/client';
     const placement = connect({ endpoint: 'http://127.0.0.1:1', auth: 'admin', version: '1.39' });
     export const root: (provider: Provider<'1.39'>) => string = (provider) => provider.root_provider_uuid;
     // @ts-expect-error: a claim of 1.39 says what kind of consumer it is
@@ -200,7 +200,8 @@ for (const version of ['22', '24'] as const) {
       assert.deepEqual(JSON.parse(spoken), { version: newestVersion, min: '1.0', max: newestVersion });
       await runCommand(node, 'placement', ['provider', 'create', 'host-1'], home, env);
       const program = `
-                const placement = connect({ endpoint: process.env.OS_ENDPOINT, auth: 'admin' });
+        import { connect } from 'placement/client';
+        const placement = connect({ endpoint: process.env.OS_ENDPOINT, auth: 'admin' });
         console.log((await placement.providers.list()).map(({ name }) => name).join());
       `;
       await writeFile(path.join(folder, `program-${version}.js`), program);
