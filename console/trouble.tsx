@@ -32,6 +32,6 @@ export function Trouble({ error, what }: { readonly error: unknown; readonly wha
 
 /** The version that the client requires, from its error. */
 const neededVersion = (error: VersionError): string => {
-  const [, since] = /needs microversion (1\.\d+)/.exec(error.message) ?? [];
+  const [, since] = /needs microversion (\d+\.\d+)/.exec(error.message) ?? [];
   return since === undefined ? error.message : `It needs microversion ${since}.`;
 };

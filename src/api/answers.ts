@@ -2,15 +2,15 @@ import * as v from 'valibot';
 import { tokenOf } from '../fleet/follow/position.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import { since } from '../placement/microversions.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { text } from '../rest/json_schema.ts';
-import { since } from '../rest/microversions.ts';
 import { integerParameter } from '../rest/schema_check.ts';
 
 /**
- * The header with the token of what the fleet shows now, from 1.44 on: a client that has read the answer follows the changes from
+ * The header with the token of what the fleet shows now, from 2.5 on: a client that has read the answer follows the changes from
  * there. It must be called after the refresh, before the handler waits for anything else.
  */
 export const changesToken = (
@@ -44,7 +44,7 @@ export const takesIfMatch = { ifMatchSince: since.entityTags } as const;
  */
 export const echoedTag = { etag: v.optional(text()) };
 
-/** The body of an answer and the tag of what it represents: from 1.40 on in the field `etag` and in the header. */
+/** The body of an answer and the tag of what it represents: from 2.1 on in the field `etag` and in the header. */
 export function tagged<Body extends object>(
   request: ApiRequest,
   json: Body,
@@ -55,7 +55,7 @@ export function tagged<Body extends object>(
   return { json: { ...json, etag }, etag };
 }
 
-/** The tag of an answer without a body, from 1.40 on. */
+/** The tag of an answer without a body, from 2.1 on. */
 export const headerTag = (request: ApiRequest, tag: () => EntityTag): Pick<Answer, 'etag'> =>
   request.version < since.entityTags ? {} : { etag: tag() };
 

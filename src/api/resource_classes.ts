@@ -8,10 +8,10 @@ import {
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
+import { since } from '../placement/microversions.ts';
 import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
-import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answers.ts';

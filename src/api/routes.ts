@@ -1,6 +1,6 @@
+import { since } from '../placement/microversions.ts';
+import { openstackRange, versionText } from '../placement/versions.ts';
 import type { Endpoint } from '../rest/endpoint.ts';
-import { since } from '../rest/microversions.ts';
-import { versionText } from '../rest/versions.ts';
 import { allocationEndpoints } from './allocations/allocations.ts';
 import { providerAllocationEndpoints } from './allocations/of_provider.ts';
 import { reshaperEndpoints } from './allocations/reshaper.ts';
@@ -28,14 +28,15 @@ const rootEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.firstVersion,
     answersHead: true,
     handle: (_request, { service }) => {
-      const min = versionText(service, service.minMinor);
+      const { oldest, newest } = openstackRange(service);
+      const min = versionText(oldest);
       return {
         status: 200,
         json: {
           versions: [
             {
               id: `v${min}`,
-              max_version: versionText(service, service.maxMinor),
+              max_version: versionText(newest),
               min_version: min,
               status: 'CURRENT',
               // The link is relative on purpose: it means this same URL, whatever the proxies in front call it.

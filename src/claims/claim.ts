@@ -13,7 +13,7 @@ export type ConsumerClaim = {
    * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
-  /** Whether that goes on after the generations of former consumers with the same UUID (microversion 1.40 and above). */
+  /** Whether that goes on after the generations of former consumers with the same UUID (microversion 2.1 and above). */
   readonly generationGoesOn?: boolean;
   readonly projectId: string;
   readonly userId: string;
@@ -21,11 +21,11 @@ export type ConsumerClaim = {
   readonly consumerType: string | undefined;
   /** Amounts by class name, by provider UUID; none removes the consumer, unless it is by query. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Instead of allocations: queries that find the consumer a place (from 1.43). The first query that fits counts. */
+  /** Instead of allocations: queries that find the consumer a place (from 2.4). The first query that fits counts. */
   readonly queries?: readonly PlacementQuery[] | undefined;
-  /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
+  /** The allocations that the consumer must have now, by their entity tag (microversion 2.1 and above). */
   readonly expected?: ExpectedAllocations | undefined;
-  /** How long the consumer has them (from 1.45), or `carried over`: its term stays. Without a term it is lasting. */
+  /** How long the consumer has them (from 2.6), or `carried over`: its term stays. Without a term it is lasting. */
   readonly term?: ClaimedTerm | undefined;
 };
 
@@ -145,7 +145,7 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly mappings: Mappings | undefined;
   /** Null for one without a type. */
   readonly consumerType: string | null;
-  /** As clients know it from 1.40 on: claims by query are of later versions. */
+  /** As clients know it from 2.1 on: claims by query are of later versions. */
   readonly generation: number;
   /** Null for one that has nothing. */
   readonly etag: EntityTag | null;

@@ -30,7 +30,7 @@ export function addCandidateCommands(program: Command): void {
 
   const why = candidate
     .command('why')
-    .description('explain why resources fit only on some hosts or on none, and list the nearest hosts; from 1.42');
+    .description('explain why resources fit only on some hosts or on none, and list the nearest hosts; from 2.3');
   const readExplained = takeQuery(why);
   why
     .option('--host <provider>', 'ask about the tree of this provider only')
@@ -52,7 +52,7 @@ export function addCandidateCommands(program: Command): void {
 
   const count = candidate
     .command('count')
-    .description('count how many consumers fit at the same time beside the present usage; from 1.42');
+    .description('count how many consumers fit at the same time beside the present usage; from 2.3');
   const readCounted = takeQuery(count);
   count
     .option('--max <number>', 'stop counting at this number', readNumber)

@@ -103,7 +103,7 @@ export function takeQuery(command: Command): QueryReader {
   };
 }
 
-/** Adds the options that choose among hosts to a command with a query; from 1.43. */
+/** Adds the options that choose among hosts to a command with a query; from 2.4. */
 export const takeTreeOptions = (command: Command): Command =>
   command
     .option(

@@ -71,5 +71,5 @@ export function readSeconds(text: string): number {
 export const expiresInOption = (): Option =>
   new Option(
     '--expires-in <seconds>',
-    'the consumer is removed after this time, unless its term is renewed; from 1.45',
+    'the consumer is removed after this time, unless its term is renewed; from 2.6',
   ).argParser(readSeconds);

@@ -26,7 +26,7 @@ type ConsumerSetOptions = IfMatchOption & { readonly project?: string; readonly 
 export function addConsumerCommands(program: Command): void {
   const consumer = program
     .command('consumer')
-    .description('consumers of resources, with their project, user and type; from 1.41');
+    .description('consumers of resources, with their project, user and type; from 2.2');
   consumer
     .command('list')
     .description('list consumers; with several options those for which all hold')
@@ -37,7 +37,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
     .option(
       '--expiring [seconds]',
-      'with a term, or with a term that ends within this number of seconds; from 1.45',
+      'with a term, or with a term that ends within this number of seconds; from 2.6',
       readSeconds,
     )
     .action(async ({ project, user, type, provider, inTree, expiring }: ConsumerListOptions, command: Command) => {
@@ -106,7 +106,7 @@ export function addConsumerCommands(program: Command): void {
     });
   consumer
     .command('term')
-    .description('renew the term of a consumer, give it one, or make it lasting; from 1.45')
+    .description('renew the term of a consumer, give it one, or make it lasting; from 2.6')
     .argument(...consumerArgument)
     .addOption(expiresInOption().conflicts('lasting'))
     .option('--lasting', 'the consumer has no term any more')

@@ -21,7 +21,7 @@ export function addDeleteCommand(allocation: Command): void {
     .command('delete')
     .description('delete the allocations of a consumer, or with --project those of all consumers of the project')
     .argument('[consumer]', 'its UUID, or its name as PROJECT/NAME')
-    .option('--project <id>', 'all consumers of this project, instead of one consumer; from 1.41')
+    .option('--project <id>', 'all consumers of this project, instead of one consumer; from 2.2')
     .option('--user <id>', 'with --project: only consumers of this user')
     .addOption(
       typeOption('with --project: only consumers of this type; unknown for consumers without a type', 'unknown'),

@@ -11,7 +11,7 @@ export function addDemoCommand(program: Command): void {
   program
     .command('demo')
     .description(
-      'fill an empty service with a fleet to look at: racks, NUMA nodes, GPUs, shared disks, consumers; from 1.43',
+      'fill an empty service with a fleet to look at: racks, NUMA nodes, GPUs, shared disks, consumers; from 2.4',
     )
     .option('--hosts <number>', 'how many hosts', readHosts, 1000)
     .option('--live', 'then keep scheduling, until it is interrupted')

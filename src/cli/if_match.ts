@@ -6,7 +6,7 @@ export type IfMatchOption = { readonly ifMatch?: string };
 
 /** For commands that change a resource which another command shows with an entity tag. */
 export const ifMatchOption = (shownBy: string): Option =>
-  new Option('--if-match <etag>', `write only if this is its etag, as ${shownBy} --json prints it; from 1.40`);
+  new Option('--if-match <etag>', `write only if this is its etag, as ${shownBy} --json prints it; from 2.1`);
 
 /**
  * Reads and writes, and repeats both if another writer changed something in between. If the tag given with `--if-match`

@@ -24,11 +24,11 @@ type PlaceOptions = {
   readonly dryRun?: true;
 };
 
-/** Adds `allocation place`, which finds a place and claims it in one request; from 1.43. */
+/** Adds `allocation place`, which finds a place and claims it in one request; from 2.4. */
 export function addPlaceCommand(allocation: Command): void {
   const place = allocation
     .command('place')
-    .description('find a place for a consumer and claim it, in one step; from 1.43');
+    .description('find a place for a consumer and claim it, in one step; from 2.4');
   const readQuery = takeQuery(place);
   takeTreeOptions(place)
     .option('--consumer <consumer>', 'its UUID, or its name in the project; a new one with a random UUID by default')

@@ -154,7 +154,7 @@ type ProviderOptions = {
 function addProviderSummaries(provider: Command): void {
   provider
     .command('summary')
-    .description('list providers with all their data and usages, in a few requests; from 1.41')
+    .description('list providers with all their data and usages, in a few requests; from 2.2')
     .option('--required <trait>', 'with this trait, or without it: !TRAIT; may be repeated', collect)
     .option('--member-of <aggregate>', 'in this aggregate, or outside of it: !UUID; may be repeated', collect)
     .option('--in-tree <provider>', 'in the same tree as this one')

@@ -8,7 +8,7 @@ type WatchOptions = { readonly parts?: string; readonly since?: string };
 export function addWatchCommand(program: Command): void {
   program
     .command('watch')
-    .description('print what changes, a line for each change, until it is interrupted; from 1.44')
+    .description('print what changes, a line for each change, until it is interrupted; from 2.5')
     .option('--parts <list>', 'only these: provider, inventories, traits, aggregates, usages, with commas between them')
     .option('--since <token>', 'begin after this token, which --json prints with each change')
     .action(async ({ parts, since }: WatchOptions, command: Command) => {

@@ -1,4 +1,4 @@
-import type { AskedSince, Microversion, Since } from './microversions.ts';
+import { type AskedSince, type Microversion, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** The aggregates that a provider is in, by UUID. */
@@ -19,9 +19,9 @@ export type AggregateCalls<Version extends Microversion> = {
   set(provider: string, aggregates: NewAggregates<Version>, options?: WriteOptions): Promise<Aggregates<Version>>;
 };
 
-const since = 1;
+const since = versionNumber('1.1');
 /** From 1.19 on the provider's generation guards its aggregates. Before 1.19 the body is only the list. */
-const guardedSince = 19;
+const guardedSince = versionNumber('1.19');
 
 /** Makes the calls about aggregates. */
 export function aggregateCalls<Version extends Microversion>(call: Call): AggregateCalls<Version> {
@@ -35,8 +35,8 @@ export function aggregateCalls<Version extends Microversion>(call: Call): Aggreg
             method: 'PUT',
             path: path(provider),
             since,
-            body: (minor) => (minor >= guardedSince ? aggregates : aggregates.aggregates),
-            repeatable: (minor) => minor >= guardedSince,
+            body: (version) => (version >= guardedSince ? aggregates : aggregates.aggregates),
+            repeatable: (version) => version >= guardedSince,
           },
           options,
         ),

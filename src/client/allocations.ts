@@ -1,7 +1,7 @@
 import { type AnyClaim, type Claim, claimBodies, claimBody, claimsGuardedSince, sinceOfClaims } from './claim.ts';
 import type { Resources } from './filters.ts';
 import type { NewInventories } from './inventories.ts';
-import type { Microversion, Since } from './microversions.ts';
+import { type Microversion, type Since, versionNumber } from './microversions.ts';
 import {
   answered,
   type Call,
@@ -31,7 +31,7 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
   Since<Version, '1.38', { readonly consumer_type?: string }> &
   Since<
     Version,
-    '1.45',
+    '2.6',
     {
       /** When the term of the consumer ends; null if it lasts. */
       readonly expires_at?: string | null;
@@ -51,7 +51,7 @@ export type AllocationCalls<Version extends Microversion> = {
   /**
    * Finds a place for a consumer and claims it, in one request: the server searches, chooses by `order` and writes as one step, so
    * there is no loop of asking for candidates, claiming one, losing it to a faster client and asking again. What the consumer has
-   * already counts as free, so a resize in place succeeds on a full host. From 1.43.
+   * already counts as free, so a resize in place succeeds on a full host. From 2.4.
    *
    * @returns what the consumer has now
    * @throws ApiError 409 with the code `placement.no_candidates` where it fits nowhere; the message names the first condition that
@@ -61,7 +61,7 @@ export type AllocationCalls<Version extends Microversion> = {
   /**
    * Finds places for several consumers and claims them, all or none: a gang. What they all have is free first; then the plain claims
    * among them are placed, then those by query in the order of the object, but each after the consumers that its `with` names.
-   * `with` and `apart_from` may name consumers of the same call. A gang that would fit in another order may be refused. From 1.43.
+   * `with` and `apart_from` may name consumers of the same call. A gang that would fit in another order may be refused. From 2.4.
    *
    * @returns by consumer what each has now
    * @throws ApiError as for `place`; the message names the consumer
@@ -80,11 +80,11 @@ export type Reshape<Version extends Microversion = Microversion> = {
   readonly allocations: { readonly [consumer: string]: Claim<Version> };
 };
 
-const manySince = 13;
-const reshapeSince = 30;
-const placingSince = 43;
+const manySince = versionNumber('1.13');
+const reshapeSince = versionNumber('1.30');
+const placingSince = versionNumber('2.4');
 const root = pathOf('allocations');
-const isGuardedAt = (minor: number): boolean => minor >= claimsGuardedSince;
+const isGuardedAt = (version: number): boolean => version >= claimsGuardedSince;
 
 /** What the body of a dry run has in addition. */
 const dryRunOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { dry_run: true } : {});
@@ -106,7 +106,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           method: 'PUT',
           path: root + pathOf(consumer),
           since: sinceOf(0, options, [claim]),
-          body: (minor) => ({ ...claimBody(claim, minor), ...dryRunOf(options) }),
+          body: (version) => ({ ...claimBody(claim, version), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
         options,
@@ -117,7 +117,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           method: 'POST',
           path: root,
           since: sinceOf(manySince, options, Object.values(claims)),
-          body: (minor) => ({ ...claimBodies(claims, minor), ...dryRunOf(options) }),
+          body: (version) => ({ ...claimBodies(claims, version), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
         options,
@@ -136,17 +136,17 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         ),
       ),
     placeMany: async (claims, options) => {
-      const body = (minor: number) =>
+      const body = (version: number) =>
         Object.entries<Placing | AnyClaim>(claims).map(([consumer, claim]) => [
           consumer,
-          isPlacing(claim) ? placingBody(claim) : claimBody(claim, minor),
+          isPlacing(claim) ? placingBody(claim) : claimBody(claim, version),
         ]);
       const reply = await call(
         {
           method: 'POST',
           path: root,
           since: sinceOf(placingSince, options, Object.values<Placing | AnyClaim>(claims)),
-          body: (minor) => ({ ...Object.fromEntries(body(minor)), ...dryRunOf(options) }),
+          body: (version) => ({ ...Object.fromEntries(body(version)), ...dryRunOf(options) }),
           repeatable: isGuarded,
         },
         options,
@@ -168,7 +168,7 @@ export const reshapeCall =
         method: 'POST',
         path: pathOf('reshaper'),
         since: sinceOf(reshapeSince, options),
-        body: (minor) => ({ inventories, allocations: claimBodies(allocations, minor), ...dryRunOf(options) }),
+        body: (version) => ({ inventories, allocations: claimBodies(allocations, version), ...dryRunOf(options) }),
         repeatable: isGuardedAt,
       },
       options,

@@ -45,32 +45,32 @@ async function attempt(
   const mayRepeat = (): boolean => sentAt === undefined || isRepeatable(operation, sentAt);
   try {
     const endpoint = await endpointOf(connection, signal);
-    const exchange = async (sent: Operation, minor: number, version: string): Promise<WireAnswer> => {
+    const exchange = async (sent: Operation, version: number, asked: string): Promise<WireAnswer> => {
       const request = {
         method: sent.method,
         url: endpoint + targetOf(sent),
-        ...bodyOf(sent, minor),
+        ...bodyOf(sent, version),
       };
       const headers = async () => ({
-        ...(await headersOf(request.body, version)),
+        ...(await headersOf(request.body, asked)),
         ...conditionOf(sent),
         ...sent.headers,
       });
-      if (sent === operation) sentAt = minor;
+      if (sent === operation) sentAt = version;
       const answer = await send(fetch, { ...request, headers: await headers() }, signal);
       // The server does nothing for a refused token, so the request can safely be sent again with a new token.
       if (answer.status !== 401 || !auth.refused()) return answer;
       return send(fetch, { ...request, headers: await headers() }, signal);
     };
-    const headersOf = async (body: string | undefined, version: string) => ({
+    const headersOf = async (body: string | undefined, asked: string) => ({
       ...(await auth.headers(signal)),
       Accept: 'application/json',
-      'OpenStack-API-Version': `placement ${version}`,
+      'OpenStack-API-Version': `placement ${asked}`,
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
     });
-    const { answer, minor } = await negotiated(endpoint, wanted, operation, exchange);
+    const { answer, version } = await negotiated(endpoint, wanted, operation, exchange);
     const name = `${operation.method} ${operation.path}`;
-    if (answer.status < 300) return { done: { ...parsed(answer, endpoint + operation.path), minor } };
+    if (answer.status < 300) return { done: { ...parsed(answer, endpoint + operation.path), version } };
     const error = new ApiError(name, refusalOf(answer), number);
     if (!passing.has(answer.status) || !mayRepeat()) throw error;
     const afterMs = Number(answer.headers.get('retry-after') ?? 0) * 1000;
@@ -84,8 +84,8 @@ async function attempt(
 /** Statuses of a service that is overloaded or shutting down, and of proxies that cannot reach it. */
 const passing: ReadonlySet<number> = new Set([502, 503, 504]);
 
-const isRepeatable = ({ method, repeatable }: Operation, minor: number): boolean =>
-  repeatable?.(minor) ?? method === 'GET';
+const isRepeatable = ({ method, repeatable }: Operation, version: number): boolean =>
+  repeatable?.(version) ?? method === 'GET';
 
 async function endpointOf({ endpoint, auth }: Connection, signal: AbortSignal): Promise<string> {
   const found = endpoint ?? (await auth.endpoint?.(signal));
@@ -93,8 +93,8 @@ async function endpointOf({ endpoint, auth }: Connection, signal: AbortSignal): 
   return found.replace(/\/+$/, '');
 }
 
-function bodyOf({ body }: Operation, minor: number): { readonly body?: string } {
-  return body === undefined ? {} : { body: JSON.stringify(body(minor)) };
+function bodyOf({ body }: Operation, version: number): { readonly body?: string } {
+  return body === undefined ? {} : { body: JSON.stringify(body(version)) };
 }
 
 function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
@@ -102,7 +102,7 @@ function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
   return { 'If-Match': typeof ifMatch === 'string' ? ifMatch : ifMatch.join(', ') };
 }
 
-function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'minor'> {
+function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'version'> {
   try {
     return { status, headers, body: text === '' ? undefined : JSON.parse(text) };
   } catch {

@@ -1,5 +1,6 @@
 import { candidateParameters } from './candidates.ts';
 import { optional } from './filters.ts';
+import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import type { UnlimitedQuery } from './placing.ts';
 
@@ -62,7 +63,7 @@ export type CandidateCount = {
   readonly trees: readonly (NamedProvider & { readonly count: number })[];
 };
 
-/** Questions about a query for candidates; from 1.42. */
+/** Questions about a query for candidates; from 2.3. */
 export type CandidateQuestions = {
   /**
    * Explains why a query fits only in some trees, or in none.
@@ -86,7 +87,7 @@ export type CandidateQuestions = {
   ): Promise<CandidateCount>;
 };
 
-const since = 42;
+const since = versionNumber('2.3');
 
 /** Makes the calls for questions about candidates. */
 export function candidateQuestions(call: Call): CandidateQuestions {

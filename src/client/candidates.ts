@@ -1,6 +1,6 @@
 import type { Mappings } from './claim.ts';
 import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
-import type { Microversion, Since } from './microversions.ts';
+import { type Microversion, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, type Parameter, pathOf } from './operation.ts';
 
 /**
@@ -19,12 +19,12 @@ export type CandidateQuery = ProviderFilter & {
   readonly same_subtree?: readonly (readonly string[])[] | undefined;
   /**
    * In which order trees come, compared key by key: those with the least free of a class first (`free:VCPU`, fills one host after
-   * the other), those with the most (`-free:VCPU`, spreads), those that have a trait (`prefer:HW_X`), or a random one. From 1.43.
+   * the other), those with the most (`-free:VCPU`, spreads), those that have a trait (`prefer:HW_X`), or a random one. From 2.4.
    */
   readonly order?: readonly OrderKey[] | undefined;
-  /** Consumers: only trees in which none of them holds anything. From 1.43. */
+  /** Consumers: only trees in which none of them holds anything. From 2.4. */
   readonly apart_from?: readonly string[] | undefined;
-  /** Consumers: only trees in which one of them holds something. From 1.43. */
+  /** Consumers: only trees in which one of them holds something. From 2.4. */
   readonly with?: readonly string[] | undefined;
 };
 
@@ -54,14 +54,19 @@ export type CandidatesCall<Version extends Microversion> = (
   options?: CallOptions,
 ) => Promise<Candidates<Version>>;
 
-const since = 10;
-const limitSince = 16;
-const filtersSince = { resources: since, required: 17, member_of: 21, in_tree: 31 };
-const groupsSince = 25;
-const namedGroupsSince = 33;
-const rootRequiredSince = 35;
-const sameSubtreeSince = 36;
-const treesSince = 43;
+const since = versionNumber('1.10');
+const limitSince = versionNumber('1.16');
+const filtersSince = {
+  resources: since,
+  required: versionNumber('1.17'),
+  member_of: versionNumber('1.21'),
+  in_tree: versionNumber('1.31'),
+};
+const groupsSince = versionNumber('1.25');
+const namedGroupsSince = versionNumber('1.33');
+const rootRequiredSince = versionNumber('1.35');
+const sameSubtreeSince = versionNumber('1.36');
+const treesSince = versionNumber('2.4');
 
 /** Makes the call for allocation candidates. */
 export const candidatesCall = <Version extends Microversion>(call: Call): CandidatesCall<Version> =>

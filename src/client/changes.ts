@@ -1,5 +1,6 @@
 import { ApiError, ConnectionError } from './errors.ts';
 import { optional } from './filters.ts';
+import { versionNumber } from './microversions.ts';
 import { answered, type Call, pathOf } from './operation.ts';
 import { pause } from './send.ts';
 
@@ -31,7 +32,7 @@ export type FollowOptions = {
 };
 
 /**
- * Follows changes without end; from 1.44. Each change is told at least once. While the server cannot be reached it tries again.
+ * Follows changes without end; from 2.5. Each change is told at least once. While the server cannot be reached it tries again.
  *
  * @throws ApiError where the server refuses the request, such as 403; VersionError; the reason of the signal
  */
@@ -39,7 +40,7 @@ export type ChangesCall = (options?: FollowOptions) => AsyncGenerator<FollowedCh
 
 type ChangesAnswer = { readonly changes: readonly Change[]; readonly next: string };
 
-const since = 44;
+const since = versionNumber('2.5');
 
 /** How long to wait before it is tried again, in milliseconds: a random time up to this, so that clients do not come together. */
 const pauseMs = 5_000;

@@ -1,5 +1,5 @@
 import type { Resources } from './filters.ts';
-import type { AskedSince, Microversion } from './microversions.ts';
+import { type AskedSince, type Microversion, versionNumber } from './microversions.ts';
 
 /** Which providers serve which group of a candidate request, by the group's suffix. */
 export type Mappings = { readonly [suffix: string]: readonly string[] };
@@ -34,7 +34,7 @@ export type Claim<Version extends Microversion = Microversion> = {
   > &
   AskedSince<
     Version,
-    '1.45',
+    '2.6',
     {
       /**
        * After this number of seconds the consumer is removed with its allocations, unless its term is renewed or the
@@ -56,47 +56,47 @@ export type AnyClaim = {
   readonly expires_in?: number | undefined;
 };
 
-/** The minor version that brought terms. */
-export const termsSince = 45;
+/** The version that brought terms. */
+export const termsSince = versionNumber('2.6');
 
 /** The first version that can carry out some claims. A server without terms would make a claim with a term lasting. */
 export const sinceOfClaims = (claims: readonly { readonly expires_in?: number | undefined }[]): number =>
   claims.some(({ expires_in }) => expires_in !== undefined) ? termsSince : 0;
 
 /** From 1.28 on a claim names the consumer's generation, so the server cannot execute it twice. */
-export const claimsGuardedSince = 28;
+export const claimsGuardedSince = versionNumber('1.28');
 
-/** The fields of a claim by the minor version that brought them. */
+/** The fields of a claim by the version that brought them. */
 const fieldsSince = {
-  project_id: 8,
-  user_id: 8,
+  project_id: versionNumber('1.8'),
+  user_id: versionNumber('1.8'),
   consumer_generation: claimsGuardedSince,
-  mappings: 34,
-  consumer_type: 38,
+  mappings: versionNumber('1.34'),
+  consumer_type: versionNumber('1.38'),
   expires_in: termsSince,
 };
 /** Before 1.12 allocations were a list. */
-const byProviderSince = 12;
+const byProviderSince = versionNumber('1.12');
 
 /** A claim in the form of a version. Fields that the version does not have are left out. */
-export function claimBody(claim: AnyClaim, minor: number): Readonly<Record<string, unknown>> {
-  const entries: [string, unknown][] = [['allocations', allocationsBody(claim.allocations, minor)]];
+export function claimBody(claim: AnyClaim, version: number): Readonly<Record<string, unknown>> {
+  const entries: [string, unknown][] = [['allocations', allocationsBody(claim.allocations, version)]];
   const { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in } = claim;
   const fields = { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in };
   for (const [name, since] of Object.entries(fieldsSince)) {
     const value = fields[name as keyof typeof fields]; // fieldsSince has the same keys
-    if (minor >= since && value !== undefined) entries.push([name, value]);
+    if (version >= since && value !== undefined) entries.push([name, value]);
   }
   return Object.fromEntries(entries);
 }
 
-function allocationsBody(allocations: AnyClaim['allocations'], minor: number): unknown {
+function allocationsBody(allocations: AnyClaim['allocations'], version: number): unknown {
   const entries = Object.entries(allocations);
-  return minor >= byProviderSince
+  return version >= byProviderSince
     ? Object.fromEntries(entries.map(([uuid, { resources }]) => [uuid, { resources }]))
     : entries.map(([uuid, { resources }]) => ({ resource_provider: { uuid }, resources }));
 }
 
 /** Claims of several consumers, by their UUIDs. */
-export const claimBodies = (claims: { readonly [consumer: string]: AnyClaim }, minor: number) =>
-  Object.fromEntries(Object.entries(claims).map(([consumer, claim]) => [consumer, claimBody(claim, minor)]));
+export const claimBodies = (claims: { readonly [consumer: string]: AnyClaim }, version: number) =>
+  Object.fromEntries(Object.entries(claims).map(([consumer, claim]) => [consumer, claimBody(claim, version)]));

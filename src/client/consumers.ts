@@ -1,5 +1,6 @@
 import { termsSince } from './claim.ts';
 import { optional } from './filters.ts';
+import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
@@ -20,7 +21,7 @@ export type Consumer = ConsumerOwner & {
   readonly updated_at: string | null;
   /** The tag of its allocations, which also covers owner and type; null if it has none. */
   readonly etag: string | null;
-  /** When its term ends; null for a consumer that lasts. From 1.45. */
+  /** When its term ends; null for a consumer that lasts. From 2.6. */
   readonly expires_at?: string | null;
 };
 
@@ -34,7 +35,7 @@ export type ConsumerQuery = {
   readonly resource_provider?: string | undefined;
   /** Only consumers with allocations on a provider in the tree of this one. */
   readonly in_tree?: string | undefined;
-  /** Only consumers with a term that ends before this time, such as `2026-11-22T23:00:00Z`. From 1.45. */
+  /** Only consumers with a term that ends before this time, such as `2026-11-22T23:00:00Z`. From 2.6. */
   readonly expiring_before?: Date | string | undefined;
 };
 
@@ -58,7 +59,7 @@ export type Term = {
   readonly expires_at: string | null;
 };
 
-/** Consumers; from 1.41. */
+/** Consumers; from 2.2. */
 export type ConsumerCalls = {
   /**
    * All consumers in the order of their UUIDs, page by page. A consumer that exists all the time comes exactly once.
@@ -71,7 +72,7 @@ export type ConsumerCalls = {
   /** Changes the owner or type of a consumer. @throws ApiError 409 if it has changed since it was read */
   set(uuid: string, change: ConsumerChange, options?: WriteOptions): Promise<Consumer>;
   /**
-   * Renews the term of a consumer, gives it one, or makes it lasting; from 1.45. A term that was renewed does not end before the time
+   * Renews the term of a consumer, gives it one, or makes it lasting; from 2.6. A term that was renewed does not end before the time
    * that is returned.
    *
    * @throws ApiError 404 if the term has ended or there is no such consumer; 409 if it has changed since it was read
@@ -79,8 +80,8 @@ export type ConsumerCalls = {
   setTerm(uuid: string, change: TermChange, options?: WriteOptions): Promise<Term>;
 };
 
-/** The minor version that brought consumers. */
-export const consumersSince = 41;
+/** The version that brought consumers. */
+export const consumersSince = versionNumber('2.2');
 const root = pathOf('consumers');
 
 /** Makes the calls about consumers. */

@@ -1,3 +1,4 @@
+import { versionNumber } from './microversions.ts';
 import type { Parameter } from './operation.ts';
 
 /** Amounts by resource class: `{ VCPU: 2, MEMORY_MB: 2048 }`. */
@@ -21,13 +22,13 @@ export type ProviderFilter = {
   readonly in_tree?: string | undefined;
 };
 
-/** The minor versions that brought the parameters. GET /resource_providers got some of them earlier than candidates. */
+/** The versions that brought the parameters. GET /resource_providers got some of them earlier than candidates. */
 export type FilterVersions = { readonly [name in keyof ProviderFilter]-?: number };
 
-const forbiddenTraitsSince = 22;
-const anyTraitsSince = 39;
-const severalAggregatesSince = 24;
-const forbiddenAggregatesSince = 32;
+const forbiddenTraitsSince = versionNumber('1.22');
+const anyTraitsSince = versionNumber('1.39');
+const severalAggregatesSince = versionNumber('1.24');
+const forbiddenAggregatesSince = versionNumber('1.32');
 
 /** @param suffix the suffix of a group of a candidate request; empty outside of groups */
 export function filterParameters(

@@ -1,4 +1,4 @@
-import type { Microversion } from './microversions.ts';
+import { type Microversion, versionNumber } from './microversions.ts';
 import {
   answered,
   type Call,
@@ -67,7 +67,7 @@ export type InventoryCalls<Version extends Microversion = Microversion> = {
 };
 
 /** Microversion 1.5 deletes all inventories at once. */
-const deleteAllSince = 5;
+const deleteAllSince = versionNumber('1.5');
 
 /** Makes the calls about inventories. */
 export function inventoryCalls<Version extends Microversion>(call: Call): InventoryCalls<Version> {

@@ -1,24 +1,48 @@
-/** Every microversion that this client knows, oldest first. OpenStack's end at 1.39. */
+/**
+ * Every microversion that this client knows, oldest first. OpenStack's end at 1.39. Version 2 is that of this service; 2.0 is the same as
+ * 1.39.
+ */
 export const microversions = [
   ...(['1.0', '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'] as const),
   ...(['1.10', '1.11', '1.12', '1.13', '1.14', '1.15', '1.16', '1.17', '1.18', '1.19'] as const),
   ...(['1.20', '1.21', '1.22', '1.23', '1.24', '1.25', '1.26', '1.27', '1.28', '1.29'] as const),
   ...(['1.30', '1.31', '1.32', '1.33', '1.34', '1.35', '1.36', '1.37', '1.38', '1.39'] as const),
-  '1.40',
-  '1.41',
-  '1.42',
-  '1.43',
-  '1.44',
-  '1.45',
+  '2.0',
+  '2.1',
+  '2.2',
+  '2.3',
+  '2.4',
+  '2.5',
+  '2.6',
 ] as const;
 
 /** Such as `1.0`. */
 export type Microversion = (typeof microversions)[number];
 
-/** The newest minor version that this client knows. */
-export const newestMinor = microversions.length - 1;
+/** A version that this client knows as one number, so that versions are compared; see `numberOfVersion`. */
+export const versionNumber = (version: Microversion): number => numberOfVersion(version);
 
-/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40'` and so on. */
+/**
+ * A version as one number: 1000 times the major version and the minor version. It may be one that this client does not know.
+ *
+ * @param text such as `2.6`
+ */
+export function numberOfVersion(text: string): number {
+  const [major, minor] = text.split('.').map(Number);
+  return (major ?? Number.NaN) * 1000 + (minor ?? Number.NaN);
+}
+
+/** A version in its usual form, from its number: `2.6` from 2006. */
+export const versionText = (version: number): string => `${majorOf(version)}.${version % 1000}`;
+
+/** The major version of a version. */
+export const majorOf = (version: number): number => Math.floor(version / 1000);
+
+/** The newest version that this client knows, and the newest of OpenStack's. */
+export const newestKnown = versionNumber(microversions.at(-1) ?? '1.0');
+export const newestOfOpenstack = versionNumber('1.39');
+
+/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '2.0'` and so on. */
 export type From<First extends Microversion> = FromIn<First, typeof microversions>;
 type FromIn<First, List extends readonly unknown[]> = List extends readonly [infer Head, ...infer Tail]
   ? Head extends First

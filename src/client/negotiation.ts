@@ -1,31 +1,33 @@
 import { VersionError } from './errors.ts';
-import { newestMinor } from './microversions.ts';
+import { microversions, newestKnown, newestOfOpenstack, versionNumber, versionText } from './microversions.ts';
 import { entityTagsSince, type Operation } from './operation.ts';
 import type { WireAnswer } from './send.ts';
 import {
   acceptsOldest,
   common,
-  type MinorRange,
   rangeOf,
   remember,
+  type Span,
   type Spoken,
   spokenBy,
-  type Told,
   toldBy,
   type Wanted,
   wantedText,
+  withTold,
 } from './version_request.ts';
 
-/** Sends an operation in the form of a minor version, asking for a version: `1.N`, or `latest`. */
-type Exchange = (operation: Operation, minor: number, version: string) => Promise<WireAnswer>;
+/** Sends an operation in the form of a version, asking for a version: `1.N`, `2.N`, or `latest`. */
+type Exchange = (operation: Operation, version: number, asked: string) => Promise<WireAnswer>;
 
 /** GET / needs no authentication, works at every version of the server, and changes nothing. */
 const discovery: Operation = { method: 'GET', path: '/' };
 
+const oldestKnown = versionNumber(microversions[0]);
+
 /**
  * Sends an operation at the wanted version. If none is named, it tries the newest version first. If the server refuses
- * that, it sends the operation once more, at the newest version that both know. It remembers the versions of a server
- * by endpoint.
+ * that, it sends the operation once more, at the newest version that both know: a lower one of version 2, or one of
+ * OpenStack's. It remembers the versions of a server by endpoint.
  *
  * Before the first write it asks the server for its versions, so that no write is sent at a version that was not
  * negotiated.
@@ -37,26 +39,35 @@ export async function negotiated(
   wanted: Wanted,
   operation: Operation,
   exchange: Exchange,
-): Promise<{ readonly answer: WireAnswer; readonly minor: number }> {
+): Promise<{ readonly answer: WireAnswer; readonly version: number }> {
   if ((operation.method !== 'GET' || wanted.kind === 'latest') && !isSettled(wanted, spokenBy(endpoint))) {
     await discover(endpoint, wanted, exchange);
   }
   let asked = choose(wanted, spokenBy(endpoint));
   for (let isFallback = false; ; isFallback = true) {
     checkExists(endpoint, operation, asked);
-    const answer = await exchange(operation, asked, wanted.kind === 'latest' ? 'latest' : `1.${asked}`);
-    const told = toldBy(answer.headers, answer.status, answer.text);
-    learn(endpoint, told);
-    if (told.minor === undefined && answer.status === 406 && told.spoken !== undefined) {
-      const best = wanted.kind === 'negotiated' ? common(wanted, told.spoken) : undefined;
-      if (best === undefined || isFallback) throw unsupported(endpoint, wanted, told.spoken);
+    const { answer, told } = await ask(endpoint, wanted, asked, operation, exchange);
+    if (told.version === undefined && answer.status === 406 && told.span !== undefined) {
+      const best = wanted.kind === 'negotiated' ? choiceFor(wanted, spokenBy(endpoint)) : undefined;
+      if (best === undefined || isFallback) throw unsupported(endpoint, wanted, told.span);
       asked = best;
       continue;
     }
-    if (told.minor !== undefined) return { answer, minor: told.minor };
+    if (told.version !== undefined) return { answer, version: told.version };
     await judgeSilence(endpoint, wanted, operation, answer, exchange);
-    return { answer, minor: spokenBy(endpoint) === 'none' ? 0 : asked };
+    return { answer, version: spokenBy(endpoint) === 'none' ? oldestKnown : asked };
   }
+}
+
+/** Sends an operation once, and remembers what its answer says about the versions of the server. */
+async function ask(endpoint: string, wanted: Wanted, asked: number, operation: Operation, exchange: Exchange) {
+  const isLatest = wanted.kind === 'latest';
+  const answer = await exchange(operation, asked, isLatest ? 'latest' : versionText(asked));
+  const told = toldBy(answer.headers, answer.status, answer.text);
+  if (told.version !== undefined || told.span !== undefined) {
+    remember(endpoint, withTold(spokenBy(endpoint), isLatest ? 'latest' : asked, told));
+  }
+  return { answer, told };
 }
 
 /**
@@ -65,22 +76,24 @@ export async function negotiated(
  */
 function isSettled(wanted: Wanted, spoken: Spoken | undefined): boolean {
   if (spoken === 'none') return acceptsOldest(wanted);
-  return typeof spoken === 'object' || (spoken === 'unknown range' && wanted.kind !== 'latest');
+  if (spoken === undefined) return false;
+  if (wanted.kind === 'latest') return typeof spoken.openstack === 'object';
+  const newest = wanted.kind === 'named' ? wanted.version : wanted.newest;
+  return newest > newestOfOpenstack && spoken.second !== 'none'
+    ? spoken.second !== undefined
+    : spoken.openstack !== undefined;
 }
 
 /** Finds out which versions a server speaks. @throws VersionError if none of them is acceptable */
 async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): Promise<void> {
-  const asked = wanted.kind === 'negotiated' ? wanted.newest : wanted.kind === 'named' ? wanted.minor : newestMinor;
-  const answer = await exchange(discovery, asked, wanted.kind === 'latest' ? 'latest' : `1.${asked}`);
-  const told = toldBy(answer.headers, answer.status, answer.text);
-  if (told.spoken !== undefined || told.minor !== undefined) {
-    learn(endpoint, told);
-    if (told.spoken === undefined && told.minor !== undefined && wanted.kind === 'latest') {
-      remember(endpoint, { min: 0, max: told.minor });
+  const { answer, told } = await ask(endpoint, wanted, choose(wanted, undefined), discovery, exchange);
+  if (told.span !== undefined || told.version !== undefined) {
+    if (told.span === undefined && told.version !== undefined && wanted.kind === 'latest') {
+      remember(endpoint, { openstack: { min: oldestKnown, max: told.version } });
     }
-    if (told.minor !== undefined || told.spoken === undefined) return;
-    if (wanted.kind === 'negotiated' && common(wanted, told.spoken) !== undefined) return;
-    throw unsupported(endpoint, wanted, told.spoken);
+    if (told.version !== undefined || told.span === undefined) return;
+    if (wanted.kind === 'negotiated' && choiceFor(wanted, spokenBy(endpoint)) !== undefined) return;
+    throw unsupported(endpoint, wanted, told.span);
   }
   // A server without this path, or with another document there, does not know microversions. Other errors say nothing
   // about that.
@@ -92,21 +105,28 @@ async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): P
 
 /** The version to ask for, from what is known about the server. */
 function choose(wanted: Wanted, spoken: Spoken | undefined): number {
-  if (wanted.kind === 'named') return wanted.minor;
-  const newest = wanted.kind === 'latest' ? newestMinor : wanted.newest;
-  if (spoken === undefined || spoken === 'unknown range') return newest;
-  if (spoken === 'none') return acceptsOldest(wanted) ? 0 : newest;
+  if (wanted.kind === 'named') return wanted.version;
+  const range = wanted.kind === 'latest' ? { oldest: oldestKnown, newest: newestOfOpenstack } : wanted;
+  if (spoken === 'none') return acceptsOldest(wanted) ? oldestKnown : range.newest;
   // If there is no version in common, the request is sent all the same: the server may have been upgraded. If not, it
   // refuses.
-  const oldest = wanted.kind === 'latest' ? 0 : wanted.oldest;
-  return common({ oldest, newest }, spoken) ?? newest;
+  return choiceFor(range, spoken) ?? range.newest;
 }
 
-function learn(endpoint: string, { minor, spoken }: Told): void {
-  const before = spokenBy(endpoint);
-  if (spoken !== undefined) remember(endpoint, spoken);
-  else if (minor !== undefined && (typeof before !== 'object' || before.max < minor))
-    remember(endpoint, 'unknown range');
+/** The newest version in a range that a server may speak, from what is known about it; undefined if there is none. */
+function choiceFor(
+  { oldest, newest }: { readonly oldest: number; readonly newest: number },
+  spoken: Spoken | undefined,
+): number | undefined {
+  const { openstack, second } = typeof spoken === 'object' ? spoken : {};
+  if (newest > newestOfOpenstack) {
+    if (second === undefined) return newest;
+    const best = second === 'none' ? undefined : common({ oldest, newest }, second);
+    if (best !== undefined) return best;
+  }
+  if (oldest > newestOfOpenstack) return undefined;
+  const range = { oldest, newest: Math.min(newest, newestOfOpenstack) };
+  return typeof openstack === 'object' ? common(range, openstack) : range.newest;
 }
 
 /**
@@ -125,38 +145,38 @@ async function judgeSilence(
   }
   if (spokenBy(endpoint) !== 'none') return;
   if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
-  checkExists(endpoint, operation, 0);
+  checkExists(endpoint, operation, oldestKnown);
 }
 
-function checkExists(endpoint: string, operation: Operation, minor: number): void {
-  const { method, path, since = 0, until = newestMinor, query = [] } = operation;
-  if (minor < since) throw tooOld(endpoint, `${method} ${path}`, since, minor, spokenBy(endpoint));
-  if (minor > until) throw tooNew(endpoint, `${method} ${path}`, until, minor);
-  if (operation.ifMatch !== undefined && minor < entityTagsSince) {
-    throw tooOld(endpoint, 'ifMatch', entityTagsSince, minor, spokenBy(endpoint));
+function checkExists(endpoint: string, operation: Operation, version: number): void {
+  const { method, path, since = oldestKnown, until = newestKnown, query = [] } = operation;
+  if (version < since) throw tooOld(endpoint, `${method} ${path}`, since, version, spokenBy(endpoint));
+  if (version > until) throw tooNew(endpoint, `${method} ${path}`, until, version);
+  if (operation.ifMatch !== undefined && version < entityTagsSince) {
+    throw tooOld(endpoint, 'ifMatch', entityTagsSince, version, spokenBy(endpoint));
   }
-  for (const { name, value, since: paramSince = 0 } of query) {
-    if (minor < paramSince) throw tooOld(endpoint, `${name}=${value}`, paramSince, minor, spokenBy(endpoint));
+  for (const { name, value, since: paramSince = oldestKnown } of query) {
+    if (version < paramSince) throw tooOld(endpoint, `${name}=${value}`, paramSince, version, spokenBy(endpoint));
   }
 }
 
 /** The server refused the version, and no other version is acceptable. */
-function unsupported(endpoint: string, wanted: Wanted, spoken: MinorRange): VersionError {
-  const range = `1.${spoken.min} to 1.${spoken.max}`;
+function unsupported(endpoint: string, wanted: Wanted, { min, max }: Span): VersionError {
+  const server = { min: versionText(min), max: versionText(max) };
+  const range = `${server.min} to ${server.max}`;
   if (wanted.kind !== 'negotiated') {
     return new VersionError(
       'unsupported',
       `The server at ${endpoint} speaks microversions ${range}, not ${wantedText(wanted)} as was asked for. Name one of ` +
         'these, or none, so that client and server find the best.',
-      rangeOf(spoken),
+      server,
     );
   }
-  const remedy =
-    wanted.newest < spoken.min ? 'The client is too old: use a newer one.' : 'The server is too old: upgrade it.';
+  const remedy = wanted.newest < min ? 'The client is too old: use a newer one.' : 'The server is too old: upgrade it.';
   return new VersionError(
     'unsupported',
     `The server at ${endpoint} speaks microversions ${range}, this client ${wantedText(wanted)}: none in common. ${remedy}`,
-    rangeOf(spoken),
+    server,
   );
 }
 
@@ -169,21 +189,29 @@ const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
   );
 
 /** The operation or parameter exists only from a newer version on. */
-function tooOld(endpoint: string, what: string, since: number, minor: number, spoken?: Spoken): VersionError {
+function tooOld(endpoint: string, what: string, since: number, version: number, spoken?: Spoken): VersionError {
+  const newest = rangeOf(spoken)?.max;
   const remedy =
-    typeof spoken === 'object' && spoken.max >= since
-      ? `The server speaks up to 1.${spoken.max}: ask for 1.${since} or newer, or name no version.`
-      : `Leave it out, or use a server that speaks 1.${since}.`;
+    newest !== undefined && spoken !== undefined && newestOf(spoken) >= since
+      ? `The server speaks up to ${newest}: ask for ${versionText(since)} or newer, or name no version.`
+      : `Leave it out, or use a server that speaks ${versionText(since)}.`;
   return new VersionError(
     'too old',
-    `${what} needs microversion 1.${since}, and ${endpoint} is spoken to in 1.${minor}. ${remedy}`,
+    `${what} needs microversion ${versionText(since)}, and ${endpoint} is spoken to in ${versionText(version)}. ${remedy}`,
     rangeOf(spoken),
   );
 }
 
+/** The newest version that a server is known to speak; 0 if none is. */
+const newestOf = (spoken: Spoken): number =>
+  typeof spoken === 'object'
+    ? Math.max(0, ...[spoken.openstack, spoken.second].map((span) => (typeof span === 'object' ? span.max : 0)))
+    : 0;
+
 /** The operation existed only up to an older version. */
-const tooNew = (endpoint: string, what: string, until: number, minor: number): VersionError =>
+const tooNew = (endpoint: string, what: string, until: number, version: number): VersionError =>
   new VersionError(
     'unsupported',
-    `${what} ended with microversion 1.${until}, and ${endpoint} is spoken to in 1.${minor}. Ask for 1.${until}.`,
+    `${what} ended with microversion ${versionText(until)}, and ${endpoint} is spoken to in ${versionText(version)}. ` +
+      `Ask for ${versionText(until)}.`,
   );

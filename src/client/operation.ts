@@ -1,6 +1,6 @@
-import type { Microversion, Since } from './microversions.ts';
+import { type Microversion, type Since, versionNumber } from './microversions.ts';
 
-/** A parameter of a query, with the minor version that brought it or this form of its value. */
+/** A parameter of a query, with the version that brought it or this form of its value. */
 export type Parameter = {
   readonly name: string;
   readonly value: string;
@@ -12,33 +12,33 @@ export type Operation = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** The path below the endpoint, encoded. */
   readonly path: string;
-  /** The first and the last minor version that have this operation. */
+  /** The first and the last version that have this operation. */
   readonly since?: number;
   readonly until?: number;
   readonly query?: readonly Parameter[];
   /** Further headers. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The body in the form of a version. */
-  readonly body?: (minor: number) => unknown;
+  readonly body?: (version: number) => unknown;
   /**
    * Whether the request may be sent again if its answer is lost. That is true for reads, and for writes that the server
    * cannot execute twice because of a generation. Default: only GET.
    */
-  readonly repeatable?: (minor: number) => boolean;
-  /** The entity tags that the resource must have. From 1.40. */
+  readonly repeatable?: (version: number) => boolean;
+  /** The entity tags that the resource must have. From 2.1. */
   readonly ifMatch?: IfMatch | undefined;
 };
 
 /** Entity tags, from the field `etag` of answers. The resource must have one of them; `*` means that it must exist. */
 export type IfMatch = string | readonly string[];
 
-/** Microversion 1.40 brought entity tags. It is a version of this service, not of OpenStack. */
-export const entityTagsSince = 40;
+/** Microversion 2.1 brought entity tags. It is a version of this service, not of OpenStack. */
+export const entityTagsSince = versionNumber('2.1');
 
-/** Fields that an answer has from 1.40 on. */
+/** Fields that an answer has from 2.1 on. */
 export type Tagged<Version extends Microversion> = Since<
   Version,
-  '1.40',
+  '2.1',
   {
     /**
      * Identifies the content: every change of the content changes the tag, but changes of generations and usages do
@@ -60,7 +60,7 @@ export type CallOptions = {
 export type WriteOptions = CallOptions & {
   /**
    * Writes only if the resource still has one of these tags. If it was changed, the server writes nothing and answers
-   * 412. From 1.40.
+   * 412. From 2.1.
    *
    * @see isPreconditionFailed
    */
@@ -70,7 +70,7 @@ export type WriteOptions = CallOptions & {
 /** The options of one claim. */
 export type ClaimOptions = WriteOptions & {
   /**
-   * Checks the claim and answers or throws as the claim would, but writes nothing. From 1.43; an older server refuses it, because
+   * Checks the claim and answers or throws as the claim would, but writes nothing. From 2.4; an older server refuses it, because
    * it does not know the key `dry_run` in the body.
    */
   readonly dryRun?: boolean | undefined;
@@ -82,8 +82,8 @@ export type Reply = {
   readonly headers: Headers;
   /** The parsed body; undefined where there is none. */
   readonly body: unknown;
-  /** The minor version of the answer. */
-  readonly minor: number;
+  /** The version of the answer. */
+  readonly version: number;
 };
 
 /** Sends an operation and returns the successful answer. @throws PlacementError, or the reason of the signal */

@@ -20,7 +20,7 @@ export type Placing = {
   /** The kind of consumer, such as `INSTANCE`. */
   readonly consumer_type: string;
   /**
-   * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 1.45.
+   * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 2.6.
    */
   readonly expires_in?: number | undefined;
 };
@@ -37,7 +37,7 @@ export type Placed = {
   readonly etag?: string;
   /** Which providers serve which group. Only for consumers by query. */
   readonly mappings?: Mappings;
-  /** When its term ends; null for a consumer that lasts. From 1.45. */
+  /** When its term ends; null for a consumer that lasts. From 2.6. */
   readonly expires_at?: string | null;
 };
 

@@ -31,7 +31,7 @@ export type SummaryQuery = Omit<ProviderFilter, 'resources'> & {
   readonly uuids?: readonly string[] | undefined;
 };
 
-/** Whole providers in bulk; from 1.41. */
+/** Whole providers in bulk; from 2.2. */
 export type ProviderSummaryCalls = {
   /** All providers in the order of their UUIDs, page by page. */
   list(query?: SummaryQuery, options?: CallOptions): AsyncGenerator<WholeProvider, void>;

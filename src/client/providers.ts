@@ -1,5 +1,5 @@
 import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
-import type { AskedSince, Microversion, Since } from './microversions.ts';
+import { type AskedSince, type Microversion, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** A resource provider: a host, a NUMA node, a device, a pool. */
@@ -57,8 +57,13 @@ export type ProviderCalls<Version extends Microversion> = {
 };
 
 /** Microversion 1.14 brought trees. */
-const treesSince = 14;
-const filtersSince = { member_of: 3, resources: 4, in_tree: treesSince, required: 18 };
+const treesSince = versionNumber('1.14');
+const filtersSince = {
+  member_of: versionNumber('1.3'),
+  resources: versionNumber('1.4'),
+  in_tree: treesSince,
+  required: versionNumber('1.18'),
+};
 
 const root = pathOf('resource_providers');
 
@@ -95,7 +100,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
 function nested(body: { readonly parent_provider_uuid?: string | null | undefined }) {
   const hasParent = body.parent_provider_uuid !== undefined && body.parent_provider_uuid !== null;
   return {
-    body: (minor: number) => (minor >= treesSince ? body : { ...body, parent_provider_uuid: undefined }),
+    body: (version: number) => (version >= treesSince ? body : { ...body, parent_provider_uuid: undefined }),
     ...(hasParent ? { since: treesSince } : {}),
   };
 }

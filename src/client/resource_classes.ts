@@ -1,4 +1,4 @@
-import type { Microversion } from './microversions.ts';
+import { type Microversion, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** From 1.2 on. */
@@ -21,8 +21,8 @@ export type ResourceClass<Version extends Microversion = Microversion> = {
   readonly links: readonly { readonly rel: string; readonly href: string }[];
 } & Partial<Tagged<Version>>;
 
-const since = 2;
-const lastRename = 6;
+const since = versionNumber('1.2');
+const lastRename = versionNumber('1.6');
 const root = pathOf('resource_classes');
 
 /** Makes the calls about resource classes. */

@@ -1,7 +1,7 @@
 import { isNotFound } from './errors.ts';
 import { optional } from './filters.ts';
 import type { Guarded } from './inventories.ts';
-import type { Microversion } from './microversions.ts';
+import { type Microversion, versionNumber } from './microversions.ts';
 import {
   answered,
   type Call,
@@ -40,7 +40,7 @@ export type ProviderTraitCalls<Version extends Microversion = Microversion> = {
   deleteAll(provider: string, options?: WriteOptions): Promise<void>;
 };
 
-const since = 6;
+const since = versionNumber('1.6');
 const root = pathOf('traits');
 
 /** Makes the calls about traits. */

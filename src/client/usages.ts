@@ -1,6 +1,6 @@
 import { optional, type Resources } from './filters.ts';
 import type { Guarded } from './inventories.ts';
-import type { From, Microversion } from './microversions.ts';
+import { type From, type Microversion, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 
 /** The usage of a provider, by resource class. */
@@ -30,8 +30,8 @@ export type UsageCalls<Version extends Microversion> = {
   ofProject(query: UsageQuery, options?: CallOptions): Promise<ProjectUsages<Version>>;
 };
 
-const ofProjectSince = 9;
-const byTypeSince = 38;
+const ofProjectSince = versionNumber('1.9');
+const byTypeSince = versionNumber('1.38');
 
 /** Makes the calls about usages. */
 export function usageCalls<Version extends Microversion>(call: Call): UsageCalls<Version> {

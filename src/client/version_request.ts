@@ -1,12 +1,21 @@
 import { VersionError, type VersionRange } from './errors.ts';
-import { type Microversion, newestMinor } from './microversions.ts';
+import {
+  type Microversion,
+  majorOf,
+  microversions,
+  newestKnown,
+  newestOfOpenstack,
+  numberOfVersion,
+  versionNumber,
+  versionText,
+} from './microversions.ts';
 import { answered, type Call, type CallOptions } from './operation.ts';
 
 /** The versions that a server speaks, and the version that this client uses with it. */
 export type ServerVersion = {
   /** The microversion in use with the server. It can be newer than this client only if `latest` was asked for. */
   readonly version: string;
-  /** The range that the server speaks; absent if it knows no microversions. */
+  /** The oldest and the newest version that the server speaks; absent if it knows no microversions. */
   readonly min?: string;
   readonly max?: string;
 };
@@ -21,21 +30,27 @@ export const serverVersionCall =
   async (options?: CallOptions): Promise<ServerVersion> => {
     const reply = call({ method: 'GET', path: '/' }, options);
     const { versions: [first] = [] } = (await answered<VersionDocument | undefined>(reply)) ?? {};
+    const { version, headers } = await reply;
+    // The document has OpenStack's versions only. An answer in version 2 has its newest in a header.
+    const newest = versionIn(headers.get('openstack-api-maximum-version'));
+    const max = newest === undefined || newest <= newestOfOpenstack ? first?.max_version : versionText(newest);
     return {
-      version: `1.${(await reply).minor}`,
+      version: versionText(version),
       ...(first?.min_version === undefined ? {} : { min: first.min_version }),
-      ...(first?.max_version === undefined ? {} : { max: first.max_version }),
+      ...(max === undefined ? {} : { max }),
     };
   };
 
-/** Minor versions, both ends included. */
-export type MinorRange = { readonly min: number; readonly max: number };
+/** The versions of one major version, both ends included. */
+export type Span = { readonly min: number; readonly max: number };
 
 /**
- * The versions that a server speaks. Some servers send their range only when they refuse a version; some know no
- * microversions.
+ * What is known of the versions that a server speaks: `none` if it knows no microversions. Otherwise what it speaks of OpenStack's versions
+ * and of version 2, each as far as it is known. Some servers send their range only when they refuse a version.
  */
-export type Spoken = MinorRange | 'unknown range' | 'none';
+export type Spoken =
+  | 'none'
+  | { readonly openstack?: Span | 'some' | undefined; readonly second?: Span | 'none' | undefined };
 
 /**
  * The versions of the servers that this process has used, by endpoint. So all clients of a process negotiate only once.
@@ -51,9 +66,10 @@ export const forgetServers = (): void => servers.clear();
 
 /** What an answer says about the versions of the server. */
 export type Told = {
-  /** The minor version of the answer. */
-  readonly minor: number | undefined;
-  readonly spoken: MinorRange | undefined;
+  /** The version of the answer. */
+  readonly version: number | undefined;
+  /** The versions that the server speaks of one major version. */
+  readonly span: Span | undefined;
 };
 
 /**
@@ -61,42 +77,60 @@ export type Told = {
  * there.
  */
 export function toldBy(headers: Headers, status: number, text: string): Told {
-  const min = minorIn(headers.get('openstack-api-minimum-version')) ?? minorInBody(status, text, 'min_version');
-  const max = minorIn(headers.get('openstack-api-maximum-version')) ?? minorInBody(status, text, 'max_version');
+  const min = versionIn(headers.get('openstack-api-minimum-version')) ?? versionInBody(status, text, 'min_version');
+  const max = versionIn(headers.get('openstack-api-maximum-version')) ?? versionInBody(status, text, 'max_version');
   return {
-    minor: minorIn(headers.get('openstack-api-version')),
-    spoken: min === undefined || max === undefined ? undefined : { min, max },
+    version: versionIn(headers.get('openstack-api-version')),
+    span: min === undefined || max === undefined ? undefined : { min, max },
   };
 }
 
-/** `placement 1.N`, alone or among other services' versions. */
-function minorIn(header: string | null): number | undefined {
-  const match = /(?:^|,)\s*placement\s+1\.(\d+)\s*(?:,|$)/i.exec(header ?? '');
-  return match === null ? undefined : Number(match[1]);
+/** What was known about the versions of a server, with what an answer to a request at a version says. */
+export function withTold(spoken: Spoken | undefined, asked: number | 'latest', { version, span }: Told): Spoken {
+  const known = typeof spoken === 'object' ? spoken : {};
+  const isSecond = span !== undefined && majorOf(span.min) > 1;
+  const openstack =
+    span !== undefined && !isSecond ? span : (known.openstack ?? (version === undefined ? undefined : 'some'));
+  // A server without version 2 refuses it with the range of OpenStack's versions.
+  const isRefused = version === undefined && asked !== 'latest' && asked > newestOfOpenstack && span !== undefined;
+  const second = isSecond ? span : isRefused ? 'none' : known.second;
+  return { openstack, second };
 }
 
-function minorInBody(status: number, text: string, key: 'min_version' | 'max_version'): number | undefined {
+/** `placement 1.N` or `placement 2.N`, alone or among other services' versions. */
+function versionIn(header: string | null): number | undefined {
+  const match = /(?:^|,)\s*placement\s+(\d+\.\d+)\s*(?:,|$)/i.exec(header ?? '');
+  return match?.[1] === undefined ? undefined : numberOfVersion(match[1]);
+}
+
+function versionInBody(status: number, text: string, key: 'min_version' | 'max_version'): number | undefined {
   if (status !== 406) return undefined;
-  const match = new RegExp(`"${key}"\\s*:\\s*"1\\.(\\d+)"`).exec(text);
-  return match === null ? undefined : Number(match[1]);
+  const match = new RegExp(`"${key}"\\s*:\\s*"(\\d+\\.\\d+)"`).exec(text);
+  return match?.[1] === undefined ? undefined : numberOfVersion(match[1]);
 }
 
-/** A range in the form of errors; undefined if none is known. */
-export const rangeOf = (spoken: Spoken | undefined): VersionRange | undefined =>
-  typeof spoken !== 'object' ? undefined : { min: `1.${spoken.min}`, max: `1.${spoken.max}` };
+/** The ranges of a server in the form of errors; undefined if none is known. */
+export function rangeOf(spoken: Spoken | undefined): VersionRange | undefined {
+  if (typeof spoken !== 'object') return undefined;
+  const spans = [spoken.openstack, spoken.second].filter((span) => typeof span === 'object');
+  const [first, last] = [spans.at(0), spans.at(-1)];
+  return first === undefined || last === undefined
+    ? undefined
+    : { min: versionText(first.min), max: versionText(last.max) };
+}
 
-/** Which version the client asks for. Minor versions are the N of `1.N`. */
+/** Which version the client asks for. */
 export type Wanted =
   /** No version is named: use the newest version in this range that both sides know. */
   | { readonly kind: 'negotiated'; readonly oldest: number; readonly newest: number }
   /** The program named this version: no other is acceptable. */
-  | { readonly kind: 'named'; readonly minor: number }
-  /** The newest version of the server. */
+  | { readonly kind: 'named'; readonly version: number }
+  /** The newest of OpenStack's versions that the server speaks. */
   | { readonly kind: 'latest' };
 
 /** Which version the program wants. */
 type VersionOptions = {
-  /** `1.N` or `latest`: the only version to use. If absent, both sides negotiate the newest that both know. */
+  /** `1.N`, `2.N` or `latest`: the only version to use. If absent, both sides negotiate the newest that both know. */
   readonly version?: string | undefined;
   /** For negotiation: the oldest version that the program can work with. Default: 1.0. */
   readonly oldest?: Microversion | undefined;
@@ -106,42 +140,42 @@ type VersionOptions = {
   readonly newest?: Microversion | undefined;
 };
 
+const oldestKnown = versionNumber(microversions[0]);
+
 /** @throws VersionError if a text is not a microversion, or not one that this client knows */
 export function wantedVersion({ version, oldest, newest }: VersionOptions): Wanted {
   if (version === undefined) {
     const range = {
-      oldest: oldest === undefined ? 0 : knownMinor(oldest),
-      newest: newest === undefined ? newestMinor : knownMinor(newest),
+      oldest: oldest === undefined ? oldestKnown : knownVersion(oldest),
+      newest: newest === undefined ? newestKnown : knownVersion(newest),
     };
     if (range.oldest <= range.newest) return { kind: 'negotiated', ...range };
     throw new VersionError('invalid', `oldest (${oldest}) is newer than newest (${newest}). Exchange them.`);
   }
   if (version === 'latest') return { kind: 'latest' };
-  return { kind: 'named', minor: knownMinor(version) };
+  return { kind: 'named', version: knownVersion(version) };
 }
 
-function knownMinor(version: string): number {
-  const match = /^(0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(version);
-  if (match === null) {
-    throw new VersionError('invalid', `"${version}" is no microversion. Write 1.0 to 1.${newestMinor}, or latest.`);
+const known = `1.0 to 1.39, or 2.0 to ${versionText(newestKnown)}`;
+
+function knownVersion(version: string): number {
+  const found = microversions.find((each) => each === version);
+  if (found !== undefined) return versionNumber(found);
+  if (!/^(0|[1-9]\d*)\.(0|[1-9]\d*)$/.test(version)) {
+    throw new VersionError('invalid', `"${version}" is no microversion. Write ${known}, or latest.`);
   }
-  const minor = Number(match[2]);
-  if (match[1] === '1' && minor <= newestMinor) return minor;
   throw new VersionError(
     'invalid',
-    `This client does not know microversion ${version}. Choose one of 1.0 to 1.${newestMinor}, or use a newer client.`,
+    `This client does not know microversion ${version}. Choose one of ${known}, or use a newer client.`,
   );
 }
 
 /** Whether a server without microversions is acceptable. Such a server works like 1.0. */
 export const acceptsOldest = (wanted: Wanted): boolean =>
-  wanted.kind === 'latest' || (wanted.kind === 'negotiated' && wanted.oldest === 0);
+  wanted.kind === 'latest' || (wanted.kind === 'negotiated' && wanted.oldest === oldestKnown);
 
 /** The newest version that both sides know, or undefined. */
-export function common(
-  wanted: { readonly oldest: number; readonly newest: number },
-  server: { readonly min: number; readonly max: number },
-): number | undefined {
+export function common(wanted: { readonly oldest: number; readonly newest: number }, server: Span): number | undefined {
   const best = Math.min(wanted.newest, server.max);
   return best >= Math.max(wanted.oldest, server.min) ? best : undefined;
 }
@@ -149,6 +183,6 @@ export function common(
 /** The wanted version or versions, for messages. */
 export function wantedText(wanted: Wanted): string {
   if (wanted.kind === 'latest') return 'latest';
-  if (wanted.kind === 'named') return `1.${wanted.minor}`;
-  return `1.${wanted.oldest} to 1.${wanted.newest}`;
+  if (wanted.kind === 'named') return versionText(wanted.version);
+  return `${versionText(wanted.oldest)} to ${versionText(wanted.newest)}`;
 }

@@ -1,11 +1,11 @@
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { askedVersion, type Dialect, type ServedApi, versionHeader } from '../http/dialect.ts';
+import { type Dialect, type ServedApi, versionHeader, versionNamed } from '../http/dialect.ts';
 import type { Reported } from '../log/outages.ts';
+import { offers, openstackRange, type Service, type Version, versionOf, versionText } from '../placement/versions.ts';
 import { ApiError } from '../request/errors.ts';
 import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
-import { type Service, versionText } from '../rest/versions.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 import { openHeartbeats, retireSilentServices } from './heartbeats.ts';
 import { hypervisorEndpoints } from './hypervisors.ts';
@@ -66,10 +66,10 @@ const novaVersionHeader = 'x-openstack-nova-api-version';
 
 /** How Nova's framework speaks: its headers, its faults, and what it says of versions. */
 const computeDialect: Dialect = {
-  requestedMinor,
-  versionHeaders: (service, minor) => ({
-    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
-    [novaVersionHeader]: versionText(service, minor),
+  requestedVersion,
+  versionHeaders: (service, version) => ({
+    [versionHeader]: `${service.type} ${versionText(version)}`,
+    [novaVersionHeader]: versionText(version),
     vary: `${versionHeader}, ${novaVersionHeader}`,
   }),
   checkContentType: (contentType) => {
@@ -110,19 +110,20 @@ const faultNames: Readonly<Record<number, string>> = {
 /** The text of an error that has none of its own: webob's explanations. */
 const explanations: Readonly<Record<number, string>> = { 404: 'The resource could not be found.' };
 
-function requestedMinor(service: Service, headers: Headers): number {
-  const text = askedVersion(service.type, headers.get(versionHeader)) ?? lastOf(headers.get(novaVersionHeader));
-  if (text === undefined) return service.minMinor;
-  if (text === 'latest') return service.maxMinor;
+function requestedVersion(service: Service, headers: Headers): Version | undefined {
+  const text = versionNamed(service.type, headers.get(versionHeader)) ?? lastOf(headers.get(novaVersionHeader));
+  if (text === undefined) return undefined;
+  const range = openstackRange(service);
+  if (text === 'latest') return range.newest;
   const [, major, minor] = /^([1-9]\d*)\.([1-9]\d*|0)$/.exec(text) ?? [];
   if (major === undefined || minor === undefined) {
     throw new ApiError(400, `API Version String ${text} is of invalid format. Must be of format MajorNum.MinorNum.`);
   }
-  if (Number(major) !== service.major || Number(minor) < service.minMinor || Number(minor) > service.maxMinor) {
-    const [min, max] = [service.minMinor, service.maxMinor].map((each) => versionText(service, each));
-    throw new ApiError(406, `Version ${text} is not supported by the API. Minimum is ${min} and maximum is ${max}.`);
-  }
-  return Number(minor);
+  if (offers(range, Number(major), Number(minor))) return versionOf(Number(major), Number(minor));
+  throw new ApiError(
+    406,
+    `Version ${text} is not supported by the API. Minimum is ${versionText(range.oldest)} and maximum is ${versionText(range.newest)}.`,
+  );
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import type { Service } from '../rest/versions.ts';
+import type { Service } from '../placement/versions.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** What the handlers of the Compute API work with. */

@@ -3,11 +3,11 @@ import { countHostedConsumers, readHostedConsumers } from '../../db/statements/s
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { bySince } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
-import { bySince } from '../rest/versions.ts';
 import { likePattern } from '../text/like_pattern.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 import {

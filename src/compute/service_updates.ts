@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { type ServiceUpdate, updateService } from '../../db/statements/services/update_service.ts';
+import { bySince } from '../placement/versions.ts';
 import { badRequest, notFound } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
-import { bySince } from '../rest/versions.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 import { findServices, serviceView } from './service_view.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';

@@ -1,33 +1,39 @@
+import {
+  newestSince,
+  openstackRange,
+  type Service,
+  sinceOf,
+  type VersionChanges,
+  versionText,
+} from '../placement/versions.ts';
 import type { Endpoint } from '../rest/endpoint.ts';
-import { newestOf, type Service, sinceOf, type VersionChanges, versionText } from '../rest/versions.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 
 /**
- * What minor versions of `compute 2.N` changed about services and hypervisors. All others are like the one before; of
+ * What versions of `compute 2.N` changed about services and hypervisors. All others are like the one before; of
  * what Nova offers, only services and hypervisors are served.
  */
 export const changes = {
-  firstVersion: [1, 'Services and hypervisors.'],
-  forcedDown: [11, 'forced_down of services, and PUT /os-services/force-down.'],
-  cpuInfoObject: [28, 'cpu_info of a hypervisor is an object instead of a text.'],
-  paging: [33, 'Paging of hypervisors by limit and marker.'],
+  firstVersion: ['2.1', 'Services and hypervisors.'],
+  forcedDown: ['2.11', 'forced_down of services, and PUT /os-services/force-down.'],
+  cpuInfoObject: ['2.28', 'cpu_info of a hypervisor is an object instead of a text.'],
+  paging: ['2.33', 'Paging of hypervisors by limit and marker.'],
   uuids: [
-    53,
+    '2.53',
     'UUIDs instead of integers; PUT /os-services/{uuid} instead of actions; hypervisor_hostname_pattern, with_servers.',
   ],
-  strictQueries: [75, 'GET /os-services refuses unknown parameters.'],
-  emptyServers: [75, 'The servers of a hypervisor are listed even where there are none.'],
+  strictQueries: ['2.75', 'GET /os-services refuses unknown parameters.'],
+  emptyServers: ['2.75', 'The servers of a hypervisor are listed even where there are none.'],
 } as const satisfies VersionChanges;
 
-/** The minor version that brought each change. */
+/** The version that brought each change. */
 export const since = sinceOf(changes);
 
 /** Compute 2.1 to 2.75. */
 export const computeService: Service = {
   type: 'compute',
-  major: 2,
-  minMinor: since.firstVersion,
-  maxMinor: newestOf(since),
+  ranges: [{ oldest: since.firstVersion, newest: newestSince(since, 2) }],
+  defaultVersion: since.firstVersion,
 };
 
 /**
@@ -53,8 +59,8 @@ export const versionEndpoints: readonly Endpoint<ComputeDependencies>[] = openPa
 const versionOf = (service: Service) => ({
   id: 'v2.1',
   status: 'CURRENT',
-  version: versionText(service, service.maxMinor),
-  min_version: versionText(service, service.minMinor),
+  version: versionText(openstackRange(service).newest),
+  min_version: versionText(openstackRange(service).oldest),
   updated: '2013-07-23T11:33:21Z',
 });
 

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { versionOfText } from '../placement/versions.ts';
 import { nearName } from '../text/strings.ts';
 import { type Config, ConfigError, configOf, groups, knownNames, type Option, options } from './config.ts';
 import { substitute } from './oslo_ini.ts';
@@ -131,15 +132,30 @@ export function wrongValue(
   return new ConfigError([explain(option, written, problem, secret ? written.texts : [String(value)])]);
 }
 
+/** What is wrong with values that each by itself are right. */
 function contradictions(settings: readonly Setting[]): readonly string[] {
-  const [certificate, key] = ['cert_file', 'key_file'].map((name) =>
-    settings.find(({ option }) => option.group === 'ssl' && option.name === name),
-  );
+  return [...halfOfTls(settings), ...defaultAboveNewest(settings)];
+}
+
+const settingOf = (settings: readonly Setting[], group: string, name: string): Setting | undefined =>
+  settings.find(({ option }) => option.group === group && option.name === name);
+
+function halfOfTls(settings: readonly Setting[]): readonly string[] {
+  const [certificate, key] = ['cert_file', 'key_file'].map((name) => settingOf(settings, 'ssl', name));
   const alone = [certificate, key].filter((setting) => setting?.value !== undefined);
   const [only] = alone;
   if (alone.length !== 1 || only?.written === undefined) return [];
   const other = only === certificate ? 'key_file' : 'cert_file';
   return [explain(only.option, only.written, `needs [ssl] ${other} as well, which is not set`, only.written.texts)];
+}
+
+function defaultAboveNewest(settings: readonly Setting[]): readonly string[] {
+  const [usual, newest] = ['default_version', 'max_microversion'].map((name) => settingOf(settings, 'api', name));
+  if (usual?.written === undefined || newest === undefined) return [];
+  const [usualText, newestText] = [String(usual.value), String(newest.value)];
+  if (versionOfText(usualText) <= versionOfText(newestText)) return [];
+  const problem = `must be at most [api] max_microversion, which is ${newestText}`;
+  return [explain(usual.option, usual.written, problem, usual.written.texts)];
 }
 
 const databaseUrl = /^\s*(?:mysql|mariadb|sqlite|postgres(?:ql)?)(?:\+\w+)?:\/\//i;

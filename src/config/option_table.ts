@@ -57,8 +57,13 @@ export const optionTable = {
       'Authentication by Keystone, or none (noauth2: the token is the user; for tests and trusted networks).',
       { formerly: [['DEFAULT', 'auth_strategy']] },
     ),
-    /** The default is the newest. Upstream's newest is 1.39. */
+    /** The default is the newest. Upstream's newest is 1.39, which turns version 2 off. */
     maxMicroversion: option(microversion, newestMicroversion, 'The highest microversion that is offered to clients.'),
+    defaultVersion: option(
+      microversion,
+      '1.0',
+      'The microversion of requests that name none; at most max_microversion. Clients of OpenStack expect 1.0.',
+    ),
     host: option(text, '127.0.0.1', 'The address to listen on; 0.0.0.0 or :: for all.'),
     port: option(integer(0, 65_535), 8778, 'The port to listen on; 0 for any free one.'),
     allowedHosts: option(

@@ -1,5 +1,5 @@
-import { placementService } from '../rest/microversions.ts';
-import { versionText, versionTexts } from '../rest/versions.ts';
+import { placementService } from '../placement/microversions.ts';
+import { newestOf, versionText, versionTexts } from '../placement/versions.ts';
 import { strip } from '../text/strings.ts';
 import { readDatabaseUrl } from './database_url.ts';
 
@@ -104,15 +104,17 @@ export const endpointInterface: OptionType<'public' | 'internal' | 'admin'> = ((
   return { ...interfaces, read: (texts) => interfaces.read(texts.map((written) => written.replace(/URL$/, ''))) };
 })();
 
-const { minMinor, maxMinor } = placementService;
+const { ranges } = placementService;
 /** The newest microversion that the service has. */
-export const newestMicroversion = versionText(placementService, maxMinor);
-const microversionRange = `a version from ${versionText(placementService, minMinor)} to ${newestMicroversion}`;
+export const newestMicroversion = versionText(newestOf(placementService));
+const microversionRanges = `a version ${ranges.map(({ oldest, newest }) => `from ${versionText(oldest)} to ${versionText(newest)}`).join(', or ')}`;
 
-/** A microversion that the service has. */
-export const microversion: OptionType<string> = single(microversionRange, (written) =>
-  versionTexts(placementService).includes(written) ? { value: written } : { problem: `must be ${microversionRange}` },
-);
+/** A microversion that the service has. The versions above 1.39 had other names before version 2. */
+export const microversion: OptionType<string> = single(microversionRanges, (written) => {
+  if (versionTexts(placementService).includes(written)) return { value: written };
+  const [, former] = /^1\.4([0-5])$/.exec(written) ?? [];
+  return { problem: former === undefined ? `must be ${microversionRanges}` : `is 2.${Number(former) + 1} now` };
+});
 
 /** Texts separated by commas (oslo.config's ListOpt). Commas at the end are ignored. */
 export const list: OptionType<readonly string[]> = single('a list with commas between', (written) => {

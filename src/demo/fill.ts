@@ -1,5 +1,6 @@
 import { forEach } from '../client/for_each.ts';
 import type { Placement } from '../client/index.ts';
+import { numberOfVersion, versionNumber } from '../client/microversions.ts';
 import { newInstance, placeAll } from './instances.ts';
 import { customTraits, type PlannedProvider, planFleet } from './plan.ts';
 import { openRandom } from './random.ts';
@@ -10,8 +11,8 @@ const providersAtOnce = 200;
 const callsAtOnce = 64;
 /** How many consumers are placed by one request. */
 const consumersAtOnce = 50;
-/** The minor version that brought claims by query. */
-const placingSince = 43;
+/** The version that brought claims by query. */
+const placingSince = '2.4';
 /** How many consumers a full host has. */
 const consumersOfHost = 11;
 
@@ -26,8 +27,8 @@ export type Filled = { readonly hosts: number; readonly providers: number; reado
  */
 export async function fillDemo(placement: Placement, hosts: number, tell: (line: string) => void): Promise<Filled> {
   const { version } = await placement.serverVersion();
-  if (Number(version.split('.')[1]) < placingSince) {
-    throw new Error(`A demo fleet needs microversion 1.${placingSince}, and the service is spoken to in ${version}.`);
+  if (numberOfVersion(version) < versionNumber(placingSince)) {
+    throw new Error(`A demo fleet needs microversion ${placingSince}, and the service is spoken to in ${version}.`);
   }
   const present = await placement.providerSummaries.page({ limit: 1 });
   if (present.length > 0) {

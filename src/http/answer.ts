@@ -1,27 +1,27 @@
 import type { ServerResponse } from 'node:http';
+import { since } from '../placement/microversions.ts';
 import type { Answer } from '../rest/endpoint.ts';
 import type { JsonChunks } from '../rest/json_body.ts';
-import { since } from '../rest/microversions.ts';
 import { type Rendered, rangeHeaders, renderText } from './dialect.ts';
 import { type Exchange, requestIdHeader } from './exchange.ts';
 
 /**
  * Renders what a handler returned.
  *
- * @param minorVersion of the request
+ * @param version of the request
  * @param origin scheme, authority and prefix by which the client calls, for the location
  * @param cutOff closes the connection; it is called where making the body fails halfway
  */
 export function renderAnswer(
   answer: Answer,
-  minorVersion: number,
+  version: number,
   origin: string,
   cutOff: (error: unknown) => void,
 ): Rendered {
   const headers: Record<string, string> = { ...answer.headers };
   if (answer.location !== undefined) headers.location = origin + answer.location;
   if (answer.etag !== undefined) headers.etag = answer.etag;
-  if (answer.lastModified !== undefined && minorVersion >= since.cacheHeaders) {
+  if (answer.lastModified !== undefined && version >= since.cacheHeaders) {
     headers['cache-control'] = 'no-cache';
     if (answer.lastModified !== null) headers['last-modified'] = pastDate(answer.lastModified);
   }
@@ -91,7 +91,7 @@ export function respond(exchange: Exchange, { status, headers, body }: Rendered,
   const { dialect, service } = api;
   const all = {
     ...headers,
-    ...rangeHeaders(service),
+    ...rangeHeaders(service, exchange.versions),
     ...(version < 0 ? {} : dialect.versionHeaders(service, version, vary)),
     [requestIdHeader]: requestId,
   };

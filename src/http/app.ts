@@ -6,8 +6,8 @@ import type { Config } from '../config/config.ts';
 import { onBehalfOf } from '../log/log.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { majorOf, openstackRange, rangeOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from '../request/errors.ts';
-import { versionText } from '../rest/versions.ts';
 import { messageOf } from '../text/print.ts';
 import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
@@ -108,20 +108,21 @@ function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages
   app.onError((error, c) => {
     if (error instanceof TokenRefused) return error.response;
     const exchange = c.get('exchange');
-    const { service, dialect } = exchange.api;
+    const { dialect } = exchange.api;
     const isApiError = error instanceof ApiError;
     if (!isApiError && !outages.notice(error)) {
       const { requestId, globalRequestId } = exchange;
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
     const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
+    if (apiError.versions !== undefined) exchange.versions = apiError.versions;
     const rendered = dialect.renderError(apiError, {
       method: c.req.raw.method,
       accept: exchange.accept,
       contentType: exchange.contentType || 'None',
       requestId: exchange.requestId,
-      minorVersion: exchange.version < 0 ? undefined : exchange.version,
-      versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
+      version: exchange.version < 0 ? undefined : exchange.version,
+      versions: exchange.versions,
     });
     const answer =
       c.req.raw.method === 'HEAD'
@@ -176,7 +177,10 @@ const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVer
   const exchange = c.get('exchange');
   const { dialect, service } = exchange.api;
   const { headers } = c.req.raw;
-  exchange.version = dialect.requestedMinor(service, headers);
+  // GET / is the same for all clients, whatever the version of requests that name none.
+  const usual = exchange.path === '/' ? openstackRange(service).oldest : service.defaultVersion;
+  exchange.version = dialect.requestedVersion(service, headers) ?? usual;
+  exchange.versions = rangeOf(service, majorOf(exchange.version)) ?? openstackRange(service);
   const length = headers.get('content-length');
   if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
     throw new ApiError(400, 'content-length header must be an integer', { vary: false });
@@ -215,7 +219,7 @@ function entryOf(
   { status, bytes }: { readonly status: number; readonly bytes: number | undefined },
   startedMs: number,
 ) {
-  const { identity, version, api } = exchange;
+  const { identity, version } = exchange;
   return {
     requestId: exchange.requestId,
     globalRequestId: exchange.globalRequestId,
@@ -224,7 +228,7 @@ function entryOf(
     client: exchange.client,
     status,
     bytes,
-    microversion: version < 0 ? undefined : versionText(api.service, version),
+    microversion: version < 0 ? undefined : versionText(version),
     user: identity.userId || undefined,
     project: identity.projectId,
     domain: identity.domainId,

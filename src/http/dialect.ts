@@ -1,22 +1,34 @@
 import { STATUS_CODES } from 'node:http';
 import type * as v from 'valibot';
+import { since } from '../placement/microversions.ts';
+import {
+  majorOf,
+  offers,
+  openstackRange,
+  rangeOf,
+  type Service,
+  type Version,
+  type VersionRange,
+  versionOf,
+  versionOfText,
+  versionText,
+  versionTexts,
+} from '../placement/versions.ts';
 import { ApiError } from '../request/errors.ts';
 import type { BoundEndpoint, Route } from '../rest/endpoint.ts';
-import { since } from '../rest/microversions.ts';
 import { invalidValue } from '../rest/schema_check.ts';
-import { type Service, versionText, versionTexts } from '../rest/versions.ts';
 import { bestOffer } from './accept.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
 export type Dialect = {
-  /** The minor version that a request asks for. @throws ApiError 400 or 406. */
-  readonly requestedMinor: (service: Service, headers: Headers) => number;
+  /** The version that a request asks for; undefined if it names none. @throws ApiError 400 or 406. */
+  readonly requestedVersion: (service: Service, headers: Headers) => Version | undefined;
   /** The headers that tell the version of an answer, with `Vary` unless `vary` is false. */
-  readonly versionHeaders: (service: Service, minor: number, vary: boolean) => Readonly<Record<string, string>>;
+  readonly versionHeaders: (service: Service, version: Version, vary: boolean) => Readonly<Record<string, string>>;
   /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
   /** The error text for a request with a version before the first one of the endpoint. */
-  readonly tooEarly: (endpoint: Route, service: Service, minor: number) => string;
+  readonly tooEarly: (endpoint: Route, service: Service, version: Version) => string;
   /** The error text for a body that is not JSON. @param why what the parser says */
   readonly malformedBody: (why: string) => string;
   /** The error for a body that the schema of an endpoint does not allow. It names the place and the value. */
@@ -63,8 +75,9 @@ export type ErrorContext = {
   readonly contentType: string;
   readonly requestId: string;
   /** The negotiated version; undefined where the negotiation failed or had not begun. */
-  readonly minorVersion: number | undefined;
-  readonly versions: { readonly min: string; readonly max: string };
+  readonly version: Version | undefined;
+  /** The versions that an error offers where it refuses the version of the request. */
+  readonly versions: VersionRange;
 };
 
 /** An answer with the length of its body, which the log shows as well. */
@@ -81,65 +94,80 @@ export const versionHeader = 'openstack-api-version';
 export const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
 
 /**
- * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older
- * one.
+ * The version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older one.
+ * Undefined where neither names a version of this service; where the header names several, the last one counts.
  *
- * Where the header has no version of this service, it is the oldest version; where it has several, the last one.
- * Numbers are read as upstream's Python reads them, so that `1.+5` and `01.010` are understood.
+ * Numbers are read as upstream's Python reads them, so that `1.+5` and `01.010` are understood. `latest` is OpenStack's
+ * newest version: a client of OpenStack does not know what another major version brings.
  *
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
-export function requestedMinor(service: Service, header: string | null, olderHeader: string | null = null): number {
-  const exact = header === null ? undefined : usualHeaders(service).get(header);
-  if (exact !== undefined) return exact;
-  const text = askedVersion(service.type, header, olderHeader);
-  if (text === undefined) return service.minMinor;
-  if (text === 'latest') return service.maxMinor;
+export function requestedVersion(
+  service: Service,
+  header: string | null,
+  olderHeader: string | null = null,
+): Version | undefined {
+  const usual = header === null ? undefined : usualHeaders(service).get(header);
+  if (usual !== undefined) return usual;
+  const text = versionNamed(service.type, header) ?? versionWithoutType(service, header, olderHeader);
+  if (text === undefined) return undefined;
+  if (text === 'latest') return openstackRange(service).newest;
   const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
   if (major === undefined || minor === undefined) {
     throw new ApiError(400, `Invalid microversion: invalid version string: ${text}`);
   }
-  if (major !== service.major || minor < service.minMinor || minor > service.maxMinor) {
-    throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`);
-  }
-  return minor;
+  const range = rangeOf(service, major);
+  if (range !== undefined && offers(range, major, minor)) return versionOf(major, minor);
+  throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`, {
+    versions: range ?? openstackRange(service),
+    // Upstream's answers have no Vary here.
+    ...(range === undefined || range === openstackRange(service) ? {} : { headers: { vary: versionHeader } }),
+  });
 }
 
-const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, number>>();
+const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, Version>>();
 
-/** The headers as nearly all clients send them, such as `placement 1.39`, with their minor versions. */
-function usualHeaders(service: Service): ReadonlyMap<string, number> {
+/** The headers as nearly all clients send them, such as `placement 1.39`, with their versions. */
+function usualHeaders(service: Service): ReadonlyMap<string, Version> {
   const known = usualHeadersOf.get(service);
   if (known !== undefined) return known;
-  const headers = new Map(
-    versionTexts(service).map((text, place) => [`${service.type} ${text}`, service.minMinor + place]),
-  );
+  const headers = new Map(versionTexts(service).map((text) => [`${service.type} ${text}`, versionOfText(text)]));
   usualHeadersOf.set(service, headers);
   return headers;
 }
 
 /**
- * The text of the version that the headers ask of a type of service: the last one of several. The newer header has
- * priority.
+ * The version of the older header, which names no service. A version that is not OpenStack's needs the name of the service in the header
+ * that all services share: a server of OpenStack would not understand it, and serve its oldest version.
+ *
+ * @throws ApiError 400 where one of the headers has such a version without the name of the service.
  */
-export const askedVersion = (
-  type: string,
-  header: string | null,
-  olderHeader: string | null = null,
-): string | undefined =>
-  (header === null ? undefined : versionOf(type, header)) ?? bareVersion.exec(olderHeader ?? '')?.[1];
+function versionWithoutType(service: Service, header: string | null, olderHeader: string | null): string | undefined {
+  const older = bareVersion.exec(olderHeader ?? '')?.[1];
+  for (const text of [...(header ?? '').split(','), older ?? '']) {
+    const [, major] = bareVersion.exec(text)?.[1]?.match(/^(\d+)\./) ?? [];
+    const range = major === undefined ? undefined : rangeOf(service, Number(major));
+    if (range === undefined || range === openstackRange(service)) continue;
+    throw new ApiError(
+      400,
+      `Version ${text.trim()} needs the name of the service. Send "OpenStack-API-Version: ${service.type} ${text.trim()}".`,
+    );
+  }
+  return older;
+}
 
 /** The values of the older header that are accepted; others are ignored. Upstream ignores the header altogether. */
 const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
 
-/** The headers with the oldest and the newest version, which other services of OpenStack send as well. */
-export const rangeHeaders = (service: Service) => ({
-  'openstack-api-minimum-version': `${service.type} ${versionText(service, service.minMinor)}`,
-  'openstack-api-maximum-version': `${service.type} ${versionText(service, service.maxMinor)}`,
+/** The headers with the oldest and the newest version of a range, which other services of OpenStack send as well. */
+export const rangeHeaders = ({ type }: Service, { oldest, newest }: VersionRange) => ({
+  'openstack-api-minimum-version': `${type} ${versionText(oldest)}`,
+  'openstack-api-maximum-version': `${type} ${versionText(newest)}`,
 });
 
-function versionOf(type: string, header: string): string | undefined {
-  for (const value of header.split(',').reverse()) {
+/** The text of the version that the header has for a type of service: the last one of several. */
+export function versionNamed(type: string, header: string | null): string | undefined {
+  for (const value of (header ?? '').split(',').reverse()) {
     const match = /^(\S+)\s+(\S.*)$/.exec(value.trim());
     if (match?.[1]?.toLowerCase() === type) return match[2]?.trim();
   }
@@ -186,10 +214,10 @@ function jsonError(error: ApiError, title: string, body: string, context: ErrorC
     status: error.status,
     title,
     detail: withoutTags(body),
-    ...((context.minorVersion ?? 0) >= since.errorCodes ? { code: error.code } : {}),
+    ...((context.version ?? 0) >= since.errorCodes ? { code: error.code } : {}),
     request_id: context.requestId,
-    ...(error.status === 406 && context.minorVersion === undefined
-      ? { max_version: context.versions.max, min_version: context.versions.min }
+    ...(error.status === 406 && context.version === undefined
+      ? { max_version: versionText(context.versions.newest), min_version: versionText(context.versions.oldest) }
       : {}),
   };
 }
@@ -201,7 +229,7 @@ const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Larg
 
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
 function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
-  const isOwn = (context.minorVersion ?? 0) >= since.consumers;
+  const isOwn = (context.version ?? 0) >= since.consumers;
   const detail = quote(isOwn ? (error.sentence ?? error.message) : error.message);
   switch (error.status) {
     case 405:
@@ -260,22 +288,22 @@ export const htmlError = (status: number, title: string, body: string): string =
 
 /** The dialect of upstream's Placement. */
 export const placementDialect: Dialect = {
-  requestedMinor: (service, headers) =>
-    requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),
-  versionHeaders: (service, minor, vary) => ({
-    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
+  requestedVersion: (service, headers) =>
+    requestedVersion(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),
+  versionHeaders: (service, version, vary) => ({
+    [versionHeader]: `${service.type} ${versionText(version)}`,
     ...(vary ? { vary: versionHeader } : {}),
   }),
   checkContentType: (contentType, contentLength) => {
     if (contentLength === 0 || contentType !== '') return;
     throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
   },
-  // Upstream's text is empty, and its versions keep it.
-  tooEarly: ({ method, path, since: first }, service, minor) =>
-    minor < since.entityTags
+  // Upstream has none of the paths of another major version. Its text for a path of its own is empty, and its versions keep that.
+  tooEarly: ({ method, path, since: first }, service, version) =>
+    majorOf(first) === majorOf(openstackRange(service).newest)
       ? ''
-      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(service, first)}; this request is for ` +
-        `${versionText(service, minor)}.`,
+      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(first)}; this request is for ` +
+        `${versionText(version)}.`,
   malformedBody: (why) => `Malformed JSON: ${why}`,
   invalidBody: (issues, schema) => invalidValue(issues, schema),
   forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,

@@ -3,13 +3,13 @@ import type { Logger } from 'pino';
 import * as v from 'valibot';
 import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
+import { newestOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound, notFoundWithoutVary } from '../request/errors.ts';
 import { inPieces, openTurns, type Turns } from '../request/turns.ts';
 import type { ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
 import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
-import { versionText } from '../rest/versions.ts';
 import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
 import { accepts, bestOffer } from './accept.ts';
@@ -165,9 +165,9 @@ function readIfMatch(
   const { service } = api;
   throw new ApiError(
     406,
-    `If-Match needs microversion ${versionText(service, since)}, and the request is made at ` +
-      `${versionText(service, version)}. ` +
-      (service.maxMinor < since
+    `If-Match needs microversion ${versionText(since)}, and the request is made at ` +
+      `${versionText(version)}. ` +
+      (newestOf(service) < since
         ? 'This service does not offer that version ([api] max_microversion): leave If-Match out.'
         : 'Ask for that version, or leave If-Match out.'),
   );

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
+import { openstackRange, type Version, type VersionRange } from '../placement/versions.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { apiOf, type ServedApi } from './dialect.ts';
 
@@ -34,7 +35,9 @@ export type Exchange = {
    */
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */
-  version: number;
+  version: Version;
+  /** The versions that the answer offers: those of the major version of the request, OpenStack's before the negotiation. */
+  versions: VersionRange;
   /** Set by the dispatch: whether a success is logged at level debug only. */
   quiet: boolean;
   /** Set by `respond`: the response, and its headers, so that they need not be read from it. */
@@ -68,9 +71,10 @@ export function beginExchange(
   const forwarded = believesProxies ? readForwarded(headers) : notForwarded;
   const accept = headers.get('accept');
   const globalId = headers.get(requestIdHeader);
+  const api = apiOf(apis, path);
   return {
     requestId: newRequestId(),
-    api: apiOf(apis, path),
+    api,
     globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
     accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
     contentType: headers.get('content-type') ?? '',
@@ -83,6 +87,7 @@ export function beginExchange(
     identity: noIdentity,
     authenticateAgain: undefined,
     version: -1,
+    versions: openstackRange(api.service),
     quiet: false,
     responded: undefined,
   };

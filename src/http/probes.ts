@@ -5,7 +5,7 @@ import { metricsRule } from '../access/policy/defaults.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { versionText } from '../rest/versions.ts';
+import { versionText } from '../placement/versions.ts';
 import type { Authentication } from './authentication.ts';
 import { authorize } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
@@ -78,13 +78,13 @@ export const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
   async function observe(c, next) {
     const startedMs = performance.now();
     await next();
-    const { version, api } = c.get('exchange');
+    const { version } = c.get('exchange');
     const route = routePath(c, -1);
     metrics.observe({
       method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',
       route: route === '/*' ? 'none' : route,
       status: c.res.status,
-      microversion: version < 0 ? '' : versionText(api.service, version),
+      microversion: version < 0 ? '' : versionText(version),
       seconds: (performance.now() - startedMs) / 1000,
     });
   };

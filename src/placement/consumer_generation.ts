@@ -9,7 +9,7 @@ export type ConsumerGenerations = {
 /**
  * The generation by which clients know a consumer; null without a record.
  *
- * @param goesOn whether it goes on after the generations of former consumers with the same UUID (microversion 1.40 and
+ * @param goesOn whether it goes on after the generations of former consumers with the same UUID (microversion 2.1 and
  *   above). Then a client that knows only a former consumer has another generation.
  */
 export const shownGeneration = (

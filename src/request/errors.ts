@@ -1,3 +1,5 @@
+import type { VersionRange } from '../placement/versions.ts';
+
 /** Codes that clients match on; upstream's `placement/errors.py`, shown from microversion 1.23. */
 export const errorCodes = {
   undefined: 'placement.undefined_code',
@@ -10,16 +12,16 @@ export const errorCodes = {
   duplicateQueryKey: 'placement.query.duplicate_key',
   badQueryValue: 'placement.query.bad_value',
   missingQueryValue: 'placement.query.missing_value',
-  /** Ours, from microversion 1.40. */
+  /** Ours, from microversion 2.1. */
   preconditionFailed: 'placement.precondition_failed',
-  /** Why a claim does not fit: ours, from microversion 1.41. */
+  /** Why a claim does not fit: ours, from microversion 2.2. */
   capacityExceeded: 'placement.capacity_exceeded',
   inventoryAbsent: 'placement.inventory_absent',
   inventoryConstraints: 'placement.inventory_constraints',
-  /** Of claims by query: ours, from microversion 1.43. */
+  /** Of claims by query: ours, from microversion 2.4. */
   noCandidates: 'placement.no_candidates',
   queryTooWide: 'placement.query_too_wide',
-  /** A token of changes that cannot be followed any more: ours, from microversion 1.44. */
+  /** A token of changes that cannot be followed any more: ours, from microversion 2.5. */
   changesExpired: 'placement.changes_expired',
 } as const;
 
@@ -54,8 +56,10 @@ type Options = {
    * and so does this service.
    */
   readonly vary?: boolean;
-  /** The text from microversion 1.41 on, if it differs from that of upstream. */
+  /** The text from microversion 2.2 on, if it differs from that of upstream. */
   readonly sentence?: string;
+  /** The versions that a 406 offers, if the version of the request is refused. */
+  readonly versions?: VersionRange;
 };
 
 /** An error with a status and a text for the client. The server answers 500 to most other errors. */
@@ -65,6 +69,7 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly vary: boolean;
   readonly sentence: string | undefined;
+  readonly versions: VersionRange | undefined;
 
   constructor(status: number, detail: string, options: Options = {}) {
     super(detail);
@@ -73,6 +78,7 @@ export class ApiError extends Error {
     this.headers = options.headers ?? {};
     this.vary = options.vary ?? true;
     this.sentence = options.sentence;
+    this.versions = options.versions;
   }
 }
 

@@ -1,5 +1,6 @@
 import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
+import type { Version } from '../placement/versions.ts';
 import type { Turns } from '../request/turns.ts';
 import type { Identity } from './identity.ts';
 import type { JsonChunks } from './json_body.ts';
@@ -10,8 +11,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** A request as a handler sees it: authenticated, its version negotiated, its media types checked. */
 export type ApiRequest = {
-  /** The minor microversion: 39 for `placement 1.39`. */
-  readonly version: number;
+  /** The version: 1039 for `placement 1.39`. */
+  readonly version: Version;
   readonly identity: Identity;
   /** Requires that a further policy rule allows the request, by its own project and user. @throws ApiError 403 */
   readonly requireRule: (rule: string) => void;
@@ -62,9 +63,9 @@ export type Route = {
   readonly method: Method;
   /** A Hono pattern. */
   readonly path: string;
-  /** The minor version that brought it, and the last one that has it. */
-  readonly since: number;
-  readonly until?: number;
+  /** The version that brought it, and the last one that has it. */
+  readonly since: Version;
+  readonly until?: Version;
   /** The status at versions that do not have the route; 404 by default. */
   readonly absentStatus?: 404 | 405;
   /** The policy rule that must allow the request; without one, every request is allowed. */
@@ -77,10 +78,10 @@ export type Route = {
   /** It needs a JSON body: 415 for other media types. */
   readonly wantsJson?: boolean;
   /**
-   * The minor version from which on it takes If-Match; at older versions the header is refused. Without it, the header
+   * The version from which on it takes If-Match; at older versions the header is refused. Without it, the header
    * is ignored.
    */
-  readonly ifMatchSince?: number;
+  readonly ifMatchSince?: Version;
   /** Whether media types are checked before the version, as upstream does for some paths. */
   readonly mediaTypesFirst?: boolean;
   /** Whether HEAD is answered as GET, without the body; else it is a 405, as upstream's. */

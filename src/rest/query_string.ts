@@ -1,8 +1,8 @@
 import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
+import { since } from '../placement/microversions.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
 import { strip } from '../text/strings.ts';
-import { since } from './microversions.ts';
 
 /** The parameters of a query string, in order, repetitions included. */
 export type Query = {

@@ -77,7 +77,7 @@ export type AllowedTrees = {
 export const allTrees: AllowedTrees = { only: undefined, not: new Set() };
 
 /**
- * The trees that a request allows by `with` and `apart_from` (microversion 1.43).
+ * The trees that a request allows by `with` and `apart_from` (microversion 2.4).
  *
  * @param treesOf returns the roots of the trees in which a consumer holds something; its argument is the UUID as the
  *   client spells it

@@ -25,9 +25,9 @@ import { openOutages } from '../log/outages.ts';
 import type { Gathering } from '../metrics/gathering.ts';
 import { openIdWatch } from '../metrics/id_watch.ts';
 import { type Metrics, openMetrics } from '../metrics/metrics.ts';
+import { placementService } from '../placement/microversions.ts';
+import { type Service, upTo, versionOfText } from '../placement/versions.ts';
 import { bindEndpoints } from '../rest/endpoint.ts';
-import { placementService } from '../rest/microversions.ts';
-import { type Service, upTo } from '../rest/versions.ts';
 import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
@@ -113,7 +113,10 @@ export async function openService(
       ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
-    const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
+    const service: Service = {
+      ...upTo(options.speaks ?? placementService, versionOfText(config.api.maxMicroversion)),
+      defaultVersion: options.speaks?.defaultVersion ?? versionOfText(config.api.defaultVersion),
+    };
     const shared = { config, database, fleet, logger };
     const compute = config.compute.enabled ? (await computeParts()).openComputeApi({ ...shared, reported }) : undefined;
     const stopRemoving = removeEndedConsumers(database, {

@@ -10,6 +10,7 @@ import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { streamedBody } from '../../src/http/answer.ts';
+import { versionText } from '../../src/placement/versions.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import { atOnce, openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
@@ -143,14 +144,14 @@ function moveBelow({ apply }: LivingFleet, rows: AllRows, place: number, parentP
 
 // So many hosts that each answer has more than ten chunks.
 for (const [version, hostCount] of [
-  [28, 60_000],
-  [39, 30_000],
+  [1028, 60_000],
+  [1039, 30_000],
 ] as const) {
-  test(`an answer of many chunks at 1.${version} is of the moment of its first one, though the fleet changes after each`, async () => {
+  test(`an answer of many chunks at ${versionText(version)} is of the moment of its first one, though the fleet changes after each`, async () => {
     const rows = rowsOf(Array.from({ length: hostCount }, host));
-    const query = version === 39 ? parseQuery('resources=VCPU:1') : parseQuery('resources=VCPU:1&limit=39000');
+    const query = version === 1039 ? parseQuery('resources=VCPU:1') : parseQuery('resources=VCPU:1&limit=39000');
     const request = parseCandidateRequest(query, version);
-    const options = { strategy: 'depth-first', randomize: false, limited: version !== 39 } as const;
+    const options = { strategy: 'depth-first', randomize: false, limited: version !== 1039 } as const;
     const still = createFleet(rows).fleet;
     const expected = textOfChunks(candidatesJson(still, request, search(still, request, options), version));
     const living = createFleet(rows);
@@ -204,7 +205,7 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
   const collect: () => void = vm.runInNewContext('gc');
   const count = 30_000;
   const living = createFleet(rowsOf(Array.from({ length: count }, host)));
-  const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
+  const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 1039);
   const options = { strategy: 'depth-first', randomize: false, limited: false } as const;
   const open = async () => {
     const { candidates, settle } = openSearch(living.fleet, atOnce(resolveForSearch(living.fleet, request)), options);
@@ -212,7 +213,7 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
       settle();
       return living.hold(giveUp);
     };
-    const body = await jsonBody(candidatesJson(living.fleet, request, candidates, 39), hold, openTurns());
+    const body = await jsonBody(candidatesJson(living.fleet, request, candidates, 1039), hold, openTurns());
     return body instanceof Uint8Array ? assert.fail('or this test proves nothing') : body;
   };
   const changeAll = () => {
@@ -223,7 +224,7 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
     }
   };
   const shown = Array.from(living.fleet.byId.values(), (provider) => new WeakRef(provider));
-  const expected = textOfChunks(candidatesJson(living.fleet, request, search(living.fleet, request, options), 39));
+  const expected = textOfChunks(candidatesJson(living.fleet, request, search(living.fleet, request, options), 1039));
   const first = await open();
   changeAll();
   const second = await open();

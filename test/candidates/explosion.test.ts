@@ -191,7 +191,7 @@ suite('explosions of combinations', () => {
     collect();
     const before = process.memoryUsage().heapUsed;
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-    const body = await jsonBody(candidatesJson(fleet, request, candidates, 12), holdNothing, openTurns());
+    const body = await jsonBody(candidatesJson(fleet, request, candidates, 1012), holdNothing, openTurns());
     assert.ok(!(body instanceof Uint8Array));
     let [bytes, chunks, most] = [0, 0, 0];
     for await (const chunk of readChunks(body)) {

@@ -28,7 +28,7 @@ function answerTo(fleet: Fleet, request: CandidateRequest): FoundOrRefused {
   try {
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const answer: { allocation_requests: unknown[] } = JSON.parse(
-      textOfChunks(candidatesJson(fleet, request, candidates, 39)),
+      textOfChunks(candidatesJson(fleet, request, candidates, 1039)),
     );
     // A fleet that was changed lists the same in another order than a new one.
     return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };

@@ -30,8 +30,8 @@ function allocationRequest({ groups }: CandidateRequest, candidate: Candidate, v
       taken[name] = (taken[name] ?? 0) + amount;
     }
   }
-  if (version >= 34) return { allocations, mappings };
-  if (version >= 12) return { allocations };
+  if (version >= 1034) return { allocations, mappings };
+  if (version >= 1012) return { allocations };
   const listed = Object.entries(allocations).map(([uuid, each]) => ({ ...each, resource_provider: { uuid } }));
   return { allocations: listed };
 }
@@ -49,7 +49,7 @@ function summarised(topology: Topology, candidates: readonly Candidate[], versio
   });
   const places = [...new Set(used)].map(({ uuid }) => topology.findIndex((node) => node.uuid === uuid));
   const nodes = (each: Iterable<number>) => [...each].flatMap((place) => topology[place] ?? []);
-  if (version < 29) return nodes(places);
+  if (version < 1029) return nodes(places);
   const below = (place: number): number[] => [
     place,
     ...topology.flatMap(({ parent }, child) => (parent === place ? below(child) : [])),
@@ -60,7 +60,7 @@ function summarised(topology: Topology, candidates: readonly Candidate[], versio
 function summary(topology: Topology, request: CandidateRequest, node: Node, version: number): object {
   const requested = request.groups.flatMap(({ resources }) => [...resources.keys()]);
   const resources = classNames
-    .filter((name) => version >= 27 || requested.includes(name))
+    .filter((name) => version >= 1027 || requested.includes(name))
     .flatMap((name) => {
       const stock = node.stock[name];
       if (stock === undefined) return [];
@@ -69,8 +69,8 @@ function summary(topology: Topology, request: CandidateRequest, node: Node, vers
     });
   return {
     resources: Object.fromEntries(resources),
-    ...(version >= 17 && { traits: traitNames.filter((name) => node.traits.includes(name)) }),
-    ...(version >= 29 && {
+    ...(version >= 1017 && { traits: traitNames.filter((name) => node.traits.includes(name)) }),
+    ...(version >= 1029 && {
       parent_provider_uuid: node.parent === undefined ? null : topology[node.parent]?.uuid,
       root_provider_uuid: topology[rootPlace(topology, topology.indexOf(node))]?.uuid,
     }),

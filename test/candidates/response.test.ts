@@ -15,7 +15,7 @@ import { anyTopology } from './random_topology.ts';
 import { type Node, nodeAt, providerUuid, rowsOf, sharingTrait, stockOf, type Topology } from './topology.ts';
 
 /** The versions at which the answer changes, and those just before. */
-const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
+const versions = [1010, 1011, 1012, 1016, 1017, 1026, 1027, 1028, 1029, 1033, 1034, 1039];
 
 const textAt = (fleet: Fleet, request: CandidateRequest, version: number): string => {
   const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
@@ -57,19 +57,19 @@ suite('answers to candidates queries', () => {
     // Eight groups on four devices or fewer: 2,795 patterns.
     const topology = [0, 1, 2, 3].map((place) => host(place, { parent: place === 0 ? undefined : 0 }));
     const groups = Array.from({ length: 8 }, (_, place) => `resources_${place}=VCPU:1`);
-    const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 39);
+    const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 1039);
     const { fleet } = createFleet(rowsOf(topology));
     const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const some = [...all].filter((_, place) => place % 5 === 0);
-    const text = textOfChunks(candidatesJson(fleet, request, some, 39));
-    assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 39)));
+    const text = textOfChunks(candidatesJson(fleet, request, some, 1039));
+    assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 1039)));
   });
 
   test('a sharing provider of which nothing is taken has no summary', () => {
     const aggregates = [providerUuid(9)];
     const topology = [host(0, { aggregates }), host(1, { aggregates, traits: [sharingTrait, 'CUSTOM_RARE'] })];
     const query = 'resources_1=VCPU:1&required_1=!CUSTOM_RARE&required_2=CUSTOM_RARE&same_subtree=_2&group_policy=none';
-    const text = textAt(createFleet(rowsOf(topology)).fleet, parseCandidateRequest(parseQuery(query), 39), 39);
+    const text = textAt(createFleet(rowsOf(topology)).fleet, parseCandidateRequest(parseQuery(query), 1039), 1039);
     const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
     assert.deepEqual(requests[0].mappings, { _1: [providerUuid(0)], _2: [providerUuid(1)] });
     assert.deepEqual(Object.keys(summaries), [providerUuid(0)]);

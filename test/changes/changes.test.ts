@@ -13,7 +13,7 @@ const everything = ['provider', 'inventories', 'traits', 'aggregates', 'usages']
 for (const engine of engines) {
   test(`each write tells what to read again, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const [host, child, aggregate] = [randomUUID(), randomUUID(), randomUUID()];
       const run = (statement: string) => sql.raw(statement).execute(service.database.kysely);
       const feed = await followFrom(send);
@@ -102,7 +102,7 @@ for (const engine of engines) {
 
   test(`parts can be chosen, and the token moves although they do not change, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const host = randomUUID();
       await makeProvider(send, host, { VCPU: { total: 8 } });
       const feed = await followFrom(send, 'traits,usages');
@@ -121,7 +121,7 @@ for (const engine of engines) {
 
   test(`what no longer is in memory is read from the log, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const [host, gone] = [randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 8 } });
       // Nothing is recorded before a client asks.
@@ -144,7 +144,7 @@ for (const engine of engines) {
 
   test(`wrong tokens and parameters are refused, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const { json } = accepted(await send('GET', '/changes'));
       const next = String(at(json, 'next'));
       assert.ok(next.length < 60, next);
@@ -169,8 +169,8 @@ for (const engine of engines) {
         assert.match(text, /parts/);
       }
       assert.equal((await send('GET', '/changes?limit=5')).status, 400);
-      assert.equal((await send('GET', '/changes', undefined, 'placement 1.43')).status, 404);
-      const old = await send('GET', '/resource_providers', undefined, 'placement 1.43');
+      assert.equal((await send('GET', '/changes', undefined, 'placement 2.4')).status, 404);
+      const old = await send('GET', '/resource_providers', undefined, 'placement 2.4');
       assert.equal(old.headers.get('placement-changes-token'), null);
       assert.equal((await send('POST', '/changes')).status, 405);
       for (const wait of ['61', '-1', 'a', '', '1.5', '1e1']) {
@@ -186,7 +186,7 @@ for (const engine of engines) {
   });
 }
 
-const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.44' };
+const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.5' };
 
 async function isExpired(send: Send, token: string): Promise<void> {
   const { status, json, headers: answered } = await send('GET', `/changes?since=${token}`);
@@ -198,10 +198,10 @@ test('the token of one database is refused by another', async () => {
   const tokenOf = async () => {
     let token = '';
     await withTestService('postgresql', {}, async (service) => {
-      token = String(at((await requestsTo(service, 'placement 1.44')('GET', '/changes')).json, 'next'));
+      token = String(at((await requestsTo(service, 'placement 2.5')('GET', '/changes')).json, 'next'));
     });
     return token;
   };
   const token = await tokenOf();
-  await withTestService('postgresql', {}, (service) => isExpired(requestsTo(service, 'placement 1.44'), token));
+  await withTestService('postgresql', {}, (service) => isExpired(requestsTo(service, 'placement 2.5'), token));
 });

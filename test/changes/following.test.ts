@@ -18,7 +18,7 @@ import { type ConfigOverrides, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 import { openStream } from './stream.ts';
 
-const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.44' };
+const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.5' };
 
 async function serve(
   engine: (typeof engines)[number],
@@ -47,7 +47,7 @@ const usagesOf = (uuid: string) => [{ resource_provider: uuid, parts: ['usages']
 for (const engine of engines) {
   test(`a request waits for the first change of its parts, or until its time has passed, on ${engine}`, () =>
     serve(engine, {}, async (url, service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const host = randomUUID();
       await makeProvider(send, host, { VCPU: { total: 8 } });
       const present = async () => String(at((await send('GET', '/changes')).json, 'next'));
@@ -93,12 +93,12 @@ for (const engine of engines) {
 
   test(`a stream tells each change with a token that resumes it, on ${engine}`, () =>
     serve(engine, {}, async (url, service) => {
-      const send = requestsTo(service, 'placement 1.44');
+      const send = requestsTo(service, 'placement 2.5');
       const host = randomUUID();
       await makeProvider(send, host, { VCPU: { total: 8 } });
       const first = await openStream(`${url}/changes?parts=usages,traits`, headers);
       assert.equal(first.headers.get('content-type'), 'text/event-stream');
-      assert.equal(first.headers.get('openstack-api-version'), 'placement 1.44');
+      assert.equal(first.headers.get('openstack-api-version'), 'placement 2.5');
       const begin = await first.next();
       assert.deepEqual(begin.data, { changes: [], next: begin.id });
       const claim = async () =>
@@ -127,7 +127,7 @@ for (const engine of engines) {
 test('a client that leaves while the database is slow takes no place of those that follow', () =>
   serve('postgresql', {}, async (url, service) => {
     const { kysely } = service.database;
-    const next = String(at((await requestsTo(service, 'placement 1.44')('GET', '/changes')).json, 'next'));
+    const next = String(at((await requestsTo(service, 'placement 2.5')('GET', '/changes')).json, 'next'));
     const leaving = new AbortController();
     const sent = await kysely.transaction().execute(async (other) => {
       await sql`lock table provider_changes in access exclusive mode`.execute(other);
@@ -147,7 +147,7 @@ test('a client that leaves while the database is slow takes no place of those th
     });
     await sent.sent;
     const startedMs = performance.now();
-    await requestsTo(service, 'placement 1.44')('GET', '/changes');
+    await requestsTo(service, 'placement 2.5')('GET', '/changes');
     await until('nothing follows', () => followersOf(service) === 0);
     assert.ok(performance.now() - startedMs < 10_000, 'the request does not wait for its 50 s');
   }));
@@ -200,7 +200,7 @@ test('a stream ends with an error event once the policy forbids it', async (t) =
       await writeFile(policyFile, '"placement:changes:list": "!"\n');
       await until(
         'the policy is read',
-        async () => (await requestsTo(service, 'placement 1.44')('GET', '/changes')).status === 403,
+        async () => (await requestsTo(service, 'placement 2.5')('GET', '/changes')).status === 403,
       );
       t.mock.timers.tick(15_000);
       const event = await stream.next();
@@ -242,12 +242,12 @@ test('a stream whose log was truncated ends with an error event', () =>
 
 test('a client that does not read is cut off, and the others are told', () =>
   serve(anyEngine, {}, async (url, service) => {
-    const send = requestsTo(service, 'placement 1.44');
+    const send = requestsTo(service, 'placement 2.5');
     const { port } = new URL(url);
     const socket = net.connect(Number(port), '127.0.0.1');
     socket.on('error', () => {});
     const lines = ['GET /changes HTTP/1.1', 'host: localhost', 'accept: text/event-stream', 'x-auth-token: admin'];
-    socket.write(`${[...lines, 'openstack-api-version: placement 1.44'].join('\r\n')}\r\n\r\n`);
+    socket.write(`${[...lines, 'openstack-api-version: placement 2.5'].join('\r\n')}\r\n\r\n`);
     socket.pause();
     const reader = await openStream(`${url}/changes`, headers);
     await reader.next();

@@ -66,8 +66,8 @@ async function openWorld(engine: Engine) {
     const db = kysely();
     if (db !== undefined) await sql.raw(statement).execute(db);
   };
-  const send = (random: Random): Send => requestsTo(random.pick(services), 'placement 1.44');
-  const setUp = requestsTo(services[0] as PlacementService, 'placement 1.44'); // opened above
+  const send = (random: Random): Send => requestsTo(random.pick(services), 'placement 2.5');
+  const setUp = requestsTo(services[0] as PlacementService, 'placement 2.5'); // opened above
   await setUp('PUT', '/resource_classes/CUSTOM_NAME_X');
   await setUp('PUT', '/traits/CUSTOM_TRAIT_X');
   const lateHost = '00000000-0000-4000-8000-00000000001a';

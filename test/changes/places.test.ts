@@ -12,7 +12,7 @@ import { until } from '../support/until.ts';
 import { openStream } from './stream.ts';
 
 type Headers = Readonly<Record<string, string>>;
-const version: Headers = { 'openstack-api-version': 'placement 1.44' };
+const version: Headers = { 'openstack-api-version': 'placement 2.5' };
 
 const serve = (overrides: ConfigOverrides, use: (url: string, service: PlacementService) => Promise<void>) =>
   withTestService(anyEngine, overrides, async (service) => {

@@ -28,7 +28,7 @@ const serve = (t: TestContext, settings: Partial<KeystoneSettings>, use: (world:
     const keystoneAuthtoken = { ...settingsFor(standIn), ...settings };
     return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async (service) => {
       const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 5_000 });
-      const headersOf = (token: string) => ({ 'x-auth-token': token, 'openstack-api-version': 'placement 1.44' });
+      const headersOf = (token: string) => ({ 'x-auth-token': token, 'openstack-api-version': 'placement 2.5' });
       t.mock.timers.enable({ apis: ['setInterval'] });
       try {
         await use({

@@ -95,7 +95,7 @@ test('a user fills a service with data, lists candidates, claims one of them and
     await run('candidate', 'list', 'VCPU=9999'),
     /^It fits nowhere\.\nIt fits 0 of 1 hosts[\s\S]*resources=VCPU:9999/,
   );
-  const older = ['--os-placement-api-version', '1.41'];
+  const older = ['--os-placement-api-version', '2.2'];
   assert.equal((await run('candidate', 'list', 'VCPU=9999', ...older)).trim(), 'It fits nowhere.');
   const why = await run('candidate', 'why', 'VCPU=40', 'DISK_GB=10', '--host', 'numa-1');
   assert.match(why, /\| resources=VCPU:40 {4}\| +0 \| +0 \| +1 \| +32 \|/);
@@ -224,7 +224,9 @@ test('the version can be named, by option or environment', async () => {
   await isWrongUsage(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
   await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
-  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', newestVersion]);
+  assert.deepEqual(cells(await run('version'))[0], ['spoken', newestVersion]);
+  assert.deepEqual(cells(await run('version', '--os-placement-api-version', '2.3'))[0], ['spoken', '2.3']);
+  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.39']);
 });
 
 test('names cannot send commands to the terminal, and wide characters do not break the table', async () => {

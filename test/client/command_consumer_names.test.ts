@@ -14,7 +14,7 @@ const { run, fails, isWrongUsage } = commandsOn(() => server);
 
 /** A pool of GPUs, and jobs of a project with one GPU each. */
 async function fill(jobs: Readonly<Record<string, readonly string[]>>): Promise<ReturnType<typeof connect>> {
-  const client = connect({ endpoint: server.url, auth: 'admin', oldest: '1.41' });
+  const client = connect({ endpoint: server.url, auth: 'admin', oldest: '2.2' });
   const { uuid } = await client.providers.create({ name: 'gpu-host' });
   const inventories = { PGPU: { total: 100 } };
   await client.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
@@ -127,8 +127,8 @@ test('allocation delete takes a consumer or a project', async () => {
     '--if-match',
     '"x"',
   ]);
-  const older = ['--os-placement-api-version', '1.40'];
-  await fails(/needs microversion 1\.41/, ['allocation', 'delete', '--project', 'ci', ...older]);
+  const older = ['--os-placement-api-version', '2.1'];
+  await fails(/needs microversion 2\.2/, ['allocation', 'delete', '--project', 'ci', ...older]);
   assert.equal((await Array.fromAsync(jobs.consumers.list())).length, 1, 'nothing was deleted');
 });
 

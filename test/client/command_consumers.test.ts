@@ -46,7 +46,7 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
   await commands.fails(/is not what If-Match says/, ['consumer', 'set', consumer, '--type', 'X', '--if-match', etag]);
   await commands.isWrongUsage(/Nothing is to be changed/, ['consumer', 'set', consumer]);
   await commands.fails(/No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')]);
-  await commands.fails(/1\.41/, ['consumer', 'list', '--os-placement-api-version', '1.40']);
+  await commands.fails(/2\.2/, ['consumer', 'list', '--os-placement-api-version', '2.1']);
   assert.deepEqual(await run('provider', 'summary', '--in-tree', 'host-1'), [
     ['host-1', '6f0c9f9e-6c9c-4c39-9d8a-000000000001', 'VCPU=8 MEMORY_MB=1024', 'VCPU=2 MEMORY_MB=0', ''],
   ]);
@@ -54,7 +54,7 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
 
 test('the client follows the links of pages to the end', async () => {
   // Hundreds of claims at once may take long on a busy machine.
-  const client = connect({ endpoint: server.url, auth: 'admin', version: '1.41', deadlineMs: 300_000 });
+  const client = connect({ endpoint: server.url, auth: 'admin', version: '2.2', deadlineMs: 300_000 });
   const seen = server.seen.length;
   const hosts = await Array.fromAsync(client.providerSummaries.list({ required: ['!HW_CPU_X86_AVX2'] }));
   assert.deepEqual(

@@ -92,6 +92,6 @@ test('a resource without a tag is not written with --if-match', async () => {
   await run('provider', 'create', 'host-2');
   const remove = ['provider', 'delete', 'host-2', '--if-match'];
   await commands.fails(/neither \* nor a list of entity tags/, [...remove, '"unclosed']);
-  await commands.fails(/needs microversion 1\.40/, [...remove, '*', '--os-placement-api-version', '1.39']);
+  await commands.fails(/needs microversion 2\.1/, [...remove, '*', '--os-placement-api-version', '1.39']);
   await run(...remove, '*');
 });

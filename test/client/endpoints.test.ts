@@ -8,8 +8,8 @@ import {
   isNotFound,
   type Microversion,
   microversions,
-  newestMinor,
   VersionError,
+  versionNumber,
 } from '../../src/client/index.ts';
 import { startServer, type TestServer } from './servers.ts';
 
@@ -25,23 +25,23 @@ after(() => server.close());
  */
 async function doEverything(version: Microversion): Promise<void> {
   const placement = connect({ endpoint: server.url, auth: 'admin', version: version as string });
-  const minor = microversions.indexOf(version);
+  const has = (since: Microversion): boolean => versionNumber(version) >= versionNumber(since);
   const from = async <Result>(
-    since: number,
+    since: Microversion,
     call: () => Promise<Result>,
-    until = newestMinor,
+    until?: Microversion,
   ): Promise<Result | undefined> => {
-    if (since <= minor && minor <= until) return call();
-    await assert.rejects(call, (error) => error instanceof VersionError, `1.${since} at ${version}`);
+    if (has(since) && (until === undefined || versionNumber(version) <= versionNumber(until))) return call();
+    await assert.rejects(call, (error) => error instanceof VersionError, `${since} at ${version}`);
     return undefined;
   };
   const name = `host ${version}/?#%`;
   const [consumer, other, aggregate] = [randomUUID(), randomUUID(), randomUUID()];
-  const custom = `CUSTOM_V${minor}`;
+  const custom = `CUSTOM_V${versionNumber(version)}`;
 
   const host = await placement.providers.create({ name });
-  assert.equal('root_provider_uuid' in host, minor >= 14);
-  const child = await from(14, () =>
+  assert.equal('root_provider_uuid' in host, has('1.14'));
+  const child = await from('1.14', () =>
     placement.providers.create({ name: `${name} child`, parent_provider_uuid: host.uuid }),
   );
   assert.deepEqual(
@@ -60,42 +60,45 @@ async function doEverything(version: Microversion): Promise<void> {
   assert.equal((await placement.inventories.show(host.uuid, 'MEMORY_MB')).total, 2048);
   await placement.inventories.delete(host.uuid, 'MEMORY_MB');
 
-  await from(2, () => placement.resourceClasses.create(custom));
-  await from(2, () => placement.resourceClasses.show(custom));
-  await from(2, () => placement.resourceClasses.rename(custom, `${custom}_NEW`), 6);
-  assert.equal(await from(7, () => placement.resourceClasses.ensure(`${custom}_NEW`)), minor >= 7 ? true : undefined);
+  await from('1.2', () => placement.resourceClasses.create(custom));
+  await from('1.2', () => placement.resourceClasses.show(custom));
+  await from('1.2', () => placement.resourceClasses.rename(custom, `${custom}_NEW`), '1.6');
   assert.equal(
-    (await from(2, () => placement.resourceClasses.list()))?.includes(`${custom}_NEW`),
-    minor >= 2 ? true : undefined,
+    await from('1.7', () => placement.resourceClasses.ensure(`${custom}_NEW`)),
+    has('1.7') ? true : undefined,
   );
-  await from(2, () => placement.resourceClasses.delete(`${custom}_NEW`));
+  assert.equal(
+    (await from('1.2', () => placement.resourceClasses.list()))?.includes(`${custom}_NEW`),
+    has('1.2') ? true : undefined,
+  );
+  await from('1.2', () => placement.resourceClasses.delete(`${custom}_NEW`));
 
-  await from(6, () => placement.traits.ensure(custom));
+  await from('1.6', () => placement.traits.ensure(custom));
   assert.deepEqual(
-    await from(6, () => placement.traits.list({ name: `in:${custom}` })),
-    minor >= 6 ? [custom] : undefined,
+    await from('1.6', () => placement.traits.list({ name: `in:${custom}` })),
+    has('1.6') ? [custom] : undefined,
   );
-  assert.equal(await from(6, () => placement.traits.exists(custom)), minor >= 6 ? true : undefined);
+  assert.equal(await from('1.6', () => placement.traits.exists(custom)), has('1.6') ? true : undefined);
   const traits = { traits: [custom], resource_provider_generation: await generation() };
-  await from(6, () => placement.providerTraits.set(host.uuid, traits));
+  await from('1.6', () => placement.providerTraits.set(host.uuid, traits));
   assert.deepEqual(
-    (await from(6, () => placement.providerTraits.show(host.uuid)))?.traits,
-    minor >= 6 ? [custom] : undefined,
+    (await from('1.6', () => placement.providerTraits.show(host.uuid)))?.traits,
+    has('1.6') ? [custom] : undefined,
   );
-  await from(6, () => placement.providerTraits.deleteAll(host.uuid));
-  await from(6, () => placement.traits.delete(custom));
+  await from('1.6', () => placement.providerTraits.deleteAll(host.uuid));
+  await from('1.6', () => placement.traits.delete(custom));
 
   const aggregates = { aggregates: [aggregate], resource_provider_generation: await generation() };
-  await from(1, () => placement.aggregates.set(host.uuid, aggregates));
-  const shown = await from(1, () => placement.aggregates.show(host.uuid));
-  assert.deepEqual(shown?.aggregates, minor >= 1 ? [aggregate] : undefined);
-  assert.equal(shown?.resource_provider_generation !== undefined, minor >= 19);
+  await from('1.1', () => placement.aggregates.set(host.uuid, aggregates));
+  const shown = await from('1.1', () => placement.aggregates.show(host.uuid));
+  assert.deepEqual(shown?.aggregates, has('1.1') ? [aggregate] : undefined);
+  assert.equal(shown?.resource_provider_generation !== undefined, has('1.19'));
 
-  const found = await from(10, () => placement.candidates({ resources: { VCPU: 2 } }));
+  const found = await from('1.10', () => placement.candidates({ resources: { VCPU: 2 } }));
   assert.ok(
-    minor < 10 || found?.allocation_requests.some(({ allocations }) => allocations[host.uuid]?.resources.VCPU === 2),
+    !has('1.10') || found?.allocation_requests.some(({ allocations }) => allocations[host.uuid]?.resources.VCPU === 2),
   );
-  const explained = await from(42, () =>
+  const explained = await from('2.3', () =>
     placement.candidateQuestions.explain({
       resources: { VCPU: 2_000 },
       groups: { _A: { resources: { VCPU: 1 } } },
@@ -106,65 +109,67 @@ async function doEverything(version: Microversion): Promise<void> {
     assert.deepEqual([explained.fitting, explained.nearest.length], [0, 1]);
     assert.equal(explained.conditions[1]?.parameter, 'resources_A');
   }
-  const counted = await from(42, () => placement.candidateQuestions.count({ resources: { VCPU: 2 }, max: 1, top: 0 }));
+  const counted = await from('2.3', () =>
+    placement.candidateQuestions.count({ resources: { VCPU: 2 }, max: 1, top: 0 }),
+  );
   if (counted !== undefined) assert.deepEqual(counted, { count: 1, exact: false, trees: [] });
   const ordered = { resources: { VCPU: 2 }, order: ['-free:VCPU', 'random'], apart_from: [] } as const;
-  await from(43, () => placement.candidates({ ...ordered, limit: 1 }));
-  await from(33, () => placement.candidates({ groups: { _A: { resources: { VCPU: 1 } } }, limit: 1 }));
+  await from('2.4', () => placement.candidates({ ...ordered, limit: 1 }));
+  await from('1.33', () => placement.candidates({ groups: { _A: { resources: { VCPU: 1 } } }, limit: 1 }));
 
   const allocations = { [host.uuid]: { resources: { VCPU: 2 } } };
   const claim = { project_id: custom, user_id: 'u', consumer_generation: null, consumer_type: 'INSTANCE' };
   await placement.allocations.set(consumer, { allocations, ...claim });
   const held = await placement.allocations.show(consumer);
   assert.deepEqual(held.allocations[host.uuid]?.resources, { VCPU: 2 });
-  const tried = await from(43, () =>
+  const tried = await from('2.4', () =>
     placement.allocations.placeMany({ [other]: { candidates: ordered, ...claim } }, { dryRun: true }),
   );
-  assert.equal(tried?.[other]?.consumer_generation, minor >= 43 ? 1 : undefined);
-  await from(43, () => placement.allocations.place(other, { candidates: ordered, ...claim }, { dryRun: true }));
-  assert.equal(held.consumer_type, minor >= 38 ? 'INSTANCE' : undefined);
+  assert.equal(tried?.[other]?.consumer_generation, has('2.4') ? 1 : undefined);
+  await from('2.4', () => placement.allocations.place(other, { candidates: ordered, ...claim }, { dryRun: true }));
+  assert.equal(held.consumer_type, has('1.38') ? 'INSTANCE' : undefined);
   assert.deepEqual((await placement.providers.allocations(host.uuid)).allocations[consumer]?.resources, { VCPU: 2 });
   assert.equal((await placement.usages.ofProvider(host.uuid)).usages.VCPU, 2);
-  const used = await from(9, () => placement.usages.ofProject({ project_id: custom }));
+  const used = await from('1.9', () => placement.usages.ofProject({ project_id: custom }));
   if (used !== undefined) {
-    assert.equal(isByType(used), minor >= 38);
-    assert.deepEqual(isByType(used) ? used.INSTANCE : used, { VCPU: 2, ...(minor >= 38 ? { consumer_count: 1 } : {}) });
+    assert.equal(isByType(used), has('1.38'));
+    assert.deepEqual(isByType(used) ? used.INSTANCE : used, { VCPU: 2, ...(has('1.38') ? { consumer_count: 1 } : {}) });
   }
-  await from(13, () => placement.allocations.setMany({ [other]: { allocations, ...claim } }));
-  const ofProject = await from(41, () =>
+  await from('1.13', () => placement.allocations.setMany({ [other]: { allocations, ...claim } }));
+  const ofProject = await from('2.2', () =>
     placement.consumers.page({ project_id: custom, resource_provider: host.uuid }),
   );
   assert.deepEqual(
     ofProject?.map(({ uuid }) => uuid).toSorted(),
-    minor >= 41 ? [consumer, other].toSorted() : undefined,
+    has('2.2') ? [consumer, other].toSorted() : undefined,
   );
-  const known = await from(41, () => placement.consumers.show(consumer));
-  const given = await from(41, () =>
+  const known = await from('2.2', () => placement.consumers.show(consumer));
+  const given = await from('2.2', () =>
     placement.consumers.set(consumer, { ...(known ?? {}), ...claim, user_id: 'v', consumer_generation: 1 }),
   );
-  assert.equal(given?.user_id, minor >= 41 ? 'v' : undefined);
+  assert.equal(given?.user_id, has('2.2') ? 'v' : undefined);
   const term = { expires_in: 3600, consumer_generation: given?.consumer_generation ?? 0 };
-  const renewed = await from(45, () => placement.consumers.setTerm(consumer, term));
-  const expiring = await from(45, () =>
+  const renewed = await from('2.6', () => placement.consumers.setTerm(consumer, term));
+  const expiring = await from('2.6', () =>
     placement.consumers.page({ project_id: custom, expiring_before: new Date(Date.now() + 4_000_000) }),
   );
   assert.deepEqual(
     expiring?.map(({ uuid, expires_at }) => [uuid, expires_at]),
     renewed && [[consumer, renewed.expires_at]],
   );
-  const whole = await from(41, () => placement.providerSummaries.page({ uuids: [host.uuid] }));
-  assert.equal(whole?.[0]?.usages.VCPU, minor >= 41 ? 4 : undefined);
+  const whole = await from('2.2', () => placement.providerSummaries.page({ uuids: [host.uuid] }));
+  assert.equal(whole?.[0]?.usages.VCPU, has('2.2') ? 4 : undefined);
   const following = placement.changes();
-  const change = await from(44, () => following.next());
-  assert.equal(change?.done === false && 'everything' in change.value, minor >= 44);
+  const change = await from('2.5', () => following.next());
+  assert.equal(change?.done === false && 'everything' in change.value, has('2.5'));
   await following.return();
   const reshaped = { [host.uuid]: { inventories, resource_provider_generation: await generation() } };
-  await from(30, () => placement.reshape({ inventories: reshaped, allocations: {} }));
+  await from('1.30', () => placement.reshape({ inventories: reshaped, allocations: {} }));
   await placement.allocations.delete(consumer);
-  if (minor >= 13) await placement.allocations.delete(other);
+  if (has('1.13')) await placement.allocations.delete(other);
   assert.deepEqual((await placement.allocations.show(consumer)).allocations, {});
 
-  await from(5, () => placement.inventories.deleteAll(host.uuid));
+  await from('1.5', () => placement.inventories.deleteAll(host.uuid));
   if (child !== undefined) await placement.providers.delete(child.uuid);
   await placement.providers.delete(host.uuid);
   await assert.rejects(placement.providers.show(host.uuid), isNotFound);

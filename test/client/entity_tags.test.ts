@@ -11,7 +11,7 @@ before(async () => {
 after(() => server.close());
 
 const tag = /^W\/"[0-9a-f]{128}"$/;
-const newest = () => connect({ endpoint: server.url, auth: 'admin', version: '1.40' });
+const newest = () => connect({ endpoint: server.url, auth: 'admin', version: '2.1' });
 const owner = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
 
 /** Makes a host with inventories of two classes. @returns its UUID and name */
@@ -93,19 +93,19 @@ test('a lost update is a conflict, and reading again resolves it', async () => {
   await assert.rejects(placement.providers.update(uuid, { name }, { ifMatch: '"' }), (error) => !isConflict(error));
 });
 
-test('if the server does not speak 1.40, a write with a condition is not sent', async () => {
+test('if the server does not speak 2.1, a write with a condition is not sent', async () => {
   const older = await startServer({ max: '1.39' });
   try {
     const named = connect({ endpoint: older.url, auth: 'admin', version: '1.39' });
     const host = await named.providers.create({ name: 'host' });
-    // @ts-expect-error: tags came with 1.40
+    // @ts-expect-error: tags came with 2.1
     assert.equal(host.etag, undefined);
     for (const version of [undefined, '1.39', 'latest']) {
       const placement = connect({ endpoint: older.url, auth: 'admin', version });
       const update = placement.providers.update(host.uuid, { name: 'other' }, { ifMatch: '*' });
       await assert.rejects(update, (error) => {
         assert.ok(error instanceof VersionError);
-        assert.match(error.message, /^ifMatch needs microversion 1\.40/);
+        assert.match(error.message, /^ifMatch needs microversion 2\.1/);
         return true;
       });
     }

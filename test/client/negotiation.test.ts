@@ -56,7 +56,7 @@ test('use case 2: an old client works with a new server at 1.0', () =>
     const answer = await assertOldSession(url);
     assert.equal(answer.headers.get(versionHeader), 'placement 1.0');
     assert.equal(answer.headers.get('openstack-api-minimum-version'), 'placement 1.0');
-    assert.equal(answer.headers.get('openstack-api-maximum-version'), `placement ${newestVersion}`);
+    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.39');
   }));
 
 test('use case 3A: with an old server a client without a named version continues at 1.0', () =>
@@ -118,15 +118,21 @@ test('use case 4: an invalid version is refused before anything is sent', () =>
       const open = () => connect({ endpoint: server.url, auth: 'admin', version });
       assert.throws(
         open,
-        problem('invalid', new RegExp(`is no microversion\\. Write 1\\.0 to ${newestVersion}, or latest\\.`)),
+        problem(
+          'invalid',
+          new RegExp(`is no microversion\\. Write 1\\.0 to 1\\.39, or 2\\.0 to ${newestVersion}, or latest\\.`),
+        ),
         version,
       );
     }
-    for (const version of ['1.999', '2.1', '0.9']) {
+    for (const version of ['1.40', '1.999', '2.999', '3.0', '0.9']) {
       const open = () => connect({ endpoint: server.url, auth: 'admin', version });
       assert.throws(
         open,
-        problem('invalid', new RegExp(`does not know microversion.*Choose one of 1\\.0 to ${newestVersion},`)),
+        problem(
+          'invalid',
+          new RegExp(`does not know microversion.*Choose one of 1\\.0 to 1\\.39, or 2\\.0 to ${newestVersion},`),
+        ),
         version,
       );
     }
@@ -200,6 +206,39 @@ test('use case 7B: a client with a named version does not fall back, and reports
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
     assert.deepEqual(new Set(asked(server)), new Set(['placement 1.15']));
     assert.deepEqual(await connect({ endpoint: server.url, auth: 'admin', version: '1.10' }).providers.list(), []);
+  }));
+
+test('a server that ends at a lower version 2 is spoken to in that version', () =>
+  withServer({ max: '2.3' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin' });
+    const host = await placement.providers.create({ name: 'host-1' });
+    assert.deepEqual(asked(server), [`placement ${newestVersion}`, 'placement 2.3']);
+    assert.ok('etag' in host);
+    assert.deepEqual(await placement.serverVersion(), { version: '2.3', min: '1.0', max: '2.3' });
+    const followed = placement.changes().next();
+    await assert.rejects(followed, problem('too old', /GET \/changes needs microversion 2\.5.*spoken to in 2\.3/));
+    const older = connect({ endpoint: server.url, auth: 'admin', newest: '1.30' });
+    await older.providers.list();
+    assert.deepEqual(asked(server).slice(-1), ['placement 1.30'], 'a program for versions of OpenStack gets them');
+    await placement.providers.list();
+    assert.deepEqual(asked(server).slice(-1), ['placement 2.3'], 'and the others go on with version 2');
+  }));
+
+test('a server of OpenStack is spoken to in its newest version, and version 2 is not named to it again', () =>
+  withServer({ max: '1.39' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin' });
+    await placement.providers.list();
+    await placement.providers.create({ name: 'host-1' });
+    assert.deepEqual(asked(server), [`placement ${newestVersion}`, 'placement 1.39', 'placement 1.39']);
+    assert.deepEqual(await placement.serverVersion(), { version: '1.39', min: '1.0', max: '1.39' });
+    for (const options of [{ version: '2.4' }, { oldest: '2.1' }] as const) {
+      const newer = connect({ endpoint: server.url, auth: 'admin', ...options });
+      await assert.rejects(
+        newer.providers.create({ name: 'host-2' }),
+        problem('unsupported', /speaks microversions 1\.0 to 1\.39/),
+      );
+    }
+    assert.deepEqual((await placement.providers.list()).length, 1, 'nothing was written');
   }));
 
 test('use case 8: a named version that the server speaks is used', () =>

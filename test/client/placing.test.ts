@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => server.close());
 
-const open = () => connect({ endpoint: server.url, auth: 'admin', version: '1.43' });
+const open = () => connect({ endpoint: server.url, auth: 'admin', version: '2.4' });
 const owner = { project_id: 'web', user_id: 'ada', consumer_generation: null, consumer_type: 'INSTANCE' } as const;
 
 /** Makes hosts with so many units of a class of their own. @returns their UUIDs, and the class */
@@ -107,7 +107,7 @@ test('a dry run of a plain claim checks it and writes nothing', async () => {
 });
 
 test('an older server is told of neither queries nor dry runs', async () => {
-  const old = await startServer({ max: '1.42' });
+  const old = await startServer({ max: '2.3' });
   try {
     const { allocations } = connect({ endpoint: old.url, auth: 'admin' });
     const claim = { allocations: {}, ...owner };

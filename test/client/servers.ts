@@ -1,7 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { listen } from '../../src/http/server/listen.ts';
-import { placementService } from '../../src/rest/microversions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { type Service, type Version, versionOfText } from '../../src/placement/versions.ts';
 import { openService } from '../../src/start/service.ts';
 import { anyEngine, freshDatabase } from '../support/engines.ts';
 import { newestVersion } from '../support/requests.ts';
@@ -20,14 +21,18 @@ export type TestServer = {
 /** The versions that a server is limited to, such as `1.8` to `1.15`. */
 export type Limits = { readonly min?: string; readonly max?: string };
 
-const minor = (version: string): number => Number(version.slice(2));
+/** The same service, which offers nothing below a version. */
+function from(service: Service, oldest: Version): Service {
+  const [first, ...further] = service.ranges;
+  return { ...service, ranges: [{ ...first, oldest }, ...further], defaultVersion: oldest };
+}
 
 /** A real service on a database of its own, which speaks the given versions only. The token `admin` may do everything. */
 export async function startServer({ min = '1.0', max = newestVersion }: Limits = {}): Promise<TestServer> {
   const { config, drop } = await freshDatabase(anyEngine);
   const { api } = testConfig();
   const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {
-    speaks: { ...placementService, minMinor: minor(min) },
+    speaks: from(placementService, versionOfText(min)),
   });
   const real = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
   const front = await startFront((incoming, response) => forward(real.url, incoming, response));

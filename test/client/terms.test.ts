@@ -69,7 +69,7 @@ test('a claim with a term is not sent to a server that would make the claim last
   };
   const { allocations: _, ...owner } = claim;
   const placing = { ...owner, candidates: 'resources=VCPU:1' };
-  const old = await startServer({ max: '1.44' });
+  const old = await startServer({ max: '2.5' });
   try {
     const client = connect({ endpoint: old.url, auth: 'admin' });
     await assert.rejects(client.allocations.set(job, claim), VersionError);

@@ -17,7 +17,8 @@ const headersOf = ({ headers }: Response) => [
   headers.get('openstack-api-minimum-version'),
   headers.get('openstack-api-maximum-version'),
 ];
-const range = ['placement 1.0', `placement ${newestVersion}`];
+const range = ['placement 1.0', 'placement 1.39'];
+const secondRange = ['placement 2.0', `placement ${newestVersion}`];
 const version = 'openstack-api-version';
 const older = 'x-openstack-placement-api-version';
 
@@ -26,10 +27,19 @@ test('answers have the range of versions: successes, refusals, and 406 for a ver
   assert.deepEqual(headersOf(await ask({}, '/')), ['placement 1.0', ...range]);
   assert.deepEqual(headersOf(await ask({}, '/nothing')), ['placement 1.0', ...range]);
   assert.deepEqual(headersOf(await ask({}, '/traits', { method: 'DELETE' })), ['placement 1.0', ...range]);
-  for (const wrong of ['placement 1.999', 'placement 2.0']) {
+  assert.deepEqual(headersOf(await ask({ [version]: 'placement 2.3' })), ['placement 2.3', ...secondRange]);
+  for (const [wrong, offered, varies] of [
+    ['placement 1.40', range, null],
+    ['placement 1.999', range, null],
+    ['placement 3.0', range, null],
+    ['placement 2.999', secondRange, version],
+  ] as const) {
     const answer = await ask({ [version]: wrong });
     assert.equal(answer.status, 406);
-    assert.deepEqual(headersOf(answer), [null, ...range]);
+    assert.deepEqual(headersOf(answer), [null, ...offered]);
+    assert.equal(answer.headers.get('vary'), varies);
+    const { errors } = (await answer.json()) as { errors: readonly { min_version: string; max_version: string }[] }; // by openapi.yaml
+    assert.deepEqual([`placement ${errors[0]?.min_version}`, `placement ${errors[0]?.max_version}`], offered);
   }
   const unreadable = await ask({ [version]: 'placement spam' });
   assert.equal(unreadable.status, 400);
@@ -39,13 +49,24 @@ test('answers have the range of versions: successes, refusals, and 406 for a ver
 test('the older header names a version too, and an invalid value is ignored', async () => {
   for (const [value, spoken] of [
     ['1.10', 'placement 1.10'],
-    ['latest', `placement ${newestVersion}`],
+    ['latest', 'placement 1.39'],
     ['', 'placement 1.0'],
     ['spam', 'placement 1.0'],
   ] as const) {
     assert.equal(headersOf(await ask({ [older]: value }, '/resource_providers'))[0], spoken);
   }
   assert.equal((await ask({ [older]: '1.999' })).status, 406);
+});
+
+test('version 2 needs the name of the service, and the answer shows the header', async () => {
+  for (const headers of [{ [version]: '2.3' }, { [older]: '2.3' }, { [version]: 'compute 2.90', [older]: '2.3' }]) {
+    const answer = await ask(headers, '/resource_providers');
+    assert.equal(answer.status, 400);
+    assert.match(
+      await answer.text(),
+      /Version 2\.3 needs the name of the service\. Send \\"OpenStack-API-Version: placement 2\.3\\"\./,
+    );
+  }
 });
 
 test('the standard header wins over the older one, unless it names only other services', async () => {

@@ -10,7 +10,7 @@ export type Reply = {
   readonly ms: number;
 };
 
-/** Sends a request of microversion 1.45, each to any process of the service. */
+/** Sends a request of microversion 2.6, each to any process of the service. */
 export type Send = (
   method: string,
   path: string,
@@ -23,7 +23,7 @@ export const sendingTo =
   async (method, path, body, more = {}) => {
     const headers = {
       'x-auth-token': 'admin',
-      'openstack-api-version': 'placement 1.45',
+      'openstack-api-version': 'placement 2.6',
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...more,
     };

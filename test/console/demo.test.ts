@@ -48,11 +48,11 @@ for (const engine of engines) {
 }
 
 test('placement demo makes nothing in a service that is too old to place consumers', () =>
-  withTestService('embedded', { api: { maxMicroversion: '1.42' } }, async ({ app }) => {
+  withTestService('embedded', { api: { maxMicroversion: '2.3' } }, async ({ app }) => {
     const server = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 200 });
     try {
       const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
-      await mustFail(/needs microversion 1\.43, and the service is spoken to in 1\.42/, ['demo', '--hosts', '3'], env);
+      await mustFail(/needs microversion 2\.4, and the service is spoken to in 2\.3/, ['demo', '--hosts', '3'], env);
       const client = connect({ endpoint: server.url, auth: 'admin' });
       assert.deepEqual(await client.providers.list(), []);
       assert.deepEqual(await client.traits.list({ name: 'startswith:CUSTOM_' }), []);

@@ -63,7 +63,7 @@ test('with Keystone the page asks again after a wrong or expired token, and show
 test('where the service offers an older version, views that need a newer one say so', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
-  const old = await serve(anyEngine, { api: { authStrategy: 'noauth2', maxMicroversion: '1.41', host: '127.0.0.1' } });
+  const old = await serve(anyEngine, { api: { authStrategy: 'noauth2', maxMicroversion: '2.2', host: '127.0.0.1' } });
   try {
     const uuid = randomUUID();
     await old.placement.providers.create({ uuid, name: 'host-1' });
@@ -72,18 +72,18 @@ test('where the service offers an older version, views that need a newer one say
     await withPage(browser, old.url, async (page) => {
       await openView(page, old.url, 'fleet');
       await page.locator('canvas[data-cells="1"]').waitFor();
-      await page.locator('.trouble.version', { hasText: '1.44' }).waitFor();
+      await page.locator('.trouble.version', { hasText: '2.5' }).waitFor();
       await page.getByRole('link', { name: 'Changes' }).click();
       await page
         .locator('.trouble.version', {
-          hasText: 'It needs microversion 1.44. The service offers versions up to 1.41',
+          hasText: 'It needs microversion 2.5. The service offers versions up to 2.2',
         })
         .waitFor();
       await page.getByRole('link', { name: 'Where does it fit?' }).click();
       await page.getByLabel('Resource class 1').fill('VCPU');
       await page.getByRole('button', { name: 'Where does it fit?' }).click();
       await page.locator('.candidates li').first().waitFor();
-      await page.locator('.trouble.version', { hasText: '1.42' }).first().waitFor();
+      await page.locator('.trouble.version', { hasText: '2.3' }).first().waitFor();
       await page.goto(`${old.url}/console/providers/${uuid}`);
       await giveToken(page, 'admin');
       await page.getByRole('heading', { level: 1, name: 'host-1' }).waitFor();

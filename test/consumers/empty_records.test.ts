@@ -11,13 +11,13 @@ for (const engine of engines) {
   test(`DELETE of its allocations is a 404, and leaves it, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const { kysely } = service.database;
-      const send = requestsTo(service, 'placement 1.45');
+      const send = requestsTo(service, 'placement 2.6');
       const [host, empty, other] = [randomUUID(), randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 8 } });
       accepted(await send('PUT', `/allocations/${other}`, newClaim({ [host]: { VCPU: 1 } })));
       await sql`insert into consumers (uuid, project_id, user_id, generation)
         select ${empty}, project_id, user_id, 7 from consumers where uuid = ${other}`.execute(kysely);
-      for (const version of ['1.0', '1.39', '1.45']) {
+      for (const version of ['1.0', '1.39', '2.6']) {
         // Together with one that has something, so that both are in one batch.
         const [refused, done] = await Promise.all([
           send('DELETE', `/allocations/${empty}`, undefined, `placement ${version}`),

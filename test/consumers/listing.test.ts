@@ -48,7 +48,7 @@ async function prepare({ database }: PlacementService, send: Send) {
 for (const engine of engines) {
   test(`consumers that exist all the time are listed once, while others come, go and change: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const { host, child, idOf } = await prepare(service, send);
       const [claimed, old, bare] = [newUuids(60), newUuids(60), newUuids(20)];
       for (const uuid of claimed) {
@@ -113,7 +113,7 @@ for (const engine of engines) {
 
   test(`a list has exactly the matching consumers, with the tags of their allocations: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const { host, other, child, idOf } = await prepare(service, send);
       const places = [host, other, child];
       const wanted = { projects: ['a', 'b', zeros], users: ['x', zeros], types: ['T1', 'T2', 'unknown'] };
@@ -130,7 +130,7 @@ for (const engine of engines) {
         const isTyped = type !== 'unknown';
         const { consumer_type: _, ...untyped } = { ...claim, ...owner };
         const body = isTyped ? { ...untyped, consumer_type: type } : untyped;
-        accepted(await send('PUT', `/allocations/${uuid}`, body, `placement ${isTyped ? '1.41' : '1.37'}`));
+        accepted(await send('PUT', `/allocations/${uuid}`, body, `placement ${isTyped ? '2.2' : '1.37'}`));
       }
       const old = newUuids(9);
       for (const [number, uuid] of old.entries()) {

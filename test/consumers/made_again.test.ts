@@ -1,6 +1,6 @@
 /**
- * A consumer that is made again under the UUID of a removed one is another one. From 1.40 on who knows the generation of
- * the former one cannot write the new one. Below 1.40 it is as in OpenStack Placement.
+ * A consumer that is made again under the UUID of a removed one is another one. From 2.1 on who knows the generation of
+ * the former one cannot write the new one. Below 2.1 it is as in OpenStack Placement.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -107,11 +107,11 @@ const writes: Readonly<Record<string, (send: Send, uuid: string, generation: unk
   'a renewal': (send, uuid, consumer_generation) =>
     send('PUT', `/consumers/${uuid}/term`, { expires_in: 60, consumer_generation }),
   'the end of a term': (send, uuid, consumer_generation) =>
-    send('PUT', `/consumers/${uuid}/term`, { expires_in: null, consumer_generation }, 'placement 1.45'),
+    send('PUT', `/consumers/${uuid}/term`, { expires_in: null, consumer_generation }, 'placement 2.6'),
   'a change of the owner': (send, uuid, consumer_generation) =>
-    send('PUT', `/consumers/${uuid}`, { ...owner, consumer_generation }, 'placement 1.41'),
+    send('PUT', `/consumers/${uuid}`, { ...owner, consumer_generation }, 'placement 2.2'),
   'a claim': (send, uuid, consumer_generation) =>
-    send('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation }, 'placement 1.40'),
+    send('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation }, 'placement 2.1'),
   'a claim of nothing': (send, uuid, consumer_generation) =>
     send('PUT', `/allocations/${uuid}`, { ...nothing, consumer_generation }),
   'POST of a claim': (send, uuid, consumer_generation) =>
@@ -205,7 +205,7 @@ for (const engine of engines) {
         send('GET', `/resource_providers/${host}/allocations`, undefined, `placement ${version}`);
       const shown = async (version: string) =>
         at(accepted(await holders(version)).json, 'allocations', uuid, 'consumer_generation');
-      assert.equal(await shown('1.40'), expected);
+      assert.equal(await shown('2.1'), expected);
       assert.equal(await shown('1.39'), 1);
       const renewed = accepted(
         await send('PUT', `/consumers/${uuid}/term`, { expires_in: 60, consumer_generation: expected }),

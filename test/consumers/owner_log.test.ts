@@ -14,7 +14,7 @@ test('the log has the old owner, the new owner and the user of a change, unless 
   const config = testConfig({ placementDatabase: database.config });
   const service = await openService(config, { logger });
   try {
-    const send = requestsTo(service, 'placement 1.41');
+    const send = requestsTo(service, 'placement 2.2');
     const [host, consumer] = [randomUUID(), randomUUID()];
     await makeProvider(send, host, { VCPU: { total: 8 } });
     accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));

@@ -44,7 +44,7 @@ async function readSingly(send: Send, uuid: string): Promise<Summary> {
 for (const engine of engines) {
   test(`each whole provider is listed once, while others are made and deleted: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const uuids = Array.from({ length: 60 }, () => randomUUID());
       const aggregates = [randomUUID(), randomUUID()];
       for (const [number, uuid] of uuids.entries()) {
@@ -123,7 +123,7 @@ test('ten thousand providers in one answer, and the rest after its link', async 
     await sql`update resource_providers set root_provider_id = id`.execute(kysely);
     await sql`insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
       select id, c, id, 0, 1, id, 1, 1.5 from resource_providers, generate_series(0, 6) c`.execute(kysely);
-    const send = requestsTo(service, 'placement 1.41');
+    const send = requestsTo(service, 'placement 2.2');
     // More than 8 MB, which are sent while they are generated.
     const first = accepted(await send('GET', '/provider_summaries?limit=10000'));
     assert.ok(first.text.length > 9_000_000, `${first.text.length} bytes`);

@@ -18,7 +18,7 @@ const rounds = 25;
 for (const engine of engines) {
   test(`exactly one of several changes of a generation succeeds, by owner or by claim: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const [host, consumer] = [randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 1000 } });
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
@@ -54,7 +54,7 @@ for (const engine of engines) {
 
   test(`of 32 writers of one generation exactly one succeeds, and the list shows it: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const [host, consumer] = [randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 1000 } });
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
@@ -85,7 +85,7 @@ for (const engine of engines) {
 
   test(`a consumer that is deleted at the same time does not come back without allocations: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 2.2');
       const host = randomUUID();
       await makeProvider(send, host, { VCPU: { total: 1000 } });
       const { id } = await service.database.kysely
@@ -118,7 +118,7 @@ for (const engine of engines) {
 
   test(`If-Match is checked against the stored content, even at the same generation: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.45');
+      const send = requestsTo(service, 'placement 2.6');
       const [host, consumer] = [randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 1000 } });
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
@@ -127,7 +127,7 @@ for (const engine of engines) {
         const putIfMatch = async (path: string, body: object) => {
           const headers = {
             'x-auth-token': 'admin',
-            'openstack-api-version': 'placement 1.45',
+            'openstack-api-version': 'placement 2.6',
             'content-type': 'application/json',
             'if-match': String(etag),
           };
@@ -163,7 +163,7 @@ test('the change waits for a lock of another program, and delays no other reques
   const other = new pg.Client({ connectionString: fresh.config.connection });
   await other.connect();
   try {
-    const send = requestsTo(service, 'placement 1.41');
+    const send = requestsTo(service, 'placement 2.2');
     const [host, locked, free] = [randomUUID(), randomUUID(), randomUUID()];
     await makeProvider(send, host, { VCPU: { total: 1000 } });
     for (const consumer of [locked, free]) {

@@ -29,7 +29,7 @@ async function writeAndRead(send: Send, host: string): Promise<void> {
     accepted(await send('PUT', `/allocations/${kept}`, newClaim({ [host]: { VCPU: 1 } })));
     const { allocations: _, ...byQuery } = newClaim({});
     const wanted = { ...byQuery, candidates: `resources=VCPU:1&in_tree=${host}` };
-    accepted(await send('PUT', `/allocations/${released}`, wanted, 'placement 1.43'));
+    accepted(await send('PUT', `/allocations/${released}`, wanted, 'placement 2.4'));
     const held = accepted(await send('GET', `/allocations/${released}`)).json;
     assert.equal(at(held, 'allocations', host, 'resources', 'VCPU'), 1);
     accepted(await send('DELETE', `/allocations/${released}`));

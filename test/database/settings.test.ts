@@ -86,7 +86,7 @@ test('the service answers the same on a database with other defaults', async () 
       await setUnsuitable(database.config.connection ?? '', names);
       const service = await openServiceOn(database);
       try {
-        const send = requestsTo(service, 'placement 1.45');
+        const send = requestsTo(service, 'placement 2.6');
         const [host, consumer] = [randomUUID(), randomUUID()];
         await makeProvider(send, host, { VCPU: { total: 10, allocation_ratio: 1.23456789012345 } });
         accepted(

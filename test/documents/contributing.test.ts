@@ -6,7 +6,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
-import { placementService } from '../../src/rest/microversions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { newestOf, versionText } from '../../src/placement/versions.ts';
 
 const run = promisify(execFile);
 const project = path.join(import.meta.dirname, '..', '..');
@@ -15,12 +16,18 @@ const project = path.join(import.meta.dirname, '..', '..');
 type Piece = { readonly kind: 'ts' | 'diff'; readonly file: string; readonly text: string };
 
 async function readPieces(): Promise<readonly Piece[]> {
-  const text = await readFile(path.join(project, 'CONTRIBUTING.md'), 'utf8');
+  const text = withVersions(await readFile(path.join(project, 'CONTRIBUTING.md'), 'utf8'));
   return [...text.matchAll(/^```(ts|diff) (\S+)\n([\s\S]*?)^```$/gm)].map(([, kind, file = '', text = '']) => ({
     kind: kind === 'ts' ? 'ts' : 'diff',
     file,
     text,
   }));
+}
+
+/** The example stands for whichever version comes next. */
+function withVersions(text: string): string {
+  const newest = newestOf(placementService);
+  return text.replaceAll('2.NEXT', versionText(newest + 1)).replaceAll('2.NEWEST', versionText(newest));
 }
 
 /** Inserts the lines with a plus and removes those with a minus. The file must have the others, and these, exactly once. */
@@ -63,11 +70,6 @@ suite('the worked example of CONTRIBUTING.md', () => {
   });
 
   after(() => rm(copy, { recursive: true, force: true }));
-
-  test('adds the next microversion', async () => {
-    const added = (await readPieces()).find(({ file }) => file === 'src/rest/microversions.ts')?.text ?? '';
-    assert.equal(Number(/\[(\d+),/.exec(added)?.[1]), placementService.maxMinor + 1);
-  });
 
   test('compiles, and is formatted like the project', async () => {
     const files = (await readPieces()).map(({ file }) => file).filter((file) => file.endsWith('.ts'));

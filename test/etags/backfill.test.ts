@@ -30,7 +30,7 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
       };
     });
     const service = await openServiceOn({ settings: { connection: '', maxPoolSize: 1 }, config, drop: async () => {} });
-    const send = requestsTo(service, 'placement 1.40');
+    const send = requestsTo(service, 'placement 2.1');
     const request = async (method: string, path: string, body?: object) => {
       const { request, status, headers } = await send(method, path, body);
       assert.ok(status < 300 || status === 409, `${request}: ${status}`);

@@ -23,7 +23,7 @@ function senderTo({ url }: ServerProcess): Send {
       method,
       headers: {
         'x-auth-token': 'admin',
-        'openstack-api-version': 'placement 1.40',
+        'openstack-api-version': 'placement 2.1',
         ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },

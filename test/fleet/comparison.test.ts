@@ -195,7 +195,7 @@ test('it is told in the log and counted, and all processes load what is there', 
     // Only one of them compares.
     const [comparing, other] = [await open(0.2), await open(0)];
     try {
-      const [send, sendToOther] = [requestsTo(comparing, 'placement 1.40'), requestsTo(other, 'placement 1.40')];
+      const [send, sendToOther] = [requestsTo(comparing, 'placement 2.1'), requestsTo(other, 'placement 2.1')];
       await fill(send);
       const path = `/resource_providers/${child}/inventories`;
       const tag = accepted(await sendToOther('GET', path)).headers.get('etag');

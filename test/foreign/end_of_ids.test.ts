@@ -21,7 +21,7 @@ async function openProcess({ config }: TestDatabase) {
   const lines: string[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
   const service = await openService(testConfig({ placementDatabase: config }), { logger });
-  const send = requestsTo(service, 'placement 1.45');
+  const send = requestsTo(service, 'placement 2.6');
   const used = async (table: string): Promise<number> => {
     const { text } = await send('GET', '/metrics');
     return Number(new RegExp(`^placement_ids_used_ratio{table="${table}"} (\\S+)$`, 'm').exec(text)?.[1]);

@@ -42,7 +42,7 @@ test('the online data migrations complete all old rows, also those with ids belo
       .where('root_provider_id', 'is', null)
       .executeTakeFirstOrThrow();
     assert.equal(Number(rootless), 0);
-    const consumers = await send('GET', '/consumers?project_id=some%20project&limit=1000', undefined, 'placement 1.41');
+    const consumers = await send('GET', '/consumers?project_id=some%20project&limit=1000', undefined, 'placement 2.2');
     assert.equal((consumers.json as { readonly consumers: readonly unknown[] }).consumers.length, 21); // the form of this answer
   }, 'postgresql');
 });

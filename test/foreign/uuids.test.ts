@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
-import { placementService } from '../../src/rest/microversions.ts';
-import { versionTexts } from '../../src/rest/versions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { versionTexts } from '../../src/placement/versions.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { engines } from '../support/engines.ts';
 import { accepted, at } from '../support/requests.ts';
@@ -70,7 +70,7 @@ for (const engine of engines) {
         // without a UUID, has no path.
         const hasPath = uuid !== '' && !uuid.includes('/');
         if (hasPath) {
-          const provider = accepted(await send('GET', self, undefined, 'placement 1.40'));
+          const provider = accepted(await send('GET', self, undefined, 'placement 2.1'));
           assert.equal(at(provider.json, 'uuid'), uuid);
           assert.equal(at(provider.json, 'links', 0, 'href'), self);
           assert.equal(provider.headers.get('etag'), at(provider.json, 'etag'));
@@ -108,11 +108,11 @@ for (const uuid of ['0000ABCD-0000-4000-8000-0000000000EF', '0000abcd00004000800
     await withDeployment(async ({ send, succeed, execute }) => {
       await execute(`update resource_providers set uuid = '${uuid}' where uuid = '${host}'`);
       const self = `/resource_providers/${uuid}`;
-      const { json } = await succeed('GET', self, undefined, 'placement 1.40');
+      const { json } = await succeed('GET', self, undefined, 'placement 2.1');
       assert.ok(typeof json === 'object');
-      const renamed = await succeed('PUT', self, { ...json, name: 'renamed' }, 'placement 1.40');
+      const renamed = await succeed('PUT', self, { ...json, name: 'renamed' }, 'placement 2.1');
       assert.deepEqual([at(renamed.json, 'uuid'), at(renamed.json, 'name')], [uuid, 'renamed']);
-      const { status } = await send('PUT', self, { ...json, uuid: child }, 'placement 1.40');
+      const { status } = await send('PUT', self, { ...json, uuid: child }, 'placement 2.1');
       assert.equal(status, 400, 'a UUID cannot be changed');
     });
   });

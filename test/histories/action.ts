@@ -6,8 +6,8 @@ import type { Moment } from './terms.ts';
 export type Action = {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly path: string;
-  /** The microversion 1.`minor`. */
-  readonly minor: number;
+  /** The microversion, such as 1039 for 1.39. */
+  readonly microversion: number;
   readonly body?: unknown;
   readonly ifMatch?: string | undefined;
   /**

@@ -12,34 +12,34 @@ import { readAllocations, readConsumer, readHolders, readSummaries } from './rea
  */
 export function againWork(choose: Chooser): readonly Weighted[] {
   const { arena, random, provider, consumer, owner, consumerGeneration } = choose;
-  const version = () => random.pick([28, 38, 40, 41, newest, newest, newest]);
+  const version = () => random.pick([1028, 1038, 2001, 2002, newest, newest, newest]);
   const seconds = () => random.pick([1, 1, 2, 3600, undefined]);
-  const wish = (uuid: string, minor: number): Wish => ({
-    ...owner(uuid, minor),
+  const wish = (uuid: string, microversion: number): Wish => ({
+    ...owner(uuid, microversion),
     seconds: seconds(),
     allocations: { [provider()]: { VCPU: 1 + random.below(2) } },
   });
-  const claimAnew = (minor: number) => {
+  const claimAnew = (microversion: number) => {
     const uuid = consumer();
-    return claim(minor, { ...wish(uuid, minor), generation: null });
+    return claim(microversion, { ...wish(uuid, microversion), generation: null });
   };
   return [
     [14, () => claimAnew(version())],
     [
       12,
       () => {
-        const minor = version();
-        return claim(minor, wish(consumer(), minor));
+        const microversion = version();
+        return claim(microversion, wish(consumer(), microversion));
       },
     ],
     [
       4,
       () => {
-        const minor = version();
+        const microversion = version();
         const [first, second] = arena.consumers;
         return claimTogether(
-          minor,
-          [first, second].flatMap((uuid) => (uuid === undefined ? [] : [wish(uuid, minor)])),
+          microversion,
+          [first, second].flatMap((uuid) => (uuid === undefined ? [] : [wish(uuid, microversion)])),
         );
       },
     ],
@@ -51,11 +51,11 @@ export function againWork(choose: Chooser): readonly Weighted[] {
         return setTerm(newest, uuid, consumerGeneration(uuid, newest), random.pick([1, 1, 2, null]));
       },
     ],
-    [10, () => giveTo(random.pick([41, newest]), owner(consumer(), newest))],
-    [16, () => release(random.pick([28, newest]), consumer())],
-    [18, () => readAllocations(random.pick([28, 40, newest, newest]), consumer())],
-    [6, () => readConsumer(random.pick([41, newest]), consumer())],
-    [4, () => readHolders(random.pick([28, newest]), provider())],
+    [10, () => giveTo(random.pick([2002, newest]), owner(consumer(), newest))],
+    [16, () => release(random.pick([1028, newest]), consumer())],
+    [18, () => readAllocations(random.pick([1028, 2001, newest, newest]), consumer())],
+    [6, () => readConsumer(random.pick([2002, newest]), consumer())],
+    [4, () => readHolders(random.pick([1028, newest]), provider())],
     [2, () => readSummaries(newest, arena.providers)],
   ];
 }

@@ -112,18 +112,18 @@ export async function makeArena(
   const plan = plans[scene](classes);
   const made = uuids(plan.providers.length);
   const aggregates = [randomUuid(random), randomUuid(random)] as const;
-  const steps: Action[] = classes.slice(0, 2).map((name) => ensureClass(28, name));
+  const steps: Action[] = classes.slice(0, 2).map((name) => ensureClass(1028, name));
   let state: State = { providers: {}, consumers: {}, classes: [], former: {} };
   for (const [place, { inventories, below, traits = [], isMember = false }] of plan.providers.entries()) {
     const uuid = made[place] ?? '';
     const parent = below === undefined ? null : (made[below] ?? null);
-    steps.push(make(20, uuid, `${uuid} 0`, parent));
+    steps.push(make(1020, uuid, `${uuid} 0`, parent));
     const parts = [
       ...(Object.keys(inventories).length === 0
         ? []
-        : [(generation: number) => stock(28, uuid, generation, inventories)]),
-      ...(traits.length === 0 ? [] : [(generation: number) => setTraits(28, uuid, generation, traits)]),
-      ...(isMember ? [(generation: number) => setAggregates(28, uuid, generation, [aggregates[0]])] : []),
+        : [(generation: number) => stock(1028, uuid, generation, inventories)]),
+      ...(traits.length === 0 ? [] : [(generation: number) => setTraits(1028, uuid, generation, traits)]),
+      ...(isMember ? [(generation: number) => setAggregates(1028, uuid, generation, [aggregates[0]])] : []),
     ];
     steps.push(...parts.map((write, generation) => write(generation)));
   }

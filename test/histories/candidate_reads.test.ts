@@ -49,7 +49,7 @@ test('candidates are those with room, for the amount that was asked, beside what
         ]),
       ),
     };
-    const { after } = readCandidates(36, { groups: [{ suffix: '', resources: { VCPU: 2 }, memberOf: 'rack' }] });
+    const { after } = readCandidates(1036, { groups: [{ suffix: '', resources: { VCPU: 2 }, memberOf: 'rack' }] });
     return after(state, { status: 200, etag: undefined, body }, anyTime).length > 0;
   };
   assert.ok(isRight(['free'], 2, 0));

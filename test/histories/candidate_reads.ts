@@ -9,8 +9,8 @@ import { treeOf } from './trees.ts';
  * GET /allocation_candidates, from 1.34 on, which brought mappings: all that fits, and all of it at one time. Classes of which some do not
  * exist are a 400, unless nothing is searched for.
  */
-export const readCandidates = (minor: number, query: Query): Action =>
-  read(minor, `/allocation_candidates?${queryText(query)}`, (state, { status, body }) => {
+export const readCandidates = (microversion: number, query: Query): Action =>
+  read(microversion, `/allocation_candidates?${queryText(query)}`, (state, { status, body }) => {
     const isKnown = classesOf(query).every((name) => isClass(state, name));
     if (status === 400) return !isKnown;
     if (status !== 200) return false;

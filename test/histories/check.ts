@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { versionText } from '../../src/placement/versions.ts';
 import type { Action } from './action.ts';
 import { withoutConsumer } from './consumer_generations.ts';
 import type { Operation } from './history.ts';
@@ -93,7 +94,7 @@ const withoutMore = (state: State, more: State, less: State): State =>
     .reduce((rest, uuid) => withoutConsumer(rest, uuid), state);
 
 const described = ({ client, action, invoked, completed, reply }: Operation<Action>): string =>
-  `client ${client}, ${invoked} to ${completed}: ${action.method} ${action.path} at 1.${action.minor}` +
+  `client ${client}, ${invoked} to ${completed}: ${action.method} ${action.path} at ${versionText(action.microversion)}` +
   `${action.ifMatch === undefined ? '' : `, If-Match ${action.ifMatch.slice(0, 16)}`} ${sortedJson(action.body) ?? ''}` +
   `\n  answered ${reply?.status} ${sortedJson(reply?.body) ?? ''} ${reply?.etag?.slice(0, 16) ?? ''}`;
 

@@ -1,4 +1,5 @@
-import { placementService } from '../../src/rest/microversions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { newestOf } from '../../src/placement/versions.ts';
 import type { Random } from '../races/random.ts';
 import type { Action } from './action.ts';
 import type { Arena } from './arena.ts';
@@ -7,7 +8,7 @@ import { noteOf, notesOf } from './consumer_generations.ts';
 import type { Notes } from './notes.ts';
 import type { Inventory } from './state.ts';
 
-export const newest = placementService.maxMinor;
+export const newest = newestOf(placementService);
 export const traits = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'STORAGE_DISK_SSD', 'COMPUTE_NODE'];
 
 /**
@@ -37,9 +38,9 @@ export type Chooser = {
   /** The generation of a provider that was seen last, mostly. */
   generationOf(provider: string): number;
   /** The generation of a consumer that an answer of this version showed last; of some histories also a former one. */
-  consumerGeneration(consumer: string, minor: number): number | null;
+  consumerGeneration(consumer: string, microversion: number): number | null;
   /** What a claim of this version sends besides allocations. */
-  owner(consumer: string, minor: number): Omit<Wish, 'allocations'>;
+  owner(consumer: string, microversion: number): Omit<Wish, 'allocations'>;
   inventory(): Inventory;
   /** A name that no provider of the arena has had. */
   newName(provider: string): string;
@@ -48,10 +49,10 @@ export type Chooser = {
 export function chooserFor(arena: Arena, notes: Notes, random: Random): Chooser {
   let names = 0;
   const consumer = () => random.pick(arena.consumers);
-  const guarded = () => random.pick([28, 36, 38, 40, 41, newest, newest]);
-  const tagged = () => random.pick([40, 42, newest, newest]);
-  const consumerGeneration = (uuid: string, minor: number): number | null => {
-    const note = noteOf(uuid, minor);
+  const guarded = () => random.pick([1028, 1036, 1038, 2001, 2002, newest, newest]);
+  const tagged = () => random.pick([2001, 2003, newest, newest]);
+  const consumerGeneration = (uuid: string, microversion: number): number | null => {
+    const note = noteOf(uuid, microversion);
     const seen = [...(notes.seen.get(note) ?? [])];
     if (arena.scene === 'again' && seen.length > 0 && random.percent(50)) return random.pick(seen);
     return notes.generations.get(note) ?? null;
@@ -72,12 +73,12 @@ export function chooserFor(arena: Arena, notes: Notes, random: Random): Chooser 
     versionFor: (tag) => (tag === undefined ? guarded() : tagged()),
     generationOf: (uuid) => (notes.generations.get(uuid) ?? 0) + (random.percent(5) ? 1 : 0),
     consumerGeneration,
-    owner: (uuid, minor) => ({
+    owner: (uuid, microversion) => ({
       uuid,
       project: random.pick(arena.projects),
       user: random.pick(['ada', 'bob']),
       type: random.pick(['INSTANCE', 'MIGRATION']),
-      generation: consumerGeneration(uuid, minor),
+      generation: consumerGeneration(uuid, microversion),
       // Most end soon after the clients have written a few things more.
       seconds: random.percent(60) ? random.pick([1, 1, 2, 3600]) : undefined,
     }),

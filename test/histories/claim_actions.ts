@@ -8,48 +8,48 @@ export const resourcesOf = (allocations: Allocations) =>
 /** The fields of a consumer in a body, except for what it should have. */
 export const ownerFields = (
   { project, user, type, generation, seconds }: Omit<Wish, 'allocations'>,
-  minor: number,
+  microversion: number,
 ) => ({
   project_id: project,
   user_id: user,
-  ...(minor >= 28 ? { consumer_generation: generation } : {}),
-  ...(minor >= 38 ? { consumer_type: type } : {}),
-  ...(minor >= terms && seconds !== undefined ? { expires_in: seconds } : {}),
+  ...(microversion >= 1028 ? { consumer_generation: generation } : {}),
+  ...(microversion >= 1038 ? { consumer_type: type } : {}),
+  ...(microversion >= terms && seconds !== undefined ? { expires_in: seconds } : {}),
 });
 
-const bodyOf = (wish: Wish, minor: number) => ({
+const bodyOf = (wish: Wish, microversion: number) => ({
   allocations: resourcesOf(wish.allocations),
-  ...ownerFields(wish, minor),
+  ...ownerFields(wish, microversion),
 });
 
-const bodiesOf = (wishes: readonly Wish[], minor: number) =>
-  Object.fromEntries(wishes.map((wish) => [wish.uuid, bodyOf(wish, minor)]));
+const bodiesOf = (wishes: readonly Wish[], microversion: number) =>
+  Object.fromEntries(wishes.map((wish) => [wish.uuid, bodyOf(wish, microversion)]));
 
-const claiming = (claim: Claim): Pick<Action, 'minor' | 'ifMatch' | 'after'> => ({
-  minor: claim.minor,
+const claiming = (claim: Claim): Pick<Action, 'microversion' | 'ifMatch' | 'after'> => ({
+  microversion: claim.microversion,
   ifMatch: claim.ifMatch,
   after: (state, reply, moment) => claimed(state, reply, moment, claim),
 });
 
 /** PUT /allocations/{consumer}. */
-export const claim = (minor: number, wish: Wish, ifMatch?: string): Action => ({
+export const claim = (microversion: number, wish: Wish, ifMatch?: string): Action => ({
   method: 'PUT',
   path: `/allocations/${wish.uuid}`,
-  body: bodyOf(wish, minor),
-  ...claiming({ minor, wishes: [wish], ifMatch }),
+  body: bodyOf(wish, microversion),
+  ...claiming({ microversion, wishes: [wish], ifMatch }),
 });
 
 /** POST /allocations for several consumers. If-Match may have several tags. */
-export const claimTogether = (minor: number, wishes: readonly Wish[], ifMatch?: string): Action => ({
+export const claimTogether = (microversion: number, wishes: readonly Wish[], ifMatch?: string): Action => ({
   method: 'POST',
   path: '/allocations',
-  body: bodiesOf(wishes, minor),
-  ...claiming({ minor, wishes, ifMatch, expectsKnownOnly: true }),
+  body: bodiesOf(wishes, microversion),
+  ...claiming({ microversion, wishes, ifMatch, expectsKnownOnly: true }),
 });
 
 /** POST /reshaper. If-Match has the tags of inventories and of consumers. */
 export const reshape = (
-  minor: number,
+  microversion: number,
   inventories: readonly NewInventories[],
   wishes: readonly Wish[],
   ifMatch?: string,
@@ -65,8 +65,8 @@ export const reshape = (
     ),
     allocations: bodiesOf(
       wishes.map((wish) => ({ ...wish, seconds: undefined })),
-      minor,
+      microversion,
     ),
   },
-  ...claiming({ minor, wishes, ifMatch, expectsKnownOnly: true, inventories }),
+  ...claiming({ microversion, wishes, ifMatch, expectsKnownOnly: true, inventories }),
 });

@@ -32,7 +32,7 @@ export type Wish = {
   readonly type: string;
   /** Sent from 1.28 on. */
   readonly generation: number | null;
-  /** The length of its term, sent from 1.45 on. Undefined for a lasting consumer. */
+  /** The length of its term, sent from 2.6 on. Undefined for a lasting consumer. */
   readonly seconds: number | undefined;
 };
 
@@ -45,7 +45,7 @@ export type NewInventories = {
 
 /** A request that writes allocations. */
 export type Claim = {
-  readonly minor: number;
+  readonly microversion: number;
   readonly wishes: readonly Wish[];
   readonly ifMatch?: string | undefined;
   /** Whether If-Match is not compared with consumers that the client takes for new. */
@@ -92,7 +92,7 @@ export const isInUse: Refusal = (reply) => reply.status === 409 && errorOf(reply
 /** The refusals for which it does not matter how much is free. */
 export function refusalsBeforeRoom(
   state: State,
-  { minor, wishes, ifMatch, expectsKnownOnly = false, inventories = [] }: Claim,
+  { microversion, wishes, ifMatch, expectsKnownOnly = false, inventories = [] }: Claim,
 ): readonly Refusal[] {
   const providers = [
     ...inventories.map(({ uuid }) => uuid),
@@ -119,7 +119,7 @@ export function refusalsBeforeRoom(
     (ifMatch !== undefined && compared.length + inventories.length === 0);
   const isOld =
     inventories.some(({ uuid, generation }) => (state.providers[uuid]?.generation ?? generation) !== generation) ||
-    (minor >= 28 && !wishes.every((wish) => isUpToDate(state, wish, minor)));
+    (microversion >= 1028 && !wishes.every((wish) => isUpToDate(state, wish, microversion)));
   if (unmatched) refusals.push(({ status }) => status === 412);
   else if (isOld) refusals.push(isOldGeneration);
   return refusals;
@@ -171,7 +171,7 @@ const withAllocations = (state: State, wishes: readonly Wish[]): State =>
   wishes.reduce((rest, wish) => withConsumer(rest, wish.uuid, holderOf(wish, wish.allocations)), state);
 
 /** The state after a claim that is not refused. */
-export function written(state: State, moment: Moment, { minor, wishes, inventories }: Claim): State {
+export function written(state: State, moment: Moment, { microversion, wishes, inventories }: Claim): State {
   /** By how much the generations of providers are raised. */
   const raises = new Map<string, number>();
   const raise = (uuid: string, by: number) => raises.set(uuid, (raises.get(uuid) ?? 0) + by);
@@ -187,9 +187,9 @@ export function written(state: State, moment: Moment, { minor, wishes, inventori
       shift: consumer === undefined ? newShift() : consumer.shift,
       project,
       user,
-      type: minor >= 38 ? type : (consumer?.type ?? 'unknown'),
+      type: microversion >= 1038 ? type : (consumer?.type ?? 'unknown'),
       allocations,
-      term: inventories === undefined ? termOf(wish, minor, moment) : consumer?.term,
+      term: inventories === undefined ? termOf(wish, microversion, moment) : consumer?.term,
     };
     next = isEmpty ? withoutConsumer(next, uuid) : withConsumer(next, uuid, record);
   }
@@ -203,5 +203,5 @@ export function written(state: State, moment: Moment, { minor, wishes, inventori
   return next;
 }
 
-const termOf = ({ seconds }: Wish, minor: number, moment: Moment): ConsumerState['term'] =>
-  minor >= terms && seconds !== undefined ? termFrom(moment, seconds) : undefined;
+const termOf = ({ seconds }: Wish, microversion: number, moment: Moment): ConsumerState['term'] =>
+  microversion >= terms && seconds !== undefined ? termFrom(moment, seconds) : undefined;

@@ -9,7 +9,7 @@ import type { Amounts, State } from './state.ts';
 export const renameClass = (name: string, to: string): Action => ({
   method: 'PUT',
   path: `/resource_classes/${name}`,
-  minor: 6,
+  microversion: 1006,
   body: { name: to },
   after: (state, reply) => {
     if (!state.classes.includes(name)) return reply?.status === 404 ? [state] : [];
@@ -37,10 +37,10 @@ function withOtherName(state: State, name: string, to: string): State {
 }
 
 /** PUT /resource_classes/{name} from 1.7 on: makes it, unless it exists. */
-export const ensureClass = (minor: number, name: string): Action => ({
+export const ensureClass = (microversion: number, name: string): Action => ({
   method: 'PUT',
   path: `/resource_classes/${name}`,
-  minor,
+  microversion,
   after: (state, reply) => {
     if (state.classes.includes(name)) return reply === undefined || reply.status === 204 ? [state] : [];
     const after = [{ ...state, classes: [...state.classes, name] }];
@@ -49,10 +49,10 @@ export const ensureClass = (minor: number, name: string): Action => ({
 });
 
 /** DELETE /resource_classes/{name}. */
-export const removeClass = (minor: number, name: string): Action => ({
+export const removeClass = (microversion: number, name: string): Action => ({
   method: 'DELETE',
   path: `/resource_classes/${name}`,
-  minor,
+  microversion,
   after: (state, reply) => {
     if (!state.classes.includes(name)) return reply?.status === 404 ? [state] : [];
     const isUsed = Object.values(state.providers).some(({ inventories }) => inventories[name] !== undefined);

@@ -27,8 +27,8 @@ export function classWork(choose: Chooser): readonly Weighted[] {
   const amounts = (): Amounts => ({ [anyName()]: 1 + random.below(2), ...(random.percent(30) ? { [name()]: 1 } : {}) });
   /** With a class that only this arena has. */
   const ownAmounts = (): Amounts => ({ [name()]: 1 + random.below(2), ...(random.percent(30) ? { VCPU: 1 } : {}) });
-  const wish = (uuid: string, minor: number): Wish => ({
-    ...owner(uuid, minor),
+  const wish = (uuid: string, microversion: number): Wish => ({
+    ...owner(uuid, microversion),
     seconds: undefined,
     allocations: { [provider()]: amounts() },
   });
@@ -37,7 +37,7 @@ export function classWork(choose: Chooser): readonly Weighted[] {
   const ofOne = (part: string) => {
     const uuid = provider();
     const tag = tagOf(`/resource_providers/${uuid}/inventories${part}`);
-    return { uuid, tag, minor: versionFor(tag) };
+    return { uuid, tag, microversion: versionFor(tag) };
   };
   /** @param isSeen whether the tags that were seen last are sent */
   const reshaping = (isSeen: boolean): Action => {
@@ -46,13 +46,13 @@ export function classWork(choose: Chooser): readonly Weighted[] {
       (uuid): NewInventories => ({ uuid, generation: generationOf(uuid), inventories: inventories() }),
     );
     const isOwn = isSeen || random.percent(60);
-    const moved = random.percent(60) ? [wish(consumer(), isOwn ? newest : 30)] : [];
+    const moved = random.percent(60) ? [wish(consumer(), isOwn ? newest : 1030)] : [];
     const seen = [
       ...reshaped.map(({ uuid }) => `/resource_providers/${uuid}/inventories`),
       ...moved.flatMap(({ uuid, generation }) => (generation === null ? [] : [`/allocations/${uuid}`])),
     ].map((path) => (isSeen ? notes.tags.get(path) : undefined));
     const tag = seen.includes(undefined) ? undefined : seen.join(', ');
-    return reshape(isOwn ? choose.tagged() : random.pick([30, 36, 38]), reshaped, moved, isOwn ? tag : undefined);
+    return reshape(isOwn ? choose.tagged() : random.pick([1030, 1036, 1038]), reshaped, moved, isOwn ? tag : undefined);
   };
   const renaming = () => renameClass(name(), name());
   return [
@@ -68,54 +68,57 @@ export function classWork(choose: Chooser): readonly Weighted[] {
       () => reshaping(false),
     ],
     [3, () => readInventories(newest, provider()), renaming, () => reshaping(true)],
-    [3, () => ensureClass(random.pick([7, 28, newest]), name())],
-    [3, () => removeClass(random.pick([28, newest]), name())],
+    [3, () => ensureClass(random.pick([1007, 1028, newest]), name())],
+    [3, () => removeClass(random.pick([1028, newest]), name())],
     [8, () => reshaping(random.percent(50))],
     [
       12,
       () => {
-        const minor = choose.guarded();
-        return claim(minor, wish(consumer(), minor));
+        const microversion = choose.guarded();
+        return claim(microversion, wish(consumer(), microversion));
       },
     ],
     [
       5,
       () => {
         const [first, second] = [consumer(), consumer()];
-        const minor = choose.guarded();
-        return claimTogether(minor, [wish(first, minor), ...(first === second ? [] : [wish(second, minor)])]);
+        const microversion = choose.guarded();
+        return claimTogether(microversion, [
+          wish(first, microversion),
+          ...(first === second ? [] : [wish(second, microversion)]),
+        ]);
       },
     ],
     [
       8,
       () => {
         const query = { groups: [{ suffix: '', resources: ownAmounts() }] };
-        return claimByQuery(random.pick([43, newest]), { ...owner(consumer(), newest), seconds: undefined, query });
+        return claimByQuery(random.pick([2004, newest]), { ...owner(consumer(), newest), seconds: undefined, query });
       },
     ],
-    [6, () => release(random.pick([28, newest]), consumer())],
+    [6, () => release(random.pick([1028, newest]), consumer())],
     [
       6,
       () => {
-        const { uuid, tag, minor } = ofOne('');
-        return stock(minor, uuid, generationOf(uuid), inventories(), tag);
+        const { uuid, tag, microversion } = ofOne('');
+        return stock(microversion, uuid, generationOf(uuid), inventories(), tag);
       },
     ],
     [
       4,
       () => {
-        const { uuid, tag, minor } = ofOne('');
-        return stockAnother(minor, uuid, anyName(), inventory(), tag);
+        const { uuid, tag, microversion } = ofOne('');
+        return stockAnother(microversion, uuid, anyName(), inventory(), tag);
       },
     ],
     [
       4,
       () => {
         const each = anyName();
-        const { uuid, tag, minor } = ofOne(`/${each}`);
+        const { uuid, tag, microversion } = ofOne(`/${each}`);
         return random.percent(50)
-          ? stockOne(minor, uuid, generationOf(uuid), each, inventory(), tag)
-          : removeOne(minor, uuid, each, tag);
+          ? stockOne(microversion, uuid, generationOf(uuid), each, inventory(), tag)
+          : removeOne(microversion, uuid, each, tag);
       },
     ],
     [
@@ -123,11 +126,11 @@ export function classWork(choose: Chooser): readonly Weighted[] {
       () =>
         change(newest, arena.providers[2] ?? provider(), choose.newName(provider()), random.pick([null, provider()])),
     ],
-    [14, () => random.pick(providerReads)(random.pick([28, 39, newest, newest]), provider())],
-    [6, () => readAllocations(random.pick([28, newest, newest]), consumer())],
-    [3, () => readClass(random.pick([7, newest]), name())],
-    [3, () => readProjectUsages(random.pick([9, 37]), random.pick(arena.projects))],
-    [5, () => readCandidates(random.pick([36, newest]), { groups: [{ suffix: '', resources: ownAmounts() }] })],
+    [14, () => random.pick(providerReads)(random.pick([1028, 1039, newest, newest]), provider())],
+    [6, () => readAllocations(random.pick([1028, newest, newest]), consumer())],
+    [3, () => readClass(random.pick([1007, newest]), name())],
+    [3, () => readProjectUsages(random.pick([1009, 1037]), random.pick(arena.projects))],
+    [5, () => readCandidates(random.pick([1036, newest]), { groups: [{ suffix: '', resources: ownAmounts() }] })],
     [5, () => readSummaries(newest, arena.providers)],
   ];
 }

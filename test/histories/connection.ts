@@ -1,9 +1,10 @@
 import http from 'node:http';
+import { versionText } from '../../src/placement/versions.ts';
 import type { Action } from './action.ts';
 import type { Reply } from './history.ts';
 
 /** What a request sends. */
-export type Request = Pick<Action, 'method' | 'path' | 'minor' | 'body' | 'ifMatch'> & {
+export type Request = Pick<Action, 'method' | 'path' | 'microversion' | 'body' | 'ifMatch'> & {
   readonly prefer?: string;
 };
 
@@ -32,13 +33,13 @@ export function connectTo(
 ): Connection {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   const { hostname, port } = new URL(url);
-  const exchange = ({ method, path, minor, body, ifMatch, prefer }: Request): Promise<Reply> =>
+  const exchange = ({ method, path, microversion, body, ifMatch, prefer }: Request): Promise<Reply> =>
     new Promise((resolve, reject) => {
       const payload = body === undefined ? undefined : JSON.stringify(body);
       const headers = {
         'x-auth-token': token,
         'x-roles': 'admin,service',
-        'openstack-api-version': `placement 1.${minor}`,
+        'openstack-api-version': `placement ${versionText(microversion)}`,
         ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
         ...(prefer === undefined ? {} : { prefer }),
         ...(payload === undefined

@@ -5,10 +5,10 @@ import { type State, tags, withConsumer } from './state.ts';
 import { isFound, isNotFound, termFrom, terms, withShownEnd } from './terms.ts';
 
 /** DELETE /allocations/{consumer}. */
-export const release = (minor: number, uuid: string, ifMatch?: string): Action => ({
+export const release = (microversion: number, uuid: string, ifMatch?: string): Action => ({
   method: 'DELETE',
   path: `/allocations/${uuid}`,
-  minor,
+  microversion,
   ifMatch,
   after: (state, reply) => {
     const consumer = state.consumers[uuid];
@@ -20,10 +20,10 @@ export const release = (minor: number, uuid: string, ifMatch?: string): Action =
 });
 
 /** PUT /consumers/{consumer}: another owner. */
-export const giveTo = (minor: number, wish: Omit<Wish, 'allocations'>): Action => ({
+export const giveTo = (microversion: number, wish: Omit<Wish, 'allocations'>): Action => ({
   method: 'PUT',
   path: `/consumers/${wish.uuid}`,
-  minor,
+  microversion,
   body: {
     project_id: wish.project,
     user_id: wish.user,
@@ -33,39 +33,44 @@ export const giveTo = (minor: number, wish: Omit<Wish, 'allocations'>): Action =
   after: (state, reply, moment) => {
     const consumer = state.consumers[wish.uuid];
     if (reply !== undefined && isLostRace(reply)) return [state];
-    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
-    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
-    if (!isUpToDate(state, wish, minor)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
+    if (reply?.status === 404) return isNotFound(consumer, microversion, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, microversion, moment)) return [];
+    if (!isUpToDate(state, wish, microversion)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     const { project, user, type } = wish;
     const next = { ...consumer, project, user, type, generation: consumer.generation + 1 };
     if (reply !== undefined && !(reply.status === 200 && reply.etag === tags.consumer(next))) return [];
     const after = withConsumer(state, wish.uuid, next);
-    return reply === undefined ? [after] : [withShown(after, wish.uuid, minor, reply.body) ?? []].flat();
+    return reply === undefined ? [after] : [withShown(after, wish.uuid, microversion, reply.body) ?? []].flat();
   },
 });
 
 /** PUT /consumers/{consumer}/term. @param seconds null makes the consumer lasting */
-export const setTerm = (minor: number, uuid: string, generation: number | null, seconds: number | null): Action => ({
+export const setTerm = (
+  microversion: number,
+  uuid: string,
+  generation: number | null,
+  seconds: number | null,
+): Action => ({
   method: 'PUT',
   path: `/consumers/${uuid}/term`,
-  minor,
+  microversion,
   body: { expires_in: seconds, consumer_generation: generation },
   after: (state, reply, moment) => {
     const consumer = state.consumers[uuid];
-    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
-    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
-    if (!isUpToDate(state, { uuid, generation }, minor)) {
+    if (reply?.status === 404) return isNotFound(consumer, microversion, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, microversion, moment)) return [];
+    if (!isUpToDate(state, { uuid, generation }, microversion)) {
       return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     }
     const term = seconds === null ? undefined : termFrom(moment, seconds);
     const after = withConsumer(state, uuid, { ...consumer, term });
     if (reply === undefined) return [after];
-    return reply.status === 200 ? [withShown(after, uuid, minor, reply.body) ?? []].flat() : [];
+    return reply.status === 200 ? [withShown(after, uuid, microversion, reply.body) ?? []].flat() : [];
   },
 });
 
 /** The state in which the generation of a consumer and the end of its term are what an answer shows. */
-export function withShown(state: State, uuid: string, minor: number, answer: unknown): State | undefined {
-  const known = withShownGeneration(state, uuid, minor, answer);
-  return known === undefined || minor < terms ? known : withShownEnd(known, uuid, answer);
+export function withShown(state: State, uuid: string, microversion: number, answer: unknown): State | undefined {
+  const known = withShownGeneration(state, uuid, microversion, answer);
+  return known === undefined || microversion < terms ? known : withShownEnd(known, uuid, answer);
 }

@@ -46,7 +46,12 @@ export async function startFollower(
 
   const look = async (wait: number): Promise<Answer | undefined> => {
     const path = `/changes${token === undefined ? '' : `?since=${token}`}`;
-    const request = { method: 'GET', path, minor: newest, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) } as const;
+    const request = {
+      method: 'GET',
+      path,
+      microversion: newest,
+      ...(wait > 0 ? { prefer: `wait=${wait}` } : {}),
+    } as const;
     const reply = await random.pick(servers).send(request);
     if (reply?.status === 410) {
       token = undefined;
@@ -76,7 +81,9 @@ export async function startFollower(
     for (let tries = 0; tries < 100; tries += 1) {
       const uuid = randomUuid(random);
       const body = { uuid, name: uuid };
-      const reply = await random.pick(servers).send({ method: 'POST', path: '/resource_providers', minor: 28, body });
+      const reply = await random
+        .pick(servers)
+        .send({ method: 'POST', path: '/resource_providers', microversion: 1028, body });
       if (reply?.status === 200) return uuid;
       await sleep(100);
     }

@@ -37,17 +37,18 @@ export function hostWork(choose: Chooser): readonly Weighted[] {
     owner,
     inventory,
   } = choose;
-  const wish = (uuid: string, minor: number, isEmpty = false): Wish => {
-    const about = owner(uuid, minor);
+  const wish = (uuid: string, microversion: number, isEmpty = false): Wish => {
+    const about = owner(uuid, microversion);
     return isEmpty
       ? { ...about, seconds: undefined, allocations: {} }
       : { ...about, allocations: someAllocations(choose) };
   };
-  const ofProvider = (part: string, write: (uuid: string, minor: number, tag: string | undefined) => Action) => () => {
-    const uuid = provider();
-    const tag = tagOf(`/resource_providers/${uuid}${part}`);
-    return write(uuid, versionFor(tag), tag);
-  };
+  const ofProvider =
+    (part: string, write: (uuid: string, microversion: number, tag: string | undefined) => Action) => () => {
+      const uuid = provider();
+      const tag = tagOf(`/resource_providers/${uuid}${part}`);
+      return write(uuid, versionFor(tag), tag);
+    };
   const resourceClass = () => random.pick(['VCPU', 'MEMORY_MB']);
   /** Two consumers whose allocations are read before both are written together. */
   let pair: readonly [string, string] = [known(), known()];
@@ -57,18 +58,21 @@ export function hostWork(choose: Chooser): readonly Weighted[] {
       () => {
         const uuid = known();
         const tag = tagOf(`/allocations/${uuid}`);
-        const minor = versionFor(tag);
-        return claim(minor, wish(uuid, minor), tag);
+        const microversion = versionFor(tag);
+        return claim(microversion, wish(uuid, microversion), tag);
       },
     ],
-    [4, () => claim(random.pick([12, 20, 27]), wish(consumer(), 0))],
+    [4, () => claim(random.pick([1012, 1020, 1027]), wish(consumer(), 0))],
     [
       8,
       () => {
         const [first, second] = [consumer(), consumer()];
-        const minor = guarded();
-        const wishes = [wish(first, minor, random.percent(40)), ...(first === second ? [] : [wish(second, minor)])];
-        return claimTogether(minor, wishes);
+        const microversion = guarded();
+        const wishes = [
+          wish(first, microversion, random.percent(40)),
+          ...(first === second ? [] : [wish(second, microversion)]),
+        ];
+        return claimTogether(microversion, wishes);
       },
     ],
     [
@@ -79,19 +83,19 @@ export function hostWork(choose: Chooser): readonly Weighted[] {
       },
       () => readAllocations(newest, pair[1]),
       () => {
-        const minor = choose.tagged();
+        const microversion = choose.tagged();
         const uuids = [...new Set(pair)];
         const seen = uuids.flatMap((uuid) => notes.tags.get(`/allocations/${uuid}`) ?? []);
         // Sometimes the tag of one of them is missing, so that the claim must be refused.
         const sent = random.percent(50) ? seen : seen.slice(1);
-        const wishes = uuids.map((uuid) => wish(uuid, minor, random.percent(20)));
-        return claimTogether(minor, wishes, sent.length > 0 ? sent.join(', ') : undefined);
+        const wishes = uuids.map((uuid) => wish(uuid, microversion, random.percent(20)));
+        return claimTogether(microversion, wishes, sent.length > 0 ? sent.join(', ') : undefined);
       },
     ],
     [
       8,
       () =>
-        claimByQuery(random.pick([43, newest, newest]), {
+        claimByQuery(random.pick([2004, newest, newest]), {
           ...owner(consumer(), newest),
           query: oneClass(choose, 1 + random.below(3)),
         }),
@@ -108,24 +112,29 @@ export function hostWork(choose: Chooser): readonly Weighted[] {
       () => {
         const uuid = consumer();
         const tag = random.percent(30) ? tagOf(`/allocations/${uuid}`) : undefined;
-        return release(tag === undefined ? random.pick([12, 28, 39, newest]) : choose.tagged(), uuid, tag);
+        return release(tag === undefined ? random.pick([1012, 1028, 1039, newest]) : choose.tagged(), uuid, tag);
       },
     ],
-    [4, () => giveTo(random.pick([41, newest]), owner(consumer(), newest))],
+    [4, () => giveTo(random.pick([2002, newest]), owner(consumer(), newest))],
     [
       5,
-      ofProvider('/inventories', (uuid, minor, tag) => {
+      ofProvider('/inventories', (uuid, microversion, tag) => {
         const all = { VCPU: inventory(), ...(random.percent(80) ? { MEMORY_MB: inventory() } : {}) };
-        return stock(minor, uuid, generationOf(uuid), all, tag);
+        return stock(microversion, uuid, generationOf(uuid), all, tag);
       }),
     ],
-    [3, ofProvider('/inventories', (uuid, minor, tag) => stockAnother(minor, uuid, resourceClass(), inventory(), tag))],
+    [
+      3,
+      ofProvider('/inventories', (uuid, microversion, tag) =>
+        stockAnother(microversion, uuid, resourceClass(), inventory(), tag),
+      ),
+    ],
     [
       5,
       () => {
         const name = resourceClass();
-        return ofProvider(`/inventories/${name}`, (uuid, minor, tag) =>
-          stockOne(minor, uuid, generationOf(uuid), name, inventory(), tag),
+        return ofProvider(`/inventories/${name}`, (uuid, microversion, tag) =>
+          stockOne(microversion, uuid, generationOf(uuid), name, inventory(), tag),
         )();
       },
     ],
@@ -133,31 +142,33 @@ export function hostWork(choose: Chooser): readonly Weighted[] {
       2,
       () => {
         const name = resourceClass();
-        return ofProvider(`/inventories/${name}`, (uuid, minor, tag) => removeOne(minor, uuid, name, tag))();
+        return ofProvider(`/inventories/${name}`, (uuid, microversion, tag) =>
+          removeOne(microversion, uuid, name, tag),
+        )();
       },
     ],
     [
       6,
-      ofProvider('/traits', (uuid, minor, tag) => {
+      ofProvider('/traits', (uuid, microversion, tag) => {
         const chosen = traits.filter(() => random.percent(40));
-        return setTraits(minor, uuid, generationOf(uuid), chosen, tag);
+        return setTraits(microversion, uuid, generationOf(uuid), chosen, tag);
       }),
     ],
     [
       4,
-      ofProvider('/aggregates', (uuid, minor, tag) => {
+      ofProvider('/aggregates', (uuid, microversion, tag) => {
         const [first, second] = arena.aggregates;
         const chosen = random.pick([[first], [first, second], [first], [second]]);
-        return setAggregates(minor, uuid, generationOf(uuid), chosen, tag);
+        return setAggregates(microversion, uuid, generationOf(uuid), chosen, tag);
       }),
     ],
-    [3, ofProvider('', (uuid, minor, tag) => rename(minor, uuid, choose.newName(uuid), tag))],
-    [16, () => random.pick(providerReads)(random.pick([28, 36, 39, 40, 43, newest]), provider())],
+    [3, ofProvider('', (uuid, microversion, tag) => rename(microversion, uuid, choose.newName(uuid), tag))],
+    [16, () => random.pick(providerReads)(random.pick([1028, 1036, 1039, 2001, 2004, newest]), provider())],
     [4, () => readHolders(guarded(), provider())],
-    [14, () => readAllocations(random.pick([28, 38, 40, newest]), consumer())],
-    [3, () => readConsumer(random.pick([41, newest]), consumer())],
-    [4, () => readProjectUsages(random.pick([9, 28, 37]), random.pick(arena.projects))],
-    [10, () => readCandidates(random.pick([34, 36, 39, newest]), oneClass(choose, 1 + random.below(4)))],
-    [6, () => readSummaries(random.pick([41, newest]), arena.providers)],
+    [14, () => readAllocations(random.pick([1028, 1038, 2001, newest]), consumer())],
+    [3, () => readConsumer(random.pick([2002, newest]), consumer())],
+    [4, () => readProjectUsages(random.pick([1009, 1028, 1037]), random.pick(arena.projects))],
+    [10, () => readCandidates(random.pick([1034, 1036, 1039, newest]), oneClass(choose, 1 + random.below(4)))],
+    [6, () => readSummaries(random.pick([2002, newest]), arena.providers)],
   ];
 }

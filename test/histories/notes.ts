@@ -27,7 +27,7 @@ export const noNotes = (): Notes => ({
 type Body = Readonly<Record<string, unknown>>;
 
 /** Notes what an answer shows. */
-export function takeNotes(notes: Notes, { method, path, minor, body: sent }: Action, reply: Reply): void {
+export function takeNotes(notes: Notes, { method, path, microversion, body: sent }: Action, reply: Reply): void {
   const { tags } = notes;
   const [, kind = '', uuid = ''] = path.split(/[/?]/);
   if (reply.etag !== undefined) tags.set(path, reply.etag);
@@ -36,12 +36,12 @@ export function takeNotes(notes: Notes, { method, path, minor, body: sent }: Act
   if (uuid === '') {
     // Consumers that were written, a provider that was made, or providers that are listed.
     for (const [each, of] of [...Object.entries(body), ['', body] as const].flatMap(asListed)) {
-      takeShown(notes, typeof of.uuid === 'string' ? of.uuid : each, minor, of);
+      takeShown(notes, typeof of.uuid === 'string' ? of.uuid : each, microversion, of);
     }
     if (reply.status === 204) for (const each of Object.keys((sent ?? {}) as Body)) forget(notes, each);
     return;
   }
-  takeShown(notes, uuid, minor, body);
+  takeShown(notes, uuid, microversion, body);
   if (generationIn(body) !== undefined) return;
   if (kind === 'allocations' && (reply.status === 404 || method === 'DELETE' || method === 'GET')) {
     for (const note of notesOf(uuid)) notes.generations.set(note, null);
@@ -64,10 +64,10 @@ function forget({ generations }: Notes, uuid: string): void {
   for (const note of [uuid, ...notesOf(uuid)]) generations.delete(note);
 }
 
-function takeShown(notes: Notes, uuid: string, minor: number, shown: Body): void {
+function takeShown(notes: Notes, uuid: string, microversion: number, shown: Body): void {
   const generation = generationIn(shown);
   if (generation !== undefined) {
-    const note = 'consumer_generation' in shown ? noteOf(uuid, minor) : uuid;
+    const note = 'consumer_generation' in shown ? noteOf(uuid, microversion) : uuid;
     notes.generations.set(note, generation);
     if ('consumer_generation' in shown) notes.seen.set(note, new Set([...(notes.seen.get(note) ?? []), generation]));
   }

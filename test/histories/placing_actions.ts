@@ -17,35 +17,35 @@ import { isClass, type State, showsExactly, sortedJson, withConsumer } from './s
 import type { Moment } from './terms.ts';
 
 /*
- * Claims by query, from 1.43 on.
+ * Claims by query, from 2.4 on.
  */
 
 /** A consumer that should be placed, without what it gets. */
 export type Asked = Omit<Wish, 'allocations'> & { readonly query: Query };
 
 /** PUT /allocations/{consumer} with a query. */
-export const claimByQuery = (minor: number, asked: Asked, ifMatch?: string): Action => ({
+export const claimByQuery = (microversion: number, asked: Asked, ifMatch?: string): Action => ({
   method: 'PUT',
   path: `/allocations/${asked.uuid}`,
-  minor,
+  microversion,
   ifMatch,
-  body: { candidates: queryText(asked.query), ...ownerFields(asked, minor) },
+  body: { candidates: queryText(asked.query), ...ownerFields(asked, microversion) },
   after: (state, reply, moment) =>
-    placed(state, reply, moment, { minor, asked: [asked], ifMatch, bodyOf: ({ body }) => body }),
+    placed(state, reply, moment, { microversion, asked: [asked], ifMatch, bodyOf: ({ body }) => body }),
 });
 
 /** POST /allocations with a query for each consumer. */
-export const claimTogetherByQuery = (minor: number, asked: readonly Asked[], ifMatch?: string): Action => ({
+export const claimTogetherByQuery = (microversion: number, asked: readonly Asked[], ifMatch?: string): Action => ({
   method: 'POST',
   path: '/allocations',
-  minor,
+  microversion,
   ifMatch,
   body: Object.fromEntries(
-    asked.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, minor) }]),
+    asked.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, microversion) }]),
   ),
   after: (state, reply, moment) =>
     placed(state, reply, moment, {
-      minor,
+      microversion,
       asked,
       ifMatch,
       expectsKnownOnly: true,
@@ -81,7 +81,8 @@ function placed(
       const after = written(state, moment, { ...options, wishes });
       if (reply === undefined) return [after];
       return asked.reduce<readonly State[]>(
-        (states, { uuid }) => states.flatMap((each) => withShown(each, uuid, options.minor, bodyOf(reply, uuid)) ?? []),
+        (states, { uuid }) =>
+          states.flatMap((each) => withShown(each, uuid, options.microversion, bodyOf(reply, uuid)) ?? []),
         [after],
       );
     });

@@ -76,7 +76,7 @@ const tagOfOne =
 
 /** PUT /resource_providers/{uuid}/inventories. */
 export const stock = (
-  minor: number,
+  microversion: number,
   uuid: string,
   generation: number,
   inventories: Readonly<Record<string, Inventory>>,
@@ -84,7 +84,7 @@ export const stock = (
 ): Action => ({
   method: 'PUT',
   path: `/resource_providers/${uuid}/inventories`,
-  minor,
+  microversion,
   ifMatch,
   body: { resource_provider_generation: generation, inventories },
   after: after({
@@ -99,7 +99,7 @@ export const stock = (
 
 /** PUT /resource_providers/{uuid}/inventories/{class}. */
 export const stockOne = (
-  minor: number,
+  microversion: number,
   uuid: string,
   generation: number,
   resourceClass: string,
@@ -108,7 +108,7 @@ export const stockOne = (
 ): Action => ({
   method: 'PUT',
   path: `/resource_providers/${uuid}/inventories/${resourceClass}`,
-  minor,
+  microversion,
   ifMatch,
   body: { resource_provider_generation: generation, ...inventory },
   after: after({
@@ -129,7 +129,7 @@ export const stockOne = (
 
 /** POST /resource_providers/{uuid}/inventories, at any generation. If-Match has the tag of all inventories. */
 export const stockAnother = (
-  minor: number,
+  microversion: number,
   uuid: string,
   resourceClass: string,
   inventory: Inventory,
@@ -137,7 +137,7 @@ export const stockAnother = (
 ): Action => ({
   method: 'POST',
   path: `/resource_providers/${uuid}/inventories`,
-  minor,
+  microversion,
   ifMatch,
   body: { resource_class: resourceClass, ...inventory },
   after: after({
@@ -159,10 +159,10 @@ export const stockAnother = (
 });
 
 /** DELETE /resource_providers/{uuid}/inventories/{class}, at any generation. */
-export const removeOne = (minor: number, uuid: string, resourceClass: string, ifMatch?: string): Action => ({
+export const removeOne = (microversion: number, uuid: string, resourceClass: string, ifMatch?: string): Action => ({
   method: 'DELETE',
   path: `/resource_providers/${uuid}/inventories/${resourceClass}`,
-  minor,
+  microversion,
   ifMatch,
   after: (state, reply) => {
     const isThere = state.providers[uuid]?.inventories[resourceClass] !== undefined;
@@ -183,7 +183,7 @@ export const removeOne = (minor: number, uuid: string, resourceClass: string, if
 
 /** PUT /resource_providers/{uuid}/traits, which raises the generation only if it changes something. */
 export const setTraits = (
-  minor: number,
+  microversion: number,
   uuid: string,
   generation: number,
   traits: readonly string[],
@@ -191,7 +191,7 @@ export const setTraits = (
 ): Action => ({
   method: 'PUT',
   path: `/resource_providers/${uuid}/traits`,
-  minor,
+  microversion,
   ifMatch,
   body: { resource_provider_generation: generation, traits },
   after: after({
@@ -208,7 +208,7 @@ export const setTraits = (
 
 /** PUT /resource_providers/{uuid}/aggregates, from 1.19 on. */
 export const setAggregates = (
-  minor: number,
+  microversion: number,
   uuid: string,
   generation: number,
   aggregates: readonly string[],
@@ -216,7 +216,7 @@ export const setAggregates = (
 ): Action => ({
   method: 'PUT',
   path: `/resource_providers/${uuid}/aggregates`,
-  minor,
+  microversion,
   ifMatch,
   body: { resource_provider_generation: generation, aggregates },
   after: after({

@@ -37,7 +37,7 @@ export const readAll = (arena: Arena): readonly Action[] => [
     arena.scene === 'hosts' ? [...providerReads.map((of) => of(newest, uuid)), readHolders(newest, uuid)] : [],
   ),
   ...arena.consumers.map((uuid) => readAllocations(newest, uuid)),
-  ...arena.projects.map((project) => readProjectUsages(37, project)),
+  ...arena.projects.map((project) => readProjectUsages(1037, project)),
   readCandidates(newest, oneClass({ arena }, 1)),
   readSummaries(newest, arena.providers),
 ];

@@ -17,45 +17,45 @@ import { rootOf, treeOf } from './trees.ts';
 
 /** A GET, whose answer is right in some states. */
 export const read = (
-  minor: number,
+  microversion: number,
   path: string,
   isRight: (state: State, reply: Reply, moment: Moment) => boolean,
 ): Action => ({
   method: 'GET',
   path,
-  minor,
+  microversion,
   after: (state, reply, moment) => (reply === undefined || isRight(state, reply, moment) ? [state] : []),
 });
 
-/** A GET that shows the generation of a consumer, and from 1.45 on the end of its term. */
+/** A GET that shows the generation of a consumer, and from 2.6 on the end of its term. */
 const readOfConsumer = (
-  minor: number,
+  microversion: number,
   path: string,
   uuid: string,
   isRight: (state: State, reply: Reply, moment: Moment) => boolean,
 ): Action => {
-  const { after, ...action } = read(minor, path, isRight);
+  const { after, ...action } = read(microversion, path, isRight);
   return {
     ...action,
     after: (state, reply, moment) =>
       after(state, reply, moment).flatMap((each) => {
         if (reply?.status !== 200 || each.consumers[uuid] === undefined) return [each];
-        return withShown(each, uuid, minor, reply.body) ?? [];
+        return withShown(each, uuid, microversion, reply.body) ?? [];
       }),
   };
 };
 
 const ofProvider = (
-  minor: number,
+  microversion: number,
   uuid: string,
   part: string,
   content: (provider: ProviderState, state: State) => Readonly<Record<string, unknown>>,
   tagOf?: (provider: ProviderState) => string,
 ): Action =>
-  read(minor, `/resource_providers/${uuid}${part}`, (state, { status, body, etag }) => {
+  read(microversion, `/resource_providers/${uuid}${part}`, (state, { status, body, etag }) => {
     const provider = state.providers[uuid];
     if (provider === undefined) return status === 404;
-    const hasTag = tagOf === undefined || minor < 40 || etag === tagOf(provider);
+    const hasTag = tagOf === undefined || microversion < 2001 || etag === tagOf(provider);
     return status === 200 && hasTag && shows(body, content(provider, state));
   });
 
@@ -69,9 +69,9 @@ export const placeOf = (state: State, uuid: string, parent: string | null) => ({
 });
 
 /** GET /resource_providers/{uuid}/inventories. */
-export const readInventories = (minor: number, uuid: string): Action =>
+export const readInventories = (microversion: number, uuid: string): Action =>
   ofProvider(
-    minor,
+    microversion,
     uuid,
     '/inventories',
     ({ generation, inventories }) => ({ resource_provider_generation: generation, inventories }),
@@ -79,63 +79,67 @@ export const readInventories = (minor: number, uuid: string): Action =>
   );
 
 /** The reads of one provider, from 1.28 on. */
-export const providerReads: readonly ((minor: number, uuid: string) => Action)[] = [
-  (minor, uuid) =>
+export const providerReads: readonly ((microversion: number, uuid: string) => Action)[] = [
+  (microversion, uuid) =>
     ofProvider(
-      minor,
+      microversion,
       uuid,
       '',
       ({ name, generation, parent }, state) => ({ uuid, name, generation, ...placeOf(state, uuid, parent) }),
       (provider) => tags.provider(uuid, provider),
     ),
   readInventories,
-  (minor, uuid) =>
+  (microversion, uuid) =>
     ofProvider(
-      minor,
+      microversion,
       uuid,
       '/traits',
       ({ generation, traits }) => ({ resource_provider_generation: generation, traits }),
       tags.traits,
     ),
-  (minor, uuid) =>
+  (microversion, uuid) =>
     ofProvider(
-      minor,
+      microversion,
       uuid,
       '/aggregates',
       ({ generation, aggregates }) => ({ resource_provider_generation: generation, aggregates }),
       tags.aggregates,
     ),
-  (minor, uuid) =>
-    ofProvider(minor, uuid, '/usages', ({ generation }, state) => ({
+  (microversion, uuid) =>
+    ofProvider(microversion, uuid, '/usages', ({ generation }, state) => ({
       resource_provider_generation: generation,
       usages: usagesOf(state, uuid),
     })),
 ];
 
 /** GET /resource_providers/{uuid}/allocations: all consumers of a provider. */
-export function readHolders(minor: number, uuid: string): Action {
-  const { after, ...action } = read(minor, `/resource_providers/${uuid}/allocations`, (state, { status, body }) => {
-    const holders = Object.entries(state.consumers).flatMap(([consumer, { allocations }]) => {
-      const resources = allocations[uuid];
-      return resources === undefined ? [] : [[consumer, { resources }] as const];
-    });
-    const provider = state.providers[uuid];
-    if (provider === undefined) return status === 404;
-    const { allocations } = body as { readonly allocations?: unknown };
-    const { generation } = provider;
-    return (
-      status === 200 &&
-      showsExactly(allocations, Object.fromEntries(holders)) &&
-      shows(body, { resource_provider_generation: generation })
-    );
-  });
+export function readHolders(microversion: number, uuid: string): Action {
+  const { after, ...action } = read(
+    microversion,
+    `/resource_providers/${uuid}/allocations`,
+    (state, { status, body }) => {
+      const holders = Object.entries(state.consumers).flatMap(([consumer, { allocations }]) => {
+        const resources = allocations[uuid];
+        return resources === undefined ? [] : [[consumer, { resources }] as const];
+      });
+      const provider = state.providers[uuid];
+      if (provider === undefined) return status === 404;
+      const { allocations } = body as { readonly allocations?: unknown };
+      const { generation } = provider;
+      return (
+        status === 200 &&
+        showsExactly(allocations, Object.fromEntries(holders)) &&
+        shows(body, { resource_provider_generation: generation })
+      );
+    },
+  );
   return {
     ...action,
     after: (state, reply, moment) => {
       const { allocations = {} } = (reply?.body ?? {}) as { readonly allocations?: Readonly<Record<string, unknown>> };
       return Object.entries(allocations).reduce<readonly State[]>(
         (states, [consumer, shown]) =>
-          states.flatMap((each) => withShownGeneration(each, consumer, minor, shown) ?? []),
+          states.flatMap((each) => withShownGeneration(each, consumer, microversion, shown) ?? []),
         after(state, reply, moment),
       );
     },
@@ -143,8 +147,8 @@ export function readHolders(minor: number, uuid: string): Action {
 }
 
 /** GET /allocations/{consumer}, from 1.28 on. */
-export const readAllocations = (minor: number, uuid: string): Action =>
-  readOfConsumer(minor, `/allocations/${uuid}`, uuid, (state, { status, body, etag }) => {
+export const readAllocations = (microversion: number, uuid: string): Action =>
+  readOfConsumer(microversion, `/allocations/${uuid}`, uuid, (state, { status, body, etag }) => {
     const consumer = state.consumers[uuid];
     if (status !== 200) return false;
     const { allocations } = body as { readonly allocations?: unknown };
@@ -164,18 +168,18 @@ export const readAllocations = (minor: number, uuid: string): Action =>
       shows(body, {
         project_id: project,
         user_id: user,
-        ...(minor >= 38 ? { consumer_type: type } : {}),
+        ...(microversion >= 1038 ? { consumer_type: type } : {}),
       }) &&
-      (minor < 40 || etag === tags.consumer(consumer))
+      (microversion < 2001 || etag === tags.consumer(consumer))
     );
   });
 
-/** GET /consumers/{consumer}, from 1.41 on. */
-export const readConsumer = (minor: number, uuid: string): Action =>
-  readOfConsumer(minor, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
+/** GET /consumers/{consumer}, from 2.2 on. */
+export const readConsumer = (microversion: number, uuid: string): Action =>
+  readOfConsumer(microversion, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
     const consumer = state.consumers[uuid];
-    if (status === 404) return isNotFound(consumer, minor, moment);
-    if (consumer === undefined || !isFound(consumer, minor, moment)) return false;
+    if (status === 404) return isNotFound(consumer, microversion, moment);
+    if (consumer === undefined || !isFound(consumer, microversion, moment)) return false;
     const { project, user, type } = consumer;
     return shows(body, {
       project_id: project,
@@ -186,8 +190,8 @@ export const readConsumer = (minor: number, uuid: string): Action =>
   });
 
 /** GET /usages of a project, below 1.38, where they are sums by class. */
-export const readProjectUsages = (minor: number, project: string): Action =>
-  read(minor, `/usages?project_id=${project}`, (state, { status, body }) => {
+export const readProjectUsages = (microversion: number, project: string): Action =>
+  read(microversion, `/usages?project_id=${project}`, (state, { status, body }) => {
     const usages: Record<string, number> = {};
     for (const consumer of Object.values(state.consumers)) {
       if (consumer.project !== project) continue;
@@ -198,9 +202,9 @@ export const readProjectUsages = (minor: number, project: string): Action =>
     return status === 200 && showsExactly((body as { readonly usages?: unknown }).usages, usages);
   });
 
-/** GET /provider_summaries of all providers of the history, from 1.41 on. */
-export const readSummaries = (minor: number, uuids: readonly string[]): Action =>
-  read(minor, `/provider_summaries?uuid=in:${uuids}`, (state, { status, body }) => {
+/** GET /provider_summaries of all providers of the history, from 2.2 on. */
+export const readSummaries = (microversion: number, uuids: readonly string[]): Action =>
+  read(microversion, `/provider_summaries?uuid=in:${uuids}`, (state, { status, body }) => {
     const { provider_summaries: shown = [] } = body as {
       readonly provider_summaries?: readonly { readonly uuid: string }[];
     };
@@ -219,8 +223,8 @@ export const readSummaries = (minor: number, uuids: readonly string[]): Action =
   });
 
 /** GET /resource_providers of the tree that a provider is in, from 1.14 on. */
-export const readTree = (minor: number, uuid: string): Action =>
-  read(minor, `/resource_providers?in_tree=${uuid}`, (state, { status, body }) => {
+export const readTree = (microversion: number, uuid: string): Action =>
+  read(microversion, `/resource_providers?in_tree=${uuid}`, (state, { status, body }) => {
     const { resource_providers: shown = [] } = body as {
       readonly resource_providers?: readonly { readonly uuid: string }[];
     };
@@ -239,9 +243,9 @@ export const readTree = (minor: number, uuid: string): Action =>
   });
 
 /** GET /resource_classes/{name}. */
-export const readClass = (minor: number, name: string): Action =>
+export const readClass = (microversion: number, name: string): Action =>
   read(
-    minor,
+    microversion,
     `/resource_classes/${name}`,
     ({ classes }, { status }) => status === (classes.includes(name) ? 200 : 404),
   );

@@ -30,9 +30,9 @@ export type ProviderState = {
 };
 
 export type ConsumerState = {
-  /** How often it was written: what answers below 1.40 show. */
+  /** How often it was written: what answers below 2.1 show. */
   readonly generation: number;
-  /** What is added to it in answers from 1.40 on; undefined as long as none has shown it. */
+  /** What is added to it in answers from 2.1 on; undefined as long as none has shown it. */
   readonly shift: number | undefined;
   readonly project: string;
   readonly user: string;
@@ -49,7 +49,7 @@ export type State = {
   readonly consumers: Readonly<Record<string, ConsumerState>>;
   /** The custom resource classes, which only this history uses. */
   readonly classes: readonly string[];
-  /** By consumer, the generations that answers from 1.40 on showed of former consumers with this UUID. */
+  /** By consumer, the generations that answers from 2.1 on showed of former consumers with this UUID. */
   readonly former: Readonly<Record<string, readonly number[]>>;
 };
 

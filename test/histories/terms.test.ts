@@ -49,17 +49,17 @@ type Event = {
 };
 
 /** The claim is answered 10 ms after it was sent, and so is everything. */
-const claimed: Event = { atMs: 0, action: claim(45, wish), status: 204 };
+const claimed: Event = { atMs: 0, action: claim(2006, wish), status: 204 };
 const end = (atMs: number) => new Date(startMs + atMs).toISOString();
 const gone = (atMs: number): Event => ({
   atMs,
-  action: readAllocations(45, uuid),
+  action: readAllocations(2006, uuid),
   status: 200,
   body: { allocations: {} },
 });
 const there = (atMs: number, endsAtMs: number): Event => ({
   atMs,
-  action: readAllocations(45, uuid),
+  action: readAllocations(2006, uuid),
   status: 200,
   body: {
     allocations: { [host]: { generation: 2, resources: { VCPU: 1 } } },
@@ -72,11 +72,11 @@ const there = (atMs: number, endsAtMs: number): Event => ({
 });
 const renewed = (atMs: number, endsAtMs: number): Event => ({
   atMs,
-  action: setTerm(45, uuid, 1, 1),
+  action: setTerm(2006, uuid, 1, 1),
   status: 200,
   body: { consumer_generation: 1, expires_at: end(endsAtMs) },
 });
-const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(45, uuid), status: 404 });
+const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(2006, uuid), status: 404 });
 
 /** @param toldAtMs when a client that follows was told of usages of the host; undefined if none follows */
 function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?: readonly number[]): boolean {
@@ -138,7 +138,7 @@ test('GET /changes must tell a removal after the end of the term, not before', (
   const removed = [claimed, there(800, 1005), gone(1600)];
   assert.ok(isExplained(removed, steady, [20, 1500]));
   assert.ok(!isExplained(removed, steady, [20, 900]));
-  const cut = { atMs: 850, action: release(45, uuid) };
+  const cut = { atMs: 850, action: release(2006, uuid) };
   assert.ok(isExplained([...removed, cut], steady, [20, 900]), 'a request without an answer may have removed it');
 });
 
@@ -152,7 +152,7 @@ test('while the clock of the database jumps a term may end at any time, but a re
 test('a change by a claim may have been told when a term ended before it, and not earlier', () => {
   const moved: Event = {
     atMs: 1500,
-    action: claim(20, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),
+    action: claim(1020, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),
     status: 204,
   };
   const told = (...atMs: readonly number[]) => isExplained([claimed, moved], steady, atMs);

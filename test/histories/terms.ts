@@ -36,15 +36,15 @@ export const termFrom = ({ since, completed }: Moment, seconds: number): Term =>
 });
 
 /** From this microversion on consumers have terms, and those whose term has ended are not found. */
-export const terms = 45;
+export const terms = 2006;
 
 /** Whether a request for a consumer may answer that there is none. */
-export const isNotFound = (consumer: ConsumerState | undefined, minor: number, { until }: Moment): boolean =>
-  consumer === undefined || (minor >= terms && consumer.term !== undefined && consumer.term.earliest <= until);
+export const isNotFound = (consumer: ConsumerState | undefined, microversion: number, { until }: Moment): boolean =>
+  consumer === undefined || (microversion >= terms && consumer.term !== undefined && consumer.term.earliest <= until);
 
 /** Whether a request for a consumer that is there may find it. */
-export const isFound = ({ term }: ConsumerState, minor: number, { since }: Moment): boolean =>
-  minor < terms || term === undefined || term.latest > since;
+export const isFound = ({ term }: ConsumerState, microversion: number, { since }: Moment): boolean =>
+  microversion < terms || term === undefined || term.latest > since;
 
 /** The state in which the end of a consumer's term is what an answer shows. Undefined if it cannot be that. */
 export function withShownEnd(state: State, uuid: string, answer: unknown): State | undefined {

@@ -22,10 +22,10 @@ const isNameTaken = ({ providers }: State, uuid: string, name: string): boolean 
   Object.entries(providers).some(([other, each]) => other !== uuid && each.name === name);
 
 /** POST /resource_providers, below a parent or without one. */
-export const make = (minor: number, uuid: string, name: string, parent: string | null): Action => ({
+export const make = (microversion: number, uuid: string, name: string, parent: string | null): Action => ({
   method: 'POST',
   path: '/resource_providers',
-  minor,
+  microversion,
   body: { uuid, name, ...(parent === null ? {} : { parent_provider_uuid: parent }) },
   after: (state, reply) => {
     if (reply !== undefined && isLostRace(reply)) return [state];
@@ -35,14 +35,14 @@ export const make = (minor: number, uuid: string, name: string, parent: string |
     const made = { name, generation: 0, parent, inventories: {}, traits: [], aggregates: [] };
     const after = [{ ...state, providers: { ...state.providers, [uuid]: made } }];
     // The provider may be changed by others before the answer is made.
-    if (reply === undefined || reply.status === (minor >= 20 ? 200 : 201)) return after;
-    return minor >= 20 && reply.status === 404 && !isMended.shownWhenMade ? after : [];
+    if (reply === undefined || reply.status === (microversion >= 1020 ? 200 : 201)) return after;
+    return microversion >= 1020 && reply.status === 404 && !isMended.shownWhenMade ? after : [];
   },
 });
 
 /** PUT /resource_providers/{uuid}: a name and, from 1.37 on, another parent. It has no generation to guard it, but a tag. */
 export const change = (
-  minor: number,
+  microversion: number,
   uuid: string,
   name: string,
   parent: string | null | undefined,
@@ -50,7 +50,7 @@ export const change = (
 ): Action => ({
   method: 'PUT',
   path: `/resource_providers/${uuid}`,
-  minor,
+  microversion,
   ifMatch,
   body: { name, ...(parent === undefined ? {} : { parent_provider_uuid: parent }) },
   after: (state, reply) => {
@@ -71,14 +71,14 @@ export const change = (
 });
 
 /** PUT /resource_providers/{uuid} with a name only. */
-export const rename = (minor: number, uuid: string, name: string, ifMatch?: string): Action =>
-  change(minor, uuid, name, undefined, ifMatch);
+export const rename = (microversion: number, uuid: string, name: string, ifMatch?: string): Action =>
+  change(microversion, uuid, name, undefined, ifMatch);
 
 /** DELETE /resource_providers/{uuid}. */
-export const remove = (minor: number, uuid: string, ifMatch?: string): Action => ({
+export const remove = (microversion: number, uuid: string, ifMatch?: string): Action => ({
   method: 'DELETE',
   path: `/resource_providers/${uuid}`,
-  minor,
+  microversion,
   ifMatch,
   after: (state, reply) => {
     const provider = state.providers[uuid];

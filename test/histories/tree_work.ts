@@ -40,10 +40,11 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
     );
     return { neighbour: neighbour === '' ? consumer() : neighbour, root: rootOf(at), other };
   };
-  const moving = (uuid: string, parent: string | null) => change(random.pick([37, newest]), uuid, nameOf(uuid), parent);
+  const moving = (uuid: string, parent: string | null) =>
+    change(random.pick([1037, newest]), uuid, nameOf(uuid), parent);
   const placing = (query: Query, than?: string) => {
     const uuid = random.pick(arena.consumers.filter((each) => each !== than));
-    return claimByQuery(random.pick([43, newest]), { ...owner(uuid, newest), seconds: undefined, query });
+    return claimByQuery(random.pick([2004, newest]), { ...owner(uuid, newest), seconds: undefined, query });
   };
   const oneUnit = { suffix: '', resources: { [first]: 1 } };
   let met = pair();
@@ -67,7 +68,7 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
       },
       () => placing({ groups: [{ ...oneUnit, suffix: random.pick(['', '_A']), inTree: gone }] }),
     ],
-    [24, () => claimByQuery(random.pick([43, newest]), asked(consumer()))],
+    [24, () => claimByQuery(random.pick([2004, newest]), asked(consumer()))],
     [
       6,
       () => {
@@ -75,26 +76,26 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
         if (first.uuid === second.uuid) return claimTogetherByQuery(newest, [first]);
         // Otherwise each might have to be placed after the other.
         const { with: _, ...query } = first.query;
-        return claimTogetherByQuery(random.pick([43, newest]), [{ ...first, query }, second]);
+        return claimTogetherByQuery(random.pick([2004, newest]), [{ ...first, query }, second]);
       },
     ],
     [
       8,
       () => {
         const allocations = { [provider()]: { [first]: 1 + random.below(2) } };
-        const minor = choose.guarded();
-        return claim(minor, { ...owner(consumer(), minor), seconds: undefined, allocations });
+        const microversion = choose.guarded();
+        return claim(microversion, { ...owner(consumer(), microversion), seconds: undefined, allocations });
       },
     ],
-    [8, () => release(random.pick([28, newest]), consumer())],
+    [8, () => release(random.pick([1028, newest]), consumer())],
     [
       14,
       () => {
         const uuid = provider();
         const tag = random.percent(40) ? tagOf(`/resource_providers/${uuid}`) : undefined;
         const parent = random.percent(35) ? null : provider();
-        const minor = tag === undefined ? random.pick([37, 39, newest]) : choose.tagged();
-        return change(minor, uuid, nameOf(uuid), parent, tag);
+        const microversion = tag === undefined ? random.pick([1037, 1039, newest]) : choose.tagged();
+        return change(microversion, uuid, nameOf(uuid), parent, tag);
       },
     ],
     [
@@ -102,7 +103,7 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
       () => {
         const uuid = comingOrGoing();
         const parent = random.pick([null, ...arena.providers.filter((each) => each !== uuid)]);
-        return make(random.pick([14, 19, 20, newest]), uuid, nameOf(uuid), random.percent(20) ? null : parent);
+        return make(random.pick([1014, 1019, 1020, newest]), uuid, nameOf(uuid), random.percent(20) ? null : parent);
       },
     ],
     [
@@ -138,16 +139,16 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
         return setAggregates(choose.guarded(), uuid, generationOf(uuid), aggregates);
       },
     ],
-    [8, () => readTree(random.pick([14, 28, newest]), provider())],
-    [8, () => random.pick(providerReads)(random.pick([28, 39, newest]), provider())],
-    [6, () => readAllocations(random.pick([28, newest]), consumer())],
+    [8, () => readTree(random.pick([1014, 1028, newest]), provider())],
+    [8, () => random.pick(providerReads)(random.pick([1028, 1039, newest]), provider())],
+    [6, () => readAllocations(random.pick([1028, newest]), consumer())],
     [
       10,
       () => {
         const query = someQuery();
         // Others than this service do not know all of it.
         const { order, with: together, apartFrom, ...known } = query;
-        if (random.percent(60)) return readCandidates(random.pick([36, 39, newest]), known);
+        if (random.percent(60)) return readCandidates(random.pick([1036, 1039, newest]), known);
         return readCandidates(newest, isMended.neighboursShown ? query : { ...known, ...(order && { order }) });
       },
     ],

@@ -39,7 +39,7 @@ export function hostileRequest(random: Random): Hostile {
   const headers = [
     'Host: localhost',
     `X-Auth-Token: ${random.percent(97) ? 'admin' : random.pick(texts)}`,
-    `OpenStack-API-Version: placement ${random.percent(97) ? `1.${random.percent(50) ? 39 + random.below(7) : random.below(46)}` : random.pick([...numbers, ...texts, 'latest'])}`,
+    `OpenStack-API-Version: placement ${random.percent(97) ? (random.percent(50) ? `2.${random.below(7)}` : `1.${random.below(41)}`) : random.pick([...numbers, ...texts, 'latest'])}`,
     ...(body === '' ? [] : [`Content-Type: ${random.percent(95) ? 'application/json' : random.pick(texts)}`]),
     ...(isChunked ? ['Transfer-Encoding: chunked'] : body === '' ? [] : [`Content-Length: ${length}`]),
     ...odd,

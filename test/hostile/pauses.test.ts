@@ -62,7 +62,7 @@ async function answerTo(
   { app }: Pick<PlacementService, 'app'>,
   { method = 'GET', path, body }: Wide,
 ): Promise<{ readonly status: number; readonly start: string }> {
-  const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.45' };
+  const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.6' };
   const response = await app.request(
     path,
     body === undefined

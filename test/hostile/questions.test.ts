@@ -114,7 +114,7 @@ const wrongOwners: readonly (readonly [body: unknown, named: string])[] = [
 for (const engine of engines) {
   test(`wrong input is refused by its name, and changes nothing: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.42');
+      const send = requestsTo(service, 'placement 2.3');
       await makeProvider(send, host, { VCPU: { total: 8 } });
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
       const before = accepted(await send('GET', `/consumers/${consumer}`)).text;

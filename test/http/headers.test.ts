@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { accepts, bestOffer } from '../../src/http/accept.ts';
-import { requestedMinor } from '../../src/http/dialect.ts';
+import { requestedVersion } from '../../src/http/dialect.ts';
 import { parseIfMatch } from '../../src/placement/entity_tag.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { newestOf, type Service, upTo, versionOf, versionOfText, versionText } from '../../src/placement/versions.ts';
 import { ApiError } from '../../src/request/errors.ts';
-import { placementService } from '../../src/rest/microversions.ts';
 import acceptTable from './accept.json' with { type: 'json' };
 import ifMatchTable from './if_match.json' with { type: 'json' };
 import microversionTable from './microversion.json' with { type: 'json' };
@@ -23,12 +24,15 @@ suite('Accept is parsed as upstream does', () => {
   }
 });
 
+/** OpenStack's versions alone. */
+const openstack = upTo(placementService, versionOf(1, 39));
+
 suite('OpenStack-API-Version is parsed as upstream does', () => {
   for (const { header, result } of microversionTable) {
     test(JSON.stringify(header), () => {
-      const minor = () => requestedMinor(placementService, header);
-      if (result.minor !== undefined) return assert.equal(minor(), result.minor);
-      assert.throws(minor, (error) => {
+      const version = () => requestedVersion(openstack, header) ?? openstack.defaultVersion;
+      if (result.minor !== undefined) return assert.equal(version(), versionOf(1, result.minor));
+      assert.throws(version, (error) => {
         assert.ok(error instanceof ApiError);
         assert.deepEqual({ status: error.status, detail: error.message }, result);
         return true;
@@ -37,13 +41,63 @@ suite('OpenStack-API-Version is parsed as upstream does', () => {
   }
 
   test('the newest version, and latest', () => {
-    const { maxMinor } = placementService;
-    assert.equal(requestedMinor(placementService, `placement 1.${maxMinor}`), maxMinor);
-    for (const spelling of [`1.+${maxMinor}`, `01.0${maxMinor}`, `+1.${maxMinor}`, 'latest']) {
-      assert.equal(requestedMinor(placementService, `placement ${spelling}`), maxMinor, spelling);
+    for (const spelling of ['1.39', '1.+39', '01.039', '+1.39', 'latest']) {
+      assert.equal(requestedVersion(placementService, `placement ${spelling}`), 1039, spelling);
     }
-    assert.equal(requestedMinor(placementService, null, `1.${maxMinor}`), maxMinor, 'by the older header');
-    assert.throws(() => requestedMinor(placementService, `placement 1.${maxMinor + 1}`), /Unacceptable version header/);
+    assert.equal(requestedVersion(placementService, null, '1.39'), 1039, 'by the older header');
+    assert.throws(() => requestedVersion(placementService, 'placement 1.40'), /Unacceptable version header: 1\.40/);
+  });
+});
+
+suite('version 2', () => {
+  const newest = newestOf(placementService);
+
+  test('is asked for with the name of the service', () => {
+    for (const version of ['2.0', '2.3', versionText(newest)]) {
+      for (const header of [`placement ${version}`, `compute 2.1, placement ${version}`, `Placement  ${version}`]) {
+        assert.equal(requestedVersion(placementService, header), versionOfText(version), header);
+      }
+    }
+    assert.equal(requestedVersion(placementService, 'compute 2.53'), undefined, 'the version of another service');
+  });
+
+  test('without the name of the service is refused: OpenStack would serve 1.0', () => {
+    for (const [header, older] of [
+      ['2.6', null],
+      ['compute 2.1, 2.6', null],
+      [null, '2.6'],
+      ['2.999', null],
+    ] as const) {
+      assert.throws(
+        () => requestedVersion(placementService, header, older),
+        (error) =>
+          error instanceof ApiError &&
+          error.status === 400 &&
+          /Send "OpenStack-API-Version: placement 2\.\d+"/.test(error.message),
+        `${header} ${older}`,
+      );
+    }
+    assert.equal(requestedVersion(placementService, '1.45'), undefined, '1.N alone names no version, as upstream');
+    assert.equal(requestedVersion(placementService, 'placement 1.30', '2.6'), 1030, 'the older header does not count');
+    assert.equal(requestedVersion(upTo(placementService, 1039), '2.6'), undefined, 'where version 2 is off');
+  });
+
+  test('above what is offered is refused with the versions of version 2, and otherwise with those of OpenStack', () => {
+    const refusal = (service: Service, version: string) => {
+      try {
+        return requestedVersion(service, `placement ${version}`);
+      } catch (error) {
+        return error instanceof ApiError ? [error.status, error.versions?.newest, error.headers.vary] : error;
+      }
+    };
+    const vary = 'openstack-api-version';
+    assert.deepEqual(refusal(placementService, '2.999'), [406, newest, vary]);
+    assert.deepEqual(refusal(upTo(placementService, 2003), '2.4'), [406, 2003, vary]);
+    assert.deepEqual(refusal(placementService, '2.1000'), [406, newest, vary]);
+    for (const version of ['1.40', '1.45', '1.1001', '3.0', '0.1', '0.1002']) {
+      assert.deepEqual(refusal(placementService, version), [406, 1039, undefined], version);
+    }
+    assert.deepEqual(refusal(upTo(placementService, 1039), '2.3'), [406, 1039, undefined], 'where version 2 is off');
   });
 });
 

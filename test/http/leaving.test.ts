@@ -11,8 +11,8 @@ import { placementDialect } from '../../src/http/dialect.ts';
 import { mountEndpoints } from '../../src/http/dispatch.ts';
 import { beginExchange, type HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
+import { placementService } from '../../src/placement/microversions.ts';
 import { type ChunkMaker, jsonBody } from '../../src/rest/json_body.ts';
-import { placementService } from '../../src/rest/microversions.ts';
 import { holdNothing } from '../support/chunks.ts';
 import { until } from '../support/until.ts';
 
@@ -42,7 +42,7 @@ async function serving(chunks: () => ChunkMaker, use: (url: string, lines: reado
   } as const;
   const app = new Hono<HonoEnv>();
   app.use(async (c, next) => {
-    c.set('exchange', { ...beginExchange(c.req.raw, c.env, [api], false), version: 39 });
+    c.set('exchange', { ...beginExchange(c.req.raw, c.env, [api], false), version: 1039 });
     await next();
   });
   const policy = openPolicy(defaultConfig.osloPolicy, silent);

@@ -68,7 +68,7 @@ for (const engine of engines) {
 
       const service = early ?? (await open());
       try {
-        const send = requestsTo(service, 'placement 1.45');
+        const send = requestsTo(service, 'placement 2.6');
         const get = async (uuid: string, part = '') => (await send('GET', `/resource_providers/${uuid}${part}`)).json;
         const child = await get(device);
         assert.deepEqual([at(child, 'root_provider_uuid'), at(child, 'parent_provider_uuid')], [host, numa]);

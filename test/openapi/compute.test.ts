@@ -3,23 +3,23 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { computeRoutes } from '../../src/compute/compute_api.ts';
 import { computeService } from '../../src/compute/versions.ts';
+import { versionOfText, versionText, versionTexts } from '../../src/placement/versions.ts';
 import { checkComputeExchange } from './compute_exchange.ts';
 import { contractFor, operations, validator } from './contract.ts';
 import { computeDocument, exists, isObject, type Json, objectAt, referenced } from './document.ts';
 
-const { minMinor, maxMinor } = computeService;
-const minors = Array.from({ length: maxMinor - minMinor + 1 }, (_, index) => minMinor + index);
+const versions = versionTexts(computeService).map(versionOfText);
 const inBraces = (path: string): string => path.replace(/:([a-z_]+)/g, '{$1}');
 
 test('the routes of each version are those of the document', () => {
-  for (const minor of minors) {
+  for (const version of versions) {
     const served = computeRoutes
-      .filter(({ since, until }) => since <= minor && minor <= (until ?? maxMinor))
+      .filter(({ since, until }) => since <= version && version <= (until ?? version))
       .map(({ method, path }) => `${method} ${inBraces(path)}`);
     const written = operations(computeDocument)
-      .filter(({ operation }) => exists(operation, minor))
+      .filter(({ operation }) => exists(operation, version))
       .map(({ method, path }) => `${method} ${path}`);
-    assert.deepEqual([...new Set(served)].sort(), [...new Set(written)].sort(), `2.${minor}`);
+    assert.deepEqual([...new Set(served)].sort(), [...new Set(written)].sort(), versionText(version));
   }
 });
 
@@ -41,9 +41,9 @@ test('every schema compiles at each version, and every component is used', () =>
       assert.ok(isForOtherPaths || used.has(`#/components/${kind}/${name}`), `nothing refers to ${name}`);
     }
   }
-  for (const minor of minors) {
+  for (const version of versions) {
     for (const { method, path } of operations(computeDocument)) {
-      const { operation, responses } = contractFor(method, path, minor, computeDocument);
+      const { operation, responses } = contractFor(method, path, version, computeDocument);
       const schemas = [...Object.values(responses), objectAt(operation ?? {}, 'requestBody')].flatMap((part) =>
         isObject(part) ? [objectAt(objectAt(part, 'content'), 'application/json').schema] : [],
       );

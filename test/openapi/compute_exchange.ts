@@ -1,5 +1,6 @@
 /** Checks one request to the registry of services, and its answer, against openapi-compute.yaml. */
 import { computeService } from '../../src/compute/versions.ts';
+import { versionOfText } from '../../src/placement/versions.ts';
 import { contractFor, validator } from './contract.ts';
 import { computeDocument, isObject, objectAt } from './document.ts';
 import type { Exchange } from './exchange.ts';
@@ -13,17 +14,16 @@ export function checkComputeExchange(exchange: Exchange): readonly string[] {
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
   const sent = new Map(Object.entries(exchange.responseHeaders).map(([name, value]) => [name.toLowerCase(), value]));
   const asked = new Map(Object.entries(exchange.requestHeaders).map(([name, value]) => [name.toLowerCase(), value]));
-  const shown = /^compute 2\.(\d+)$/.exec(sent.get('openstack-api-version') ?? '')?.[1];
+  const shown = /^compute (2\.\d+)$/.exec(sent.get('openstack-api-version') ?? '')?.[1];
   const contract = contractFor(
     exchange.method,
     decodeURIComponent(path),
-    shown === undefined ? computeService.minMinor : Number(shown),
+    shown === undefined ? computeService.defaultVersion : versionOfText(shown),
     computeDocument,
   );
   const complaints: string[] = [];
   const wanted = /^compute (2\.\d+)$/.exec(asked.get('openstack-api-version') ?? '')?.[1];
-  if (shown !== undefined && wanted !== undefined && wanted !== `2.${shown}`)
-    complaints.push(`it was made at 2.${shown}`);
+  if (shown !== undefined && wanted !== undefined && wanted !== shown) complaints.push(`it was made at ${shown}`);
   const range = [sent.get('openstack-api-minimum-version'), sent.get('openstack-api-maximum-version')];
   if (exchange.status !== 401 && range.join() !== 'compute 2.1,compute 2.75') complaints.push('the range is missing');
 

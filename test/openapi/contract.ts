@@ -1,5 +1,6 @@
 /** The validators that openapi.yaml gives for one request line at one microversion. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { type Version, versionText } from '../../src/placement/versions.ts';
 import { atVersion, document, exists, isObject, type Json, type JsonObject, objectAt, referenced } from './document.ts';
 
 /** The parts of the document about a method and a path at a version. */
@@ -80,7 +81,7 @@ function matchPath(path: string, root: JsonObject): { template: string; values: 
 /**
  * The answers to requests that the document does not list, as its introduction says, unless another check comes first.
  */
-function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, root: JsonObject): JsonObject {
+function elsewhere(refusal: Readonly<Record<string, string>>, version: Version, root: JsonObject): JsonObject {
   const named = {
     '400': 'BadRequest',
     '401': 'Unauthorized',
@@ -90,7 +91,7 @@ function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, roo
   };
   const responses = Object.entries({ ...named, ...refusal }).map(([status, name]) => [
     status,
-    atVersion(referenced(`#/components/responses/${name}`, root), minor, root) ?? {},
+    atVersion(referenced(`#/components/responses/${name}`, root), version, root) ?? {},
   ]);
   return Object.fromEntries(responses);
 }
@@ -112,14 +113,14 @@ const answersOfRoot = (item: JsonObject, root: JsonObject): Readonly<Record<stri
  * The part of the document about a request line.
  *
  * @param path decoded, without query
- * @param minor the N of microversion 1.N
+ * @param version such as 1039 for 1.39
  */
-export function contractFor(method: string, path: string, minor: number, root: JsonObject = document): Contract {
+export function contractFor(method: string, path: string, version: Version, root: JsonObject = document): Contract {
   const outside = (refusal: Readonly<Record<string, string>>): Contract => ({
     operation: undefined,
     parameters: [],
     pathValues: {},
-    responses: elsewhere(refusal, minor, root),
+    responses: elsewhere(refusal, version, root),
   });
   const match = matchPath(path, root);
   if (match === undefined) return outside({ '404': 'Error' });
@@ -130,15 +131,15 @@ export function contractFor(method: string, path: string, minor: number, root: J
     const answered = match.template === '/' ? answersOfRoot(item, root)[method] : undefined;
     return answered === undefined ? refused : { ...refused, responses: { ...refused.responses, '200': answered } };
   }
-  if (!exists(written, minor)) {
+  if (!exists(written, version)) {
     const below = objectAt(written, 'x-openstack').below;
     // Without Allow, because that header would have to name the method.
     return outside({ [typeof below === 'string' ? below : '404']: 'Error' });
   }
-  const operation = atVersion(written, minor, root);
-  if (!isObject(operation)) throw new Error(`${method} ${match.template} cannot be read at 1.${minor}.`);
+  const operation = atVersion(written, version, root);
+  if (!isObject(operation)) throw new Error(`${method} ${match.template} cannot be read at ${versionText(version)}.`);
   const parameters = [item.parameters, written.parameters].flatMap((list) => {
-    const read = atVersion(list ?? [], minor, root);
+    const read = atVersion(list ?? [], version, root);
     return Array.isArray(read) ? read.filter(isObject) : [];
   });
   return { operation, parameters, pathValues: match.values, responses: objectAt(operation, 'responses') };

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
+import { type Version, versionOfText } from '../../src/placement/versions.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [key: string]: Json };
@@ -44,42 +45,40 @@ export function referenced(reference: string, root: JsonObject = document): Json
   return node;
 }
 
-/** The `N` of `'1.N'` or `'2.N'`. */
-function minorOf(version: Json, key: string): number {
-  const found = typeof version === 'string' ? /^[12]\.(\d+)$/.exec(version) : null;
-  if (found === null)
+function versionIn(version: Json, key: string): Version {
+  if (typeof version !== 'string' || !/^[12]\.\d+$/.test(version))
     throw new Error(`${key} is ${JSON.stringify(version)} in openapi.yaml. Quote a version like '1.8'.`);
-  return Number(found[1]);
+  return versionOfText(version);
 }
 
-/** Whether the `x-openstack` range of a part includes 1.`minor`. */
-export function exists(part: JsonObject, minor: number): boolean {
+/** Whether the `x-openstack` range of a part includes a version. */
+export function exists(part: JsonObject, version: Version): boolean {
   const { 'min-ver': first, 'max-ver': last } = objectAt(part, 'x-openstack');
-  if (first !== undefined && minor < minorOf(first, 'min-ver')) return false;
-  return last === undefined || minor <= minorOf(last, 'max-ver');
+  if (first !== undefined && version < versionIn(first, 'min-ver')) return false;
+  return last === undefined || version <= versionIn(last, 'max-ver');
 }
 
 /**
- * A part of the document in its form at 1.`minor`. Parts whose range does not have the version are removed, and so are
+ * A part of the document in its form at a version. Parts whose range does not have the version are removed, and so are
  * their names in `required`. References are replaced by their targets, and keys beside `$ref` are added to the target.
  *
  * @returns undefined if the part itself does not exist at the version
  */
-export function atVersion(part: Json, minor: number, root: JsonObject = document): Json | undefined {
+export function atVersion(part: Json, version: Version, root: JsonObject = document): Json | undefined {
   if (Array.isArray(part)) {
-    return part.map((entry) => atVersion(entry, minor, root)).filter((entry) => entry !== undefined);
+    return part.map((entry) => atVersion(entry, version, root)).filter((entry) => entry !== undefined);
   }
   if (!isObject(part)) return part;
-  if (!exists(part, minor)) return undefined;
+  if (!exists(part, version)) return undefined;
   if (typeof part.$ref === 'string') {
     const { $ref, ...beside } = part;
     const target = referenced(part.$ref, root);
-    if (!exists(target, minor)) return undefined;
-    return atVersion({ ...target, ...beside }, minor, root);
+    if (!exists(target, version)) return undefined;
+    return atVersion({ ...target, ...beside }, version, root);
   }
   const read: Record<string, Json> = {};
   for (const [key, value] of Object.entries(part)) {
-    const seen = atVersion(value, minor, root);
+    const seen = atVersion(value, version, root);
     if (seen !== undefined) read[key] = seen;
   }
   if (isObject(part.properties) && Array.isArray(part.required)) {
@@ -88,6 +87,6 @@ export function atVersion(part: Json, minor: number, root: JsonObject = document
     read.required = stringsAt(part, 'required').filter((name) => !(name in written) || name in kept);
   }
   const requiredUpTo = objectAt(part, 'x-openstack')['required-max-ver'];
-  if (requiredUpTo !== undefined) read.required = minor <= minorOf(requiredUpTo, 'required-max-ver');
+  if (requiredUpTo !== undefined) read.required = version <= versionIn(requiredUpTo, 'required-max-ver');
   return read;
 }

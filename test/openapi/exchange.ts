@@ -1,5 +1,13 @@
 /** Checks one request and its answer against openapi.yaml. */
-import { placementService } from '../../src/rest/microversions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import {
+  majorOf,
+  openstackRange,
+  type Version,
+  versionOf,
+  versionOfText,
+  versionText,
+} from '../../src/placement/versions.ts';
 import { type Contract, contractFor, validator } from './contract.ts';
 import { document, isObject, type JsonObject, objectAt, stringsAt } from './document.ts';
 import { requestComplaints } from './request.ts';
@@ -32,26 +40,32 @@ function lowerCased(headers: Headers): ReadonlyMap<string, string> {
 }
 
 /**
- * The minor version that a request asks for. Undefined if the server does not speak it. 'unsure' if only the service
- * itself should judge this form of the header.
+ * The version that a request asks for. Undefined if the server does not offer it. 'unsure' if only the service itself
+ * should judge this form of the header.
+ *
+ * @param newest the newest version that the answer offers
  */
-function askedMinor(newest: number, header: string | undefined, older?: string): number | undefined | 'unsure' {
-  if (header === undefined && older !== undefined) return askedMinor(newest, `placement ${older}`);
-  if (header === undefined) return 0;
+function askedVersion(newest: Version, header: string | undefined, older?: string): Version | undefined | 'unsure' {
+  if (header === undefined && older !== undefined) {
+    // Version 2 needs the name of the service.
+    return older.startsWith('2.') ? 'unsure' : askedVersion(newest, `placement ${older}`);
+  }
+  if (header === undefined) return versionOf(1, 0);
   if (/^placement latest$/.test(header)) return newest;
   const found = /^placement (0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(header);
   if (found === null) return 'unsure';
-  return found[1] === '1' && Number(found[2]) <= newest ? Number(found[2]) : undefined;
+  const version = versionOf(Number(found[1]), Number(found[2]));
+  return majorOf(version) === majorOf(newest) && Number(found[2]) < 1000 && version <= newest ? version : undefined;
 }
 
 /** Whether a request is not valid HTTP, so that it was refused before its headers were read. */
 const isUnreadable = (headers: ReadonlyMap<string, string>): boolean =>
   !/^\d*$/.test(headers.get('content-length') ?? '');
 
-/** The minor version in the header of an answer. */
-function shownMinor(header: string | undefined): number | undefined {
-  const found = header === undefined ? null : /^placement 1\.(\d+)$/.exec(header);
-  return found === null ? undefined : Number(found[1]);
+/** The version in the header of an answer. */
+function shownVersion(header: string | undefined): Version | undefined {
+  const found = header === undefined ? null : /^placement ([12]\.\d+)$/.exec(header);
+  return found?.[1] === undefined ? undefined : versionOfText(found[1]);
 }
 
 /**
@@ -160,16 +174,18 @@ export function checkExchange(exchange: Exchange): readonly string[] {
   const responseHeaders = lowerCased(exchange.responseHeaders);
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
-  const newest = shownMinor(responseHeaders.get('openstack-api-maximum-version')) ?? placementService.maxMinor;
+  const newest =
+    shownVersion(responseHeaders.get('openstack-api-maximum-version')) ?? openstackRange(placementService).newest;
   const asked = isUnreadable(requestHeaders)
     ? 'unsure'
-    : askedMinor(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
-  const shown = shownMinor(responseHeaders.get(VERSION_HEADER));
-  const minor = asked === 'unsure' ? shown : asked;
-  const contract = contractFor(exchange.method, decoded(path), minor ?? 0);
+    : askedVersion(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
+  const shown = shownVersion(responseHeaders.get(VERSION_HEADER));
+  const version = asked === 'unsure' ? shown : asked;
+  const contract = contractFor(exchange.method, decoded(path), version ?? versionOf(1, 0));
 
   const complaints: string[] = [];
-  if (typeof asked === 'number' && shown !== undefined && shown !== asked) complaints.push(`it was made at 1.${shown}`);
+  if (typeof asked === 'number' && shown !== undefined && shown !== asked)
+    complaints.push(`it was made at ${versionText(shown)}`);
   if (typeof asked === 'number' && shown === undefined && [400, 406].includes(exchange.status)) {
     complaints.push(`the header ${VERSION_HEADER} is missing`);
   }
@@ -185,7 +201,7 @@ export function checkExchange(exchange: Exchange): readonly string[] {
         body,
         contract,
         exchange.status,
-        minor !== undefined,
+        version !== undefined,
         responseHeaders.get('x-openstack-request-id'),
       );
     complaints.push(
@@ -197,7 +213,7 @@ export function checkExchange(exchange: Exchange): readonly string[] {
     const request = { query, headers: requestHeaders, body: exchange.requestBody ?? '' };
     complaints.push(...requestComplaints(contract, contract.operation, request));
   }
-  const at = minor === undefined ? requestHeaders.get(VERSION_HEADER) : `1.${minor}`;
+  const at = version === undefined ? requestHeaders.get(VERSION_HEADER) : versionText(version);
   return complaints.map(
     (what) => `${exchange.method} ${exchange.path} at ${at}, answered ${exchange.status}: ${what}.`,
   );

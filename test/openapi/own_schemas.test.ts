@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto';
 import { after, test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
 import { computeRoutes } from '../../src/compute/compute_api.ts';
-import { computeService } from '../../src/compute/versions.ts';
+import { computeService, since as sinceOfCompute } from '../../src/compute/versions.ts';
+import { placementService, since } from '../../src/placement/microversions.ts';
+import { type Service, type Version, versionOfText, versionText, versionTexts } from '../../src/placement/versions.ts';
 import type { Route } from '../../src/rest/endpoint.ts';
-import { placementService } from '../../src/rest/microversions.ts';
-import type { Service } from '../../src/rest/versions.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { openTestService } from '../support/services.ts';
@@ -47,16 +47,16 @@ const real = (path: string): string =>
     .replace(/:[a-z_]+/, 'VCPU');
 
 /** The same for the registry of services, whose ids are UUIDs from 2.53 on; below, its PUT names an action. */
-const realOfCompute = (path: string, minor: number): string =>
+const realOfCompute = (path: string, version: Version): string =>
   path
-    .replace(':service_id', minor < 53 ? 'enable' : serviceUuid)
-    .replace(':hypervisor_id', minor < 53 ? hypervisorId : host)
+    .replace(':service_id', version < sinceOfCompute.uuids ? 'enable' : serviceUuid)
+    .replace(':hypervisor_id', version < sinceOfCompute.uuids ? hypervisorId : host)
     .replace(':pattern', host);
 
 /** A route at one of its versions. */
 type Case = {
   readonly route: Route;
-  readonly minor: number;
+  readonly number: Version;
   readonly version: string;
   /** The path of the route with real values. */
   readonly path: string;
@@ -69,26 +69,31 @@ const inDocument = (path: string): string => (path === '' ? '/' : path).replace(
 
 const casesOf = (
   endpoints: readonly Route[],
-  { maxMinor, ...api }: Service,
-  more: (route: Route, minor: number) => Pick<Case, 'path' | 'contract' | 'usedBy'>,
-): readonly Case[] =>
-  endpoints.flatMap((route) => {
-    const { since, until = maxMinor } = route;
-    return Array.from({ length: until - since + 1 }, (_, index) => {
-      const minor = since + index;
-      return { route, minor, version: `${api.type} ${api.major}.${minor}`, ...more(route, minor) };
-    });
-  });
+  service: Service,
+  more: (route: Route, version: Version) => Pick<Case, 'path' | 'contract' | 'usedBy'>,
+): readonly Case[] => {
+  const versions = versionTexts(service).map(versionOfText);
+  return endpoints.flatMap((route) =>
+    versions
+      .filter((version) => route.since <= version && version <= (route.until ?? version))
+      .map((number) => ({
+        route,
+        number,
+        version: `${service.type} ${versionText(number)}`,
+        ...more(route, number),
+      })),
+  );
+};
 
-const placementCases = casesOf(routes, placementService, ({ method, path }, minor) => ({
+const placementCases = casesOf(routes, placementService, ({ method, path }, version) => ({
   path: real(path),
-  contract: contractFor(method, inDocument(path), minor, document),
+  contract: contractFor(method, inDocument(path), version, document),
   usedBy: usedByPlacement,
 }));
 
-const computeCases = casesOf(computeRoutes, computeService, ({ method, path }, minor) => ({
-  path: realOfCompute(path, minor),
-  contract: contractFor(method, inDocument(path), minor, computeDocument),
+const computeCases = casesOf(computeRoutes, computeService, ({ method, path }, version) => ({
+  path: realOfCompute(path, version),
+  contract: contractFor(method, inDocument(path), version, computeDocument),
   usedBy: usedByCompute,
 }));
 
@@ -146,16 +151,17 @@ test('the parameters of a query are those of openapi.yaml', async () => {
   const complaints = new Set<string>();
   let parameters = 0;
   for (const each of placementCases.filter(({ route }) => route.method === 'GET')) {
-    const { route, minor, version } = each;
+    const { route, number, version } = each;
     const described = written(each, 'query');
     const path = `${each.path}?${route.path === '/usages' ? 'project_id=p&' : ''}`;
     const refusal = await send('GET', `${path}not_known=1`, undefined, version);
     if (!refusesAsUnknown(refusal, 'not_known')) {
       // The endpoint ignores unknown parameters.
-      if (described.length > 0 && minor >= 40) complaints.add(`${nameOf(each)} does not refuse an unknown parameter`);
+      if (described.length > 0 && number >= since.entityTags)
+        complaints.add(`${nameOf(each)} does not refuse an unknown parameter`);
       continue;
     }
-    // From 1.41 on the refusal lists what is known, also what the document may lack.
+    // From 2.2 on the refusal lists what is known, also what the document may lack.
     const [, listed = ''] = /Known are ([a-z_, ]+)\./.exec(refusal.text) ?? [];
     for (const name of new Set([...names, ...listed.split(', ').filter((one) => one !== '')])) {
       parameters += 1;
@@ -173,10 +179,10 @@ test('the parameters of a query are those of openapi.yaml', async () => {
  * Sends the request of a compute case so that it succeeds, except that no service with allocations can be deleted.
  * Each version registers a host of its own: heartbeats of one host wait for each other.
  */
-const sendToCompute = ({ route, path, minor, version }: Case, query = '') => {
+const sendToCompute = ({ route, path, number, version }: Case, query = '') => {
   const bodies = {
-    POST: { ...registration, host: `${host}-${minor}` },
-    PUT: minor < 53 ? registration : { status: 'enabled' },
+    POST: { ...registration, host: `${host}-${number}` },
+    PUT: number < sinceOfCompute.uuids ? registration : { status: 'enabled' },
   };
   const body = route.method === 'POST' || route.method === 'PUT' ? bodies[route.method] : undefined;
   return send(route.method, path + query, body, version);
@@ -218,8 +224,8 @@ test('the headers that an endpoint reads are those of the document', async () =>
     }
   };
   for (const each of placementCases) {
-    const { route, minor, version, usedBy } = each;
-    const read = new Set(route.ifMatchSince !== undefined && minor >= route.ifMatchSince ? ['if-match'] : []);
+    const { route, number, version, usedBy } = each;
+    const read = new Set(route.ifMatchSince !== undefined && number >= route.ifMatchSince ? ['if-match'] : []);
     if (route.method === 'GET') {
       // The token of changes is invalid, so that no stream of events begins.
       const path = each.path + (route.answersEvents ? '?since=0' : '');

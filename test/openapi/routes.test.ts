@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
-import { placementService } from '../../src/rest/microversions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { versionOfText, versionTexts } from '../../src/placement/versions.ts';
 import { operations } from './contract.ts';
 import { exists, objectAt } from './document.ts';
 
@@ -11,15 +12,14 @@ function inBraces(path: string): string {
   return (path === '' ? '/' : path).replace(/:([a-z_]+)/g, '{$1}');
 }
 
-const { maxMinor } = placementService;
-
-for (let minor = 0; minor <= maxMinor; minor += 1) {
-  test(`the routes of 1.${minor} are those of openapi.yaml`, () => {
+for (const text of versionTexts(placementService)) {
+  const version = versionOfText(text);
+  test(`the routes of ${text} are those of openapi.yaml`, () => {
     const served = routes
-      .filter(({ since, until }) => since <= minor && minor <= (until ?? maxMinor))
+      .filter(({ since, until }) => since <= version && version <= (until ?? version))
       .map(({ method, path }) => `${method} ${inBraces(path)}`);
     const written = operations()
-      .filter(({ operation }) => exists(operation, minor))
+      .filter(({ operation }) => exists(operation, version))
       .map(({ method, path }) => `${method} ${path}`);
     assert.deepEqual([...new Set(served)].sort(), [...new Set(written)].sort());
   });

@@ -10,13 +10,13 @@ import { execute } from '../support/postgresql.ts';
 import { at } from '../support/requests.ts';
 import { placed, providersOf } from './placed.ts';
 
-const minor = 43;
+const version = '2.4';
 
 async function makeHosts(client: Client, count: number, vcpus: number, parent?: string): Promise<readonly string[]> {
   const hosts = Array.from({ length: count }, () => randomUUID());
   for (const uuid of hosts) {
-    await succeed(client, 'POST', '/resource_providers', minor, { name: uuid, uuid, parent_provider_uuid: parent });
-    await succeed(client, 'PUT', `/resource_providers/${uuid}/inventories`, minor, {
+    await succeed(client, 'POST', '/resource_providers', version, { name: uuid, uuid, parent_provider_uuid: parent });
+    await succeed(client, 'PUT', `/resource_providers/${uuid}/inventories`, version, {
       resource_provider_generation: 0,
       inventories: { VCPU: { total: vcpus } },
     });
@@ -65,7 +65,7 @@ for (const order of ['', '&order=free:VCPU', '&order=-free:VCPU']) {
       await byClients(32, 400, async (job) => {
         const { client } = job % 2 === 0 ? first : second;
         replies.push(
-          await client.send('PUT', `/allocations/${randomUUID()}`, minor, placed(`resources=VCPU:1${order}`)),
+          await client.send('PUT', `/allocations/${randomUUID()}`, version, placed(`resources=VCPU:1${order}`)),
         );
       });
       const refused = replies.filter(({ status }) => status !== 200);
@@ -94,7 +94,7 @@ test('gangs are whole or absent, also where a process is killed, and no host is 
       const { client } = job % 2 === 0 || isKilled ? first : second;
       const body = Object.fromEntries(uuids.map((uuid) => [uuid, placed('resources=VCPU:1')]));
       // The connection to the killed process breaks: what became of the request is not known.
-      const reply = await client.send('POST', '/allocations', minor, body).catch(() => undefined);
+      const reply = await client.send('POST', '/allocations', version, body).catch(() => undefined);
       gang.status = reply?.status;
       answered += 1;
     });
@@ -128,7 +128,7 @@ async function neverShareATree([first, second]: readonly ServerProcess[]): Promi
   const treeOf = new Map<string, string>();
   for (let number = 0; number < 4; number++) {
     const root = randomUUID();
-    await succeed(first.client, 'POST', '/resource_providers', minor, { name: root, uuid: root });
+    await succeed(first.client, 'POST', '/resource_providers', version, { name: root, uuid: root });
     // Two that take from one tree seldom take from one provider, whose row they would lock.
     for (const uuid of await makeHosts(first.client, 5, 1000, root)) treeOf.set(uuid, root);
   }
@@ -139,7 +139,7 @@ async function neverShareATree([first, second]: readonly ServerProcess[]): Promi
         const others = group.filter((other) => other !== uuid).join(',');
         const query = `resources=VCPU:1&apart_from=${others}`;
         const { client }: ServerProcess = place % 2 === 0 ? first : second;
-        return client.send('PUT', `/allocations/${uuid}`, minor, placed(query));
+        return client.send('PUT', `/allocations/${uuid}`, version, placed(query));
       }),
     );
     for (const reply of replies) assert.equal(reply.status, 200, detailOf(reply));

@@ -1,6 +1,6 @@
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Claim } from '../../src/claims/claim.ts';
-import { since } from '../../src/rest/microversions.ts';
+import { since } from '../../src/placement/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 
 /** A claim of new consumers that are all placed by one query. */

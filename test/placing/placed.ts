@@ -13,7 +13,7 @@ export const placed = (candidates: unknown, generation: number | null = null) =>
   consumer_type: 'INSTANCE',
 });
 
-/** Calls back with requests at 1.43 to a service with so many hosts, each with 8 VCPU and 1000 MB. */
+/** Calls back with requests at 2.4 to a service with so many hosts, each with 8 VCPU and 1000 MB. */
 export async function withHosts(
   engine: Engine,
   count: number,
@@ -21,7 +21,7 @@ export async function withHosts(
   overrides: ConfigOverrides = {},
 ): Promise<void> {
   await withTestService(engine, overrides, async (service) => {
-    const send = requestsTo(service, 'placement 1.43');
+    const send = requestsTo(service, 'placement 2.4');
     const hosts = Array.from({ length: count }, () => randomUUID());
     for (const host of hosts) await makeProvider(send, host, { VCPU: { total: 8 }, MEMORY_MB: { total: 1000 } });
     await use(send, hosts, service);

@@ -88,7 +88,7 @@ test('a body that is wrong is a 400 that names the consumer, the parameter and t
   });
 });
 
-test('below 1.43 candidates and dry_run are unknown keys', async () => {
+test('below 2.4 candidates and dry_run are unknown keys', async () => {
   await withHosts(anyEngine, 1, async (send, [host = '']) => {
     const consumer = randomUUID();
     const plain = newClaim({ [host]: { VCPU: 1 } });
@@ -102,7 +102,7 @@ test('below 1.43 candidates and dry_run are unknown keys', async () => {
       ['POST', '/reshaper', { inventories, allocations: {}, dry_run: true }, 'dry_run'],
     ];
     for (const [method, path, body, key] of requests) {
-      for (const version of ['placement 1.39', 'placement 1.42']) {
+      for (const version of ['placement 1.39', 'placement 2.3']) {
         const answer = await send(method, path, body, version);
         assert.equal(answer.status, 400, `${method} ${path}: ${answer.text}`);
         assert.ok(errorOf(answer).detail.includes(key), errorOf(answer).detail);

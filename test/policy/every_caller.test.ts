@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
 import { computeRoutes } from '../../src/compute/compute_api.ts';
+import { versionOfText } from '../../src/placement/versions.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine } from '../support/engines.ts';
@@ -93,8 +94,8 @@ test('the table has every operation of the API', () => {
       if (operation.method !== method || !pattern.test(operation.path)) return false;
       // `/os-hypervisors/detail` is not one hypervisor.
       if (literal.has(operation.path) && operation.path !== path) return false;
-      const minor = Number(operation.version.split('.')[1]);
-      return operation.version === '' || (since <= minor && minor <= until);
+      const version = versionOfText(operation.version.split(' ')[1] ?? '');
+      return operation.version === '' || (since <= version && version <= until);
     });
     assert.ok(found, `${method} ${path} from ${since} to ${until}`);
   }

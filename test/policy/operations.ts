@@ -161,7 +161,7 @@ export const operations: readonly Operation[] = [
     body: (scene) => ({ [scene.unused]: { allocations: onHost(scene), ...owner } }),
   }),
   adminOrService('1.38', 'POST /allocations', { body: (scene) => ({ [scene.unused]: typedClaim(scene) }) }),
-  adminOrService('1.43', 'POST /allocations', { body: ({ unused }) => ({ [unused]: byQuery }) }),
+  adminOrService('2.4', 'POST /allocations', { body: ({ unused }) => ({ [unused]: byQuery }) }),
   adminOrService('1.0', 'GET /allocations/{vm}'),
   adminOrService('1.39', 'GET /allocations/{unknown}'),
   adminOrService('1.0', 'PUT /allocations/{unused}', { body: (scene) => ({ allocations: listed(scene) }) }),
@@ -169,8 +169,8 @@ export const operations: readonly Operation[] = [
   adminOrService('1.12', 'PUT /allocations/{unused}', { body: (scene) => ({ allocations: onHost(scene), ...owner }) }),
   adminOrService('1.28', 'PUT /allocations/{unused}', { body: claim }),
   adminOrService('1.38', 'PUT /allocations/{unused}', { body: typedClaim }),
-  adminOrService('1.43', 'PUT /allocations/{unused}', { body: () => byQuery }),
-  adminOrService('1.43', 'PUT /allocations/{unused}', { body: (scene) => ({ ...typedClaim(scene), dry_run: true }) }),
+  adminOrService('2.4', 'PUT /allocations/{unused}', { body: () => byQuery }),
+  adminOrService('2.4', 'PUT /allocations/{unused}', { body: (scene) => ({ ...typedClaim(scene), dry_run: true }) }),
   adminOrService('1.0', 'DELETE /allocations/{vm}'),
   adminOrService('1.39', 'DELETE /allocations/{unknown}', { status: 404 }),
   adminOrService('1.0', 'GET /resource_providers/{host}/allocations'),
@@ -183,21 +183,21 @@ export const operations: readonly Operation[] = [
   onlyService('1.30', 'POST /reshaper', { body: reshape({}) }),
   onlyService('1.38', 'POST /reshaper', { body: reshape({ consumer_type: 'INSTANCE' }) }),
 
-  // The service's own: from 1.41, and the metrics.
-  alsoReaders('1.41', 'GET /consumers', { query: 'project_id=p1', project: 'p1' }),
-  alsoReaders('1.45', 'GET /consumers', { query: 'project_id=p2', project: 'p2' }),
-  alsoReaders('1.45', 'GET /consumers'),
+  // The service's own: from 2.2, and the metrics.
+  alsoReaders('2.2', 'GET /consumers', { query: 'project_id=p1', project: 'p1' }),
+  alsoReaders('2.6', 'GET /consumers', { query: 'project_id=p2', project: 'p2' }),
+  alsoReaders('2.6', 'GET /consumers'),
   // What is on a provider may be of all projects.
-  alsoReaders('1.41', 'GET /consumers', { query: 'project_id=p1&resource_provider={host}' }),
-  adminOrService('1.41', 'GET /consumers/{vm}'),
-  adminOrService('1.41', 'PUT /consumers/{vm}', {
+  alsoReaders('2.2', 'GET /consumers', { query: 'project_id=p1&resource_provider={host}' }),
+  adminOrService('2.2', 'GET /consumers/{vm}'),
+  adminOrService('2.2', 'PUT /consumers/{vm}', {
     body: () => ({ project_id: 'p2', user_id: 'ada', consumer_type: 'INSTANCE', consumer_generation: 1 }),
   }),
-  adminOrService('1.45', 'PUT /consumers/{vm}/term', { body: () => ({ expires_in: 600, consumer_generation: 1 }) }),
-  adminOrService('1.41', 'GET /provider_summaries'),
-  adminOrService('1.42', 'GET /allocation_candidates/explanation', candidates),
-  adminOrService('1.42', 'GET /allocation_candidates/count', candidates),
-  adminOrService('1.44', 'GET /changes'),
+  adminOrService('2.6', 'PUT /consumers/{vm}/term', { body: () => ({ expires_in: 600, consumer_generation: 1 }) }),
+  adminOrService('2.2', 'GET /provider_summaries'),
+  adminOrService('2.3', 'GET /allocation_candidates/explanation', candidates),
+  adminOrService('2.3', 'GET /allocation_candidates/count', candidates),
+  adminOrService('2.5', 'GET /changes'),
   adminOrService('', 'GET /metrics'),
 
   // nova/policies: services.py, hypervisors.py, aggregates.py

@@ -82,7 +82,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
   }
 }
 
-test('the rules are those of Placement, and ours from 1.41 on', () => {
+test('the rules are those of Placement, and ours from 2.2 on', () => {
   assert.deepEqual(names.toSorted(), expectedNames.toSorted());
 });
 

@@ -53,7 +53,7 @@ suite('values of query parameters are read as upstream does', () => {
   for (const { value, result } of memberOfTable) {
     test(`member_of=${JSON.stringify(value)}`, () => {
       const parse = () => {
-        const { required, forbidden } = parseMemberOf(query('member_of', value), '', 32);
+        const { required, forbidden } = parseMemberOf(query('member_of', value), '', 1032);
         return { required: [...new Set(required.flat())].sort(), forbidden: [...new Set(forbidden)].sort() };
       };
       assert.deepEqual(resultOf(parse), result);
@@ -72,21 +72,23 @@ suite('values of query parameters are read as upstream does', () => {
 
   test('member_of may be repeated from 1.24, and forbidden from 1.32', () => {
     const twice = query('member_of2', a, `in:${a},${b}`);
-    assert.throws(() => parseMemberOf(twice, '2', 23), { message: 'Multiple member_of2 parameters are not supported' });
-    assert.deepEqual(parseMemberOf(twice, '2', 24), { required: [[a], [a, b]], forbidden: [] });
+    assert.throws(() => parseMemberOf(twice, '2', 1023), {
+      message: 'Multiple member_of2 parameters are not supported',
+    });
+    assert.deepEqual(parseMemberOf(twice, '2', 1024), { required: [[a], [a, b]], forbidden: [] });
     const forbidden = query('member_of', `!${a}`, `!in:${a},${b}`);
-    assert.throws(() => parseMemberOf(forbidden, '', 31), {
+    assert.throws(() => parseMemberOf(forbidden, '', 1031), {
       message: 'Forbidden member_of parameters are not supported in the specified microversion',
     });
-    assert.deepEqual(parseMemberOf(forbidden, '', 32), { required: [], forbidden: [a, b] });
+    assert.deepEqual(parseMemberOf(forbidden, '', 1032), { required: [], forbidden: [a, b] });
   });
 
   test('the last of several required counts, and from 1.39 all of them', () => {
     const values = query('required', 'A', '!B,C', 'D');
-    assert.deepEqual(parseRequired(values, '', 38), { required: [['D']], forbidden: [] });
-    assert.deepEqual(parseRequired(values, '', 39), { required: [['A'], ['C'], ['D']], forbidden: ['B'] });
+    assert.deepEqual(parseRequired(values, '', 1038), { required: [['D']], forbidden: [] });
+    assert.deepEqual(parseRequired(values, '', 1039), { required: [['A'], ['C'], ['D']], forbidden: ['B'] });
     assert.throws(
-      () => parseRequired(query('required', '!B'), '', 21),
+      () => parseRequired(query('required', '!B'), '', 1021),
       /of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC\. Got: !B$/,
     );
   });

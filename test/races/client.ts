@@ -9,10 +9,10 @@ export type Reply = {
 /** One HTTP client with connections that stay open. */
 export type Client = {
   /**
-   * @param minor the microversion 1.`minor`
+   * @param version the microversion, such as `2.4`, or the N of `1.N`
    * @throws Error if the connection breaks before the answer: the result of the request is then unknown
    */
-  send(method: string, path: string, minor: number, body?: unknown): Promise<Reply>;
+  send(method: string, path: string, version: number | string, body?: unknown): Promise<Reply>;
   close(): void;
 };
 
@@ -20,12 +20,12 @@ export function openClient(url: string): Client {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   const { hostname, port } = new URL(url);
   return {
-    send: (method, path, minor, body) =>
+    send: (method, path, version, body) =>
       new Promise((resolve, reject) => {
         const payload = body === undefined ? undefined : JSON.stringify(body);
         const headers = {
           'x-auth-token': 'admin',
-          'openstack-api-version': `placement 1.${minor}`,
+          'openstack-api-version': `placement ${typeof version === 'string' ? version : `1.${version}`}`,
           ...(payload === undefined
             ? {}
             : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),

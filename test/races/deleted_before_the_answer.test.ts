@@ -26,7 +26,7 @@ for (const engine of engines) {
   test(`a provider that is made, or changed, is in the answer as it was written, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const { kysely } = service.database;
-      const send = requestsTo(service, 'placement 1.45');
+      const send = requestsTo(service, 'placement 2.6');
       const [root, parent] = [randomUUID(), randomUUID()];
       await makeProvider(send, root, {});
       await makeProvider(send, parent, {}, { parent_provider_uuid: root });
@@ -65,7 +65,7 @@ for (const engine of engines) {
   test(`traits that are written are in the answer, though they are gone by then, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const { kysely } = service.database;
-      const send = requestsTo(service, 'placement 1.45');
+      const send = requestsTo(service, 'placement 2.6');
       const host = randomUUID();
       await makeProvider(send, host, {});
       accepted(await send('PUT', '/traits/CUSTOM_A'));
@@ -85,7 +85,7 @@ for (const engine of engines) {
 
 test('a provider that is given the parent it has is there, also if another request moves it meanwhile', async () => {
   await withTestService(anyEngine, {}, async (service) => {
-    const send = requestsTo(service, 'placement 1.45');
+    const send = requestsTo(service, 'placement 2.6');
     const [uuid, parent, other] = [randomUUID(), randomUUID(), randomUUID()];
     for (const each of [parent, other]) await makeProvider(send, each, {});
     await makeProvider(send, uuid, {}, { parent_provider_uuid: parent });

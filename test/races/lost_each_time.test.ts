@@ -35,7 +35,7 @@ function afterEachLook({ fleet }: PlacementService, change: () => Promise<unknow
 /** A service with a host of 8 VCPU, and other providers that other programs change. */
 const withHost = (use: (world: World) => Promise<void>, retryCount = 10): Promise<void> =>
   withTestService(anyEngine, { placement: { allocationConflictRetryCount: retryCount } }, async (service) => {
-    const send = requestsTo(service, 'placement 1.45');
+    const send = requestsTo(service, 'placement 2.6');
     const host = randomUUID();
     await makeProvider(send, host, { VCPU: { total: 8 } });
     await use({ service, send, host });
@@ -104,7 +104,7 @@ const requests: Readonly<
 };
 
 async function ifMatch({ app }: PlacementService, method: string, path: string): Promise<Answer> {
-  const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.45', 'if-match': '*' };
+  const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.6', 'if-match': '*' };
   const response = await app.request(path, { method, headers });
   const text = await response.text();
   return { request: path, status: response.status, headers: response.headers, text, json: undefined };

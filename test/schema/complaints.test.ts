@@ -42,8 +42,8 @@ const schemaSince = (version: number): v.GenericSchema => {
 };
 
 const tables: readonly (readonly [what: string, schema: v.GenericSchema, rows: readonly Row[]])[] = [
-  ['PUT /allocations at 1.38', schemaSince(38), allocations138],
-  ['PUT /allocations at 1.0', schemaSince(0), allocations10],
+  ['PUT /allocations at 1.38', schemaSince(1038), allocations138],
+  ['PUT /allocations at 1.0', schemaSince(1000), allocations10],
   ['an inventory', object(inventoryRecordEntries), inventory],
 ];
 

@@ -5,9 +5,9 @@ import { anyEngine } from '../support/engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
-test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it has the words of OpenStack', async () => {
+test('from 2.2 on the error for a violated schema is a sentence; below 2.2 it has the words of OpenStack', async () => {
   await withTestService(anyEngine, {}, async (service) => {
-    const send = requestsTo(service, 'placement 1.41');
+    const send = requestsTo(service, 'placement 2.2');
     const host = randomUUID();
     await makeProvider(send, host, {});
     const claim = { ...newClaim({ [randomUUID()]: { VCPU: 1 } }), consumer_type: 'ci-job' };
@@ -63,7 +63,7 @@ test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it 
         assert.equal(status, 400, path);
         return (json as { errors: [{ detail: string }] }).errors[0].detail; // every 400 has this form
       };
-      const detail = await detailOf('placement 1.41');
+      const detail = await detailOf('placement 2.2');
       assert.ok(detail.trim().endsWith(says), detail);
       if (!path.startsWith('/consumers'))
         assert.match(await detailOf('placement 1.39'), /Failed validating '\w+' in schema/);

@@ -1,3 +1,4 @@
+import { versionText } from '../../src/placement/versions.ts';
 import type { Finding } from '../histories/check.ts';
 import type { Outcome, Request } from '../histories/connection.ts';
 import type { Reply } from '../histories/history.ts';
@@ -73,7 +74,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
     ],
     leftOut,
     logs,
-    watch: (outcome, { method, path, minor }, reply) => {
+    watch: (outcome, { method, path, microversion }, reply) => {
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === 'cut') return;
       if (method !== 'GET') {
@@ -81,7 +82,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
         if (outcome < 300) writes.done += 1;
       }
       if (outcome >= 500 && outcome !== 503)
-        failed.push(`${method} ${path} at 1.${minor}: ${outcome} ${JSON.stringify(reply?.body)}`);
+        failed.push(`${method} ${path} at ${versionText(microversion)}: ${outcome} ${JSON.stringify(reply?.body)}`);
       // Refusals, and the list of versions, may need no database: only what was done shows that there is service.
       if (outcome >= 300 || path === '/') return;
       const now = performance.now();

@@ -28,7 +28,7 @@ test('a secret in the logs is found in each of its forms, and in pieces', () => 
 test('a 500 is counted also if only the logs have it, and refusals are no service', async () => {
   const logs = openLogs(() => []);
   const ledger = openLedger(logs, () => []);
-  const request = { method: 'GET', path: '/traits', minor: 0 } as const;
+  const request = { method: 'GET', path: '/traits', microversion: 1000 } as const;
   logs.reader()('{"status":503}\n{"status":500}\n');
   ledger.watch(503, request);
   assert.deepEqual(ledger.complaints(), ['{"status":500}']);
@@ -51,11 +51,12 @@ test('a service that refuses all writes fails a soak', () => {
     openLogs(() => []),
     () => [],
   );
-  for (let count = 0; count < 20; count += 1) ledger.watch(409, { method: 'PUT', path: '/traits/CUSTOM_A', minor: 6 });
+  for (let count = 0; count < 20; count += 1)
+    ledger.watch(409, { method: 'PUT', path: '/traits/CUSTOM_A', microversion: 1006 });
   assert.deepEqual(ledger.complaints(), ['only 0 of 20 writes were done']);
-  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_A', minor: 6 });
+  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_A', microversion: 1006 });
   assert.equal(ledger.complaints().length, 1);
-  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_B', minor: 6 });
+  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_B', microversion: 1006 });
   assert.deepEqual(ledger.complaints(), []);
 });
 

@@ -124,7 +124,7 @@ async function soakDeployment(
  */
 const serves = (server: Connection): Promise<boolean> =>
   succeedsWithin(mostStartMs, async () => {
-    const reply = await server.send({ method: 'GET', path: '/resource_providers?name=none', minor: newest });
+    const reply = await server.send({ method: 'GET', path: '/resource_providers?name=none', microversion: newest });
     return reply?.status === 200;
   });
 

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newest } from '../histories/chooser.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { versionOfText, versionTexts } from '../../src/placement/versions.ts';
 import type { Connection } from '../histories/connection.ts';
 import { type Random, randomUuid } from '../races/random.ts';
+
+const versions = versionTexts(placementService).map(versionOfText);
 
 /** Reads and writes of endpoints that no history has, at all versions, until it is told to end. */
 export async function wander(servers: readonly Connection[], random: Random, isOver: () => boolean): Promise<void> {
@@ -43,7 +46,7 @@ export async function wander(servers: readonly Connection[], random: Random, isO
     () => ({ method: 'GET', path: '/healthcheck' }),
   ];
   while (!isOver()) {
-    await random.pick(servers).send({ ...random.pick(requests)(), minor: random.below(newest + 1) });
+    await random.pick(servers).send({ ...random.pick(requests)(), microversion: random.pick(versions) });
     await sleep(random.below(60));
   }
 }

@@ -37,7 +37,7 @@ async function makeSteps(random: Random, tally: Tally): Promise<void> {
     const client = new pg.Client({ connectionString: fresh.settings.connection });
     await client.connect();
     try {
-      const send = requestsTo(other, 'placement 1.45');
+      const send = requestsTo(other, 'placement 2.6');
       await makeWorld(send);
       const fleet = await openFleet(database);
       const onRetry = () => {

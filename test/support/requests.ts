@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { placementService } from '../../src/rest/microversions.ts';
-import { versionText } from '../../src/rest/versions.ts';
+import { placementService } from '../../src/placement/microversions.ts';
+import { newestOf, versionText } from '../../src/placement/versions.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 
-/** The newest microversion of the service, as `1.40`. */
-export const newestVersion = versionText(placementService, placementService.maxMinor);
+/** The newest microversion of the service, as `2.6`. */
+export const newestVersion = versionText(newestOf(placementService));
 
 /** An answer of a service in this process. */
 export type Answer = {

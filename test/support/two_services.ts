@@ -22,8 +22,8 @@ export async function withTwoServices(use: (both: TwoServices) => Promise<void>)
       try {
         await use({
           services: [first, second],
-          send: requestsTo(first, 'placement 1.45'),
-          sendToOther: requestsTo(second, 'placement 1.45'),
+          send: requestsTo(first, 'placement 2.6'),
+          sendToOther: requestsTo(second, 'placement 2.6'),
           refresh: () => first.fleet.fresh(),
         });
       } finally {

@@ -36,12 +36,12 @@ const writes: readonly Write[] = [
   {
     refusedBy: 404,
     send: (client, consumer) =>
-      client.send('PUT', `/consumers/${consumer}/term`, 45, { expires_in: 3600, consumer_generation: 1 }),
+      client.send('PUT', `/consumers/${consumer}/term`, '2.6', { expires_in: 3600, consumer_generation: 1 }),
   },
   {
     refusedBy: 404,
     send: (client, consumer) =>
-      client.send('PUT', `/consumers/${consumer}/term`, 45, { expires_in: null, consumer_generation: 1 }),
+      client.send('PUT', `/consumers/${consumer}/term`, '2.6', { expires_in: null, consumer_generation: 1 }),
   },
   {
     refusedBy: 409,
@@ -97,17 +97,17 @@ test(`either a write at the end of a term or the removal wins, never both, in ${
     };
     try {
       const { client } = random.pick(servers);
-      await succeed(client, 'POST', '/resource_providers', 45, { uuid: host, name: 'host' });
+      await succeed(client, 'POST', '/resource_providers', '2.6', { uuid: host, name: 'host' });
       const inventories = { VCPU: { total: 10_000_000, max_unit: 1 } };
       const stock = { resource_provider_generation: 0, inventories };
-      await succeed(client, 'PUT', `/resource_providers/${host}/inventories`, 45, stock);
+      await succeed(client, 'PUT', `/resource_providers/${host}/inventories`, '2.6', stock);
       let begun = 0;
       const lane = async (): Promise<void> => {
         if (begun >= contests) return;
         begun += perRound;
         const consumers = Array.from({ length: perRound }, () => randomUUID());
         const body = Object.fromEntries(consumers.map((consumer) => [consumer, { ...claim, expires_in: 1 }]));
-        await succeed(client, 'POST', '/allocations', 45, body);
+        await succeed(client, 'POST', '/allocations', '2.6', body);
         const { rows } = await other.query<{ uuid: string; expires_at: Date }>(
           'select uuid, expires_at from consumers c join consumer_terms t on t.consumer_id = c.id where uuid = any($1)',
           [consumers],

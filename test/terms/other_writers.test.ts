@@ -12,7 +12,7 @@ import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../
 import { openServiceOn, testConfig } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
-const version = 'placement 1.45';
+const version = 'placement 2.6';
 const host = '00000000-0000-4000-8000-0000000000aa';
 
 type World = { readonly send: Send; readonly other: pg.Client; claim(seconds?: number): Promise<string> };
@@ -108,7 +108,7 @@ test('a locked consumer does not delay the removal of others, and is removed whe
       assert.match(renewal.text, /its term has ended/);
       const change = { project_id: 'q', user_id: 'u', consumer_type: 'X', consumer_generation: 1 };
       assert.equal((await send('PUT', `/consumers/${consumer}`, change)).status, 404);
-      assert.equal((await send('GET', `/consumers/${consumer}`, undefined, 'placement 1.44')).status, 200);
+      assert.equal((await send('GET', `/consumers/${consumer}`, undefined, 'placement 2.5')).status, 200);
     }
     const listed = await send('GET', `/consumers?expiring_before=${new Date().toISOString()}`);
     assert.equal((at(listed.json, 'consumers') as unknown[]).length, 2); // as openapi.yaml says

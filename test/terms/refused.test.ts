@@ -25,7 +25,7 @@ const bad: readonly (readonly [value: string, said: string])[] = [
 for (const engine of engines) {
   test(`terms out of range or of other types are refused, and nothing is written, on ${engine}`, async () => {
     await withTestService(engine, { placement: { maxTerm: 100 } }, async (service) => {
-      const send = requestsTo(service, 'placement 1.45');
+      const send = requestsTo(service, 'placement 2.6');
       const [host, known, fresh] = [randomUUID(), randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 8 } });
       const claim = newClaim({ [host]: { VCPU: 1 } });

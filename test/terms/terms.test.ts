@@ -7,7 +7,7 @@ import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../
 import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
-const version = 'placement 1.45';
+const version = 'placement 2.6';
 const owner = { project_id: 'p', user_id: 'u' };
 
 /**
@@ -53,7 +53,7 @@ for (const engine of engines) {
         assert.ok(end >= before + seconds * 1000 - 1 && end <= Date.now() + seconds * 1000 + 1, `${seconds} s`);
       }
       assert.equal(await endOf(send, `${lasting}`), null);
-      const older = await send('GET', `/allocations/${plain}`, undefined, 'placement 1.44');
+      const older = await send('GET', `/allocations/${plain}`, undefined, 'placement 2.5');
       assert.equal('expires_at' in Object(older.json), false);
       const token = at((await send('GET', '/changes')).json, 'next');
 
@@ -92,8 +92,8 @@ for (const engine of engines) {
         },
         'at 1.28': (uuid: string) =>
           send('PUT', `/allocations/${uuid}`, { ...owner, allocations, consumer_generation: 1 }, 'placement 1.28'),
-        'at 1.44 by POST': (uuid: string) => send('POST', '/allocations', { [uuid]: typed }, 'placement 1.44'),
-        'at 1.45': (uuid: string) => send('PUT', `/allocations/${uuid}`, { ...typed, expires_at: null }),
+        'at 2.5 by POST': (uuid: string) => send('POST', '/allocations', { [uuid]: typed }, 'placement 2.5'),
+        'at 2.6': (uuid: string) => send('PUT', `/allocations/${uuid}`, { ...typed, expires_at: null }),
         'null as its term': (uuid: string) =>
           send('PUT', `/consumers/${uuid}/term`, { expires_in: null, consumer_generation: 1 }),
         'a change of its owner after a rewrite': async (uuid: string) => {
@@ -110,12 +110,12 @@ for (const engine of engines) {
           assert.equal(Date.parse(String(at(changed.json, 'expires_at'))), end);
           return changed;
         },
-        'a change of its owner at 1.41': (uuid: string) =>
+        'a change of its owner at 2.2': (uuid: string) =>
           send(
             'PUT',
             `/consumers/${uuid}`,
             { ...owner, consumer_type: 'JOB', consumer_generation: 1 },
-            'placement 1.41',
+            'placement 2.2',
           ),
         'the reshaper': async (uuid: string) => {
           const shown = (await send('GET', `/resource_providers/${host}/inventories`)).json;

@@ -96,7 +96,7 @@ test('inventories are shown with a ratio that has a point, and answered to a wri
       `{"resource_provider_generation":2,"inventories":{"VCPU":{${shown}}}}`,
     );
     assert.match(
-      (await send('GET', '/provider_summaries', undefined, 'placement 1.41')).text,
+      (await send('GET', '/provider_summaries', undefined, 'placement 2.2')).text,
       /"allocation_ratio":4\.0/,
     );
     assert.equal(

@@ -105,20 +105,20 @@ export const ruleDefaults: readonly RuleDefault[] = [
 
   rule('reshaper:reshape', 'service_api', 'POST /reshaper'),
 
-  // Ours, from microversion 1.41.
+  // Ours, from microversion 2.2.
   rule('consumers:list', 'admin_or_project_reader_or_service_api', 'GET /consumers'),
   rule('consumers:show', adminOrService, 'GET /consumers/{uuid}'),
   rule('consumers:update', adminOrService, 'PUT /consumers/{uuid}'),
   rule('provider_summaries:list', adminOrService, 'GET /provider_summaries'),
 
-  // Ours, from microversion 1.42.
+  // Ours, from microversion 2.3.
   rule('allocation_candidates:explanation', adminOrService, 'GET /allocation_candidates/explanation'),
   rule('allocation_candidates:count', adminOrService, 'GET /allocation_candidates/count'),
 
-  // Ours, from microversion 1.44.
+  // Ours, from microversion 2.5.
   rule('changes:list', adminOrService, 'GET /changes'),
 
-  // Ours, from microversion 1.45.
+  // Ours, from microversion 2.6.
   rule('consumers:term', adminOrService, 'PUT /consumers/{uuid}/term'),
 ];
 

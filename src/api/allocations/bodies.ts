@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { classNamePattern, maxInteger } from '../../placement/inventory.ts';
+import { since } from '../../placement/microversions.ts';
 import {
   boolean,
   integer,
@@ -11,7 +12,6 @@ import {
   text,
   uuidText,
 } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import { echoedTag } from '../answers.ts';
 
 /** Keys that should be UUIDs; only their length and characters are checked, as in upstream. */
@@ -41,13 +41,13 @@ const guarded = { ...deletable, consumer_generation: generation };
 const mapped = { ...guarded, mappings: v.optional(mappings) };
 const typed = { ...mapped, consumer_type: consumerType };
 /**
- * From 1.40 on the client can send back what it has read: with the field `etag`, and with the type `unknown`, which
+ * From 2.1 on the client can send back what it has read: with the field `etag`, and with the type `unknown`, which
  * leaves the type as it is.
  */
 const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
 /**
- * From 1.43 on queries may replace the allocations. They are checked where they are read (claim_requests.ts), since the
+ * From 2.4 on queries may replace the allocations. They are checked where they are read (claim_requests.ts), since the
  * errors name the consumer.
  */
 const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };
@@ -55,16 +55,16 @@ const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates:
 /** How long a term lasts, in seconds. The configuration may allow less. */
 export const termSeconds = integer({ minimum: 1, maximum: maxInteger });
 
-/** From 1.45 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
+/** From 2.6 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
 export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 
-/** From 1.45 on a claim may end by itself. */
+/** From 2.6 on a claim may end by itself. */
 const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
 
-/** From 1.43 on: nothing is written, and the answer is what it would be. */
+/** From 2.4 on: nothing is written, and the answer is what it would be. */
 export const dryRun = { dry_run: v.optional(boolean()) };
 
-/** A body of POST /allocations from 1.43 on: beside the consumers it may have `dry_run`. */
+/** A body of POST /allocations from 2.4 on: beside the consumers it may have `dry_run`. */
 export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
@@ -94,7 +94,7 @@ export const consumersBodies = (minProperties: number) =>
     { since: since.severalConsumers, schema: byConsumer(deletable, minProperties) },
   ] as const;
 
-/** The consumers of POST /allocations from 1.43 on, newest first. */
+/** The consumers of POST /allocations from 2.4 on, newest first. */
 export const placedConsumers = [
   { since: since.terms, schema: byConsumer(timed, 1) },
   { since: since.placing, schema: byConsumer(placed, 1) },

@@ -11,9 +11,9 @@ import {
 import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
+import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
-import { since } from '../../rest/microversions.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
@@ -134,7 +134,7 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
     ),
 };
 
-/** From 1.41 on; upstream's versions have no code for these. */
+/** From 2.2 on; upstream's versions have no code for these. */
 const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
   absent: errorCodes.inventoryAbsent,
   constraints: errorCodes.inventoryConstraints,
@@ -142,7 +142,7 @@ const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
 };
 
 /*
- * Claims by query: `candidates` in the place of `allocations`, from microversion 1.43 on.
+ * Claims by query: `candidates` in the place of `allocations`, from microversion 2.4 on.
  */
 
 const parameters = queryParameters(['limit']);

@@ -1,4 +1,5 @@
 import type { ProviderAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
+import { since } from '../../placement/microversions.ts';
 import { noSuchProvider, notFound } from '../../request/errors.ts';
 import { atOnce, type Pieces, type Turns } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -12,7 +13,6 @@ import {
   notOfTheFleet,
   writeList,
 } from '../../rest/made_in_turns.ts';
-import { since } from '../../rest/microversions.ts';
 import { numbersAsWritten } from '../../rest/python_numbers.ts';
 import { changesToken, newest } from '../answers.ts';
 import { generationOfRow, goesOn } from '../consumers/consumer.ts';

@@ -1,8 +1,8 @@
 import type * as v from 'valibot';
+import { since } from '../../placement/microversions.ts';
+import { bySince } from '../../placement/versions.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import { keyed, object } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
-import { bySince } from '../../rest/versions.ts';
 import { takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { inventoryFields, providerInventoriesBodies } from '../resource_providers/inventory_bodies.ts';

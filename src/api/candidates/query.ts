@@ -1,8 +1,9 @@
 import * as v from 'valibot';
+import { since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { bySince, type Since } from '../../placement/versions.ts';
 import { badRequest, errorCodes } from '../../request/errors.ts';
 import { keyed, object, oneOf, text } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import {
   onlyValue,
   parseInTree,
@@ -13,7 +14,6 @@ import {
   type Query,
 } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
-import { bySince, type Since } from '../../rest/versions.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from '../../search/request.ts';
 import { strip } from '../../text/strings.ts';
 
@@ -244,7 +244,7 @@ function checkOrphans(groups: readonly RequestGroup[]): void {
 
 /*
  * The parameters of GET /allocation_candidates that choose among trees: `order`, `apart_from` and `with`, from
- * microversion 1.43 on.
+ * microversion 2.4 on.
  */
 
 /** More keys than these make no order that anything asks for, and each is compared for every tree. */

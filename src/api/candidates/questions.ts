@@ -1,11 +1,11 @@
 import * as v from 'valibot';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
+import { since } from '../../placement/microversions.ts';
 import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
 import { inPiecesOfOneMoment, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Query, queryOf } from '../../rest/query_string.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../../rest/schema_check.ts';

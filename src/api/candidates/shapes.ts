@@ -1,5 +1,6 @@
+import { placementService } from '../../placement/microversions.ts';
+import { newestOf } from '../../placement/versions.ts';
 import { ApiError } from '../../request/errors.ts';
-import { placementService } from '../../rest/microversions.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import type { CandidateRequest } from '../../search/request.ts';
 import { parseCandidateRequest, queryParameters } from './query.ts';
@@ -44,7 +45,7 @@ function parseShape(text: string): Shape {
   try {
     const parsed = parseQuery(query);
     if (parsed.last('limit') !== undefined) throw new ShapeError(name, 'has a limit, which has no meaning here');
-    return { name, request: parseCandidateRequest(parsed, placementService.maxMinor, parameters) };
+    return { name, request: parseCandidateRequest(parsed, newestOf(placementService), parameters) };
   } catch (error) {
     if (error instanceof ApiError)
       throw new ShapeError(name, (error.sentence ?? error.message).replaceAll(/\s+/g, ' '));

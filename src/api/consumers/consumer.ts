@@ -4,9 +4,9 @@ import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.
 import type { Config } from '../../config/config.ts';
 import { type ConsumerGenerations, shownGeneration } from '../../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } from '../../placement/entity_tag.ts';
+import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
-import { since } from '../../rest/microversions.ts';
 import type { ConsumerBody } from '../allocations/bodies.ts';
 import { newest } from '../answers.ts';
 

@@ -20,14 +20,14 @@ import type { JudgedNode } from '../../../db/statements/providers/judged_provide
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
+import { since } from '../../placement/microversions.ts';
 import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../request/errors.ts';
 import { changedTooMuch } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
-import { bySince } from '../../rest/versions.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { echoedEnd, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { checkMarker, newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
@@ -239,7 +239,7 @@ function logChange(
 }
 
 /**
- * The consumer of the path. From 1.45 on a consumer whose term has ended is not found, also before it is removed.
+ * The consumer of the path. From 2.6 on a consumer whose term has ended is not found, also before it is removed.
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */

@@ -1,8 +1,8 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { providerTag } from '../../placement/entity_tag.ts';
+import { since } from '../../placement/microversions.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
-import { since } from '../../rest/microversions.ts';
 import { tagged } from '../answers.ts';
 
 /*

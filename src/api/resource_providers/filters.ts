@@ -8,13 +8,13 @@ import {
 } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { since } from '../../placement/microversions.ts';
+import { bySince } from '../../placement/versions.ts';
 import { badRequest } from '../../request/errors.ts';
 import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../request/turns.ts';
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import { parseMemberOf, parseRequired, parseResources, type Query } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
-import { bySince } from '../../rest/versions.ts';
 import type { RequestGroup } from '../../search/request.ts';
 import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 

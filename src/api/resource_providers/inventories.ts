@@ -4,6 +4,8 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
 import { classNamePattern } from '../../placement/inventory.ts';
+import { since } from '../../placement/microversions.ts';
+import { bySince } from '../../placement/versions.ts';
 import {
   badRequest,
   concurrentlyUpdated,
@@ -16,8 +18,6 @@ import {
 } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
-import { bySince } from '../../rest/versions.ts';
 import { inventoriesWrite } from '../../writes/provider_writes.ts';
 import { writtenNumbers } from '../allocations/of_provider.ts';
 import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answers.ts';

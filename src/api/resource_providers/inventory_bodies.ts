@@ -12,10 +12,10 @@ import {
   maxInteger,
   maxRatio,
 } from '../../placement/inventory.ts';
+import { since } from '../../placement/microversions.ts';
 import type { ApiError } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { integer, keyed, number, object } from '../../rest/json_schema.ts';
-import { since } from '../../rest/microversions.ts';
 import { floatJson } from '../../rest/python_numbers.ts';
 import type { WrittenNumbers } from '../allocations/of_provider.ts';
 import { echoedTag, newest, tagged } from '../answers.ts';

@@ -8,15 +8,15 @@ import type { FleetKeeper } from '../../fleet/keep/keeper.ts';
 import { newProviderTags, providerTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, subtreeOf, treeOf } from '../../fleet/model/provider.ts';
+import { since } from '../../placement/microversions.ts';
 import { isSameUuid, normalUuid } from '../../placement/uuid.ts';
+import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../../request/errors.ts';
 import type { Pieces, Turns } from '../../request/turns.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../../rest/json_schema.ts';
 import { few, type ListForm, listText, madeInTurns, writeList } from '../../rest/made_in_turns.ts';
-import { since } from '../../rest/microversions.ts';
-import { bySince } from '../../rest/versions.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { changesToken, echoedTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -47,7 +47,7 @@ const nestedCreation = object({ name, uuid: v.optional(uuidText), parent_provide
 const change = { name };
 const nestedChange = { ...change, parent_provider_uuid: parent };
 /**
- * The other fields that GET shows. From 1.40 on a client may send them back with a change; all but the UUID are
+ * The other fields that GET shows. From 2.1 on a client may send them back with a change; all but the UUID are
  * ignored.
  */
 const echoed = {

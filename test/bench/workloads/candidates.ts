@@ -48,7 +48,7 @@ export const candidateQuestions: readonly Workload[] = (
       name: `W8 ${dataSet} candidates${question}`,
       dataSet,
       concurrency: 1,
-      version: '1.42',
+      version: '2.3',
       ...(dataSet === 'flat' ? { grows: true, largest: 10_000 } : {}),
       pathOf: () => `/allocation_candidates${question}?${query}`,
     }),

@@ -7,7 +7,7 @@ import { release } from './claims.ts';
 import { expectStatus, type Workload } from './workload.ts';
 
 /** The version that brought claims by query. */
-const version = '1.43';
+const version = '2.4';
 
 const resources = `resources=${Object.entries(claimedResources)
   .map(([name, amount]) => `${name}:${amount}`)

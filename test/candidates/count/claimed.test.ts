@@ -95,7 +95,7 @@ test('so many consumers are claimed as were counted, then nothing fits', async (
   const seen = new Map<string, number>();
   const note = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
   await withTestService(anyEngine, {}, async (service) => {
-    const send = requestsTo(service, 'placement 1.42');
+    const send = requestsTo(service, 'placement 2.3');
     for (const name of traitNames) if (name.startsWith('CUSTOM_')) accepted(await send('PUT', `/traits/${name}`));
     const left: Topology[] = [];
     await fc.assert(

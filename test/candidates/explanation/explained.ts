@@ -1,15 +1,16 @@
 import { conditionsOf } from '../../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../../src/api/candidates/query.ts';
 import type { Fleet } from '../../../src/fleet/model/fleet.ts';
+import { placementService } from '../../../src/placement/microversions.ts';
+import { newestOf } from '../../../src/placement/versions.ts';
 import { atOnce } from '../../../src/request/turns.ts';
-import { placementService } from '../../../src/rest/microversions.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
 import { type ExplainOptions, type Explanation, explain } from '../../../src/search/explanation/explain.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { rowsOf, type Topology } from '../topology.ts';
 
-/** The minor version of the queries. */
-export const { maxMinor: latest } = placementService;
+/** The version of the queries. */
+export const latest = newestOf(placementService);
 
 export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 

@@ -51,7 +51,17 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   [
     'microversion',
     '[api]\nmax_microversion = 1.999',
-    `${conf}:2: [api] max_microversion = "1.999": must be a version from 1.0 to ${newestVersion}.`,
+    `${conf}:2: [api] max_microversion = "1.999": must be a version from 1.0 to 1.39, or from 2.0 to ${newestVersion}.`,
+  ],
+  [
+    'microversion from before version 2',
+    '[api]\nmax_microversion = 1.43',
+    `${conf}:2: [api] max_microversion = "1.43": is 2.4 now.`,
+  ],
+  [
+    'default version above the newest',
+    '[api]\ndefault_version = 2.2\nmax_microversion = 1.39',
+    `${conf}:2: [api] default_version = "2.2": must be at most [api] max_microversion, which is 1.39.`,
   ],
   [
     'MySQL',
