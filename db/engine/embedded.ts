@@ -151,7 +151,7 @@ export function durableFiles(folder: string): DurableFiles {
   let syncs = 0;
   const addSync = ({ NODEFS }: postgresMod.PostgresMod): void => {
     // The types of PGlite have no members of its NODEFS. Emscripten calls `fsync`, if there is one, for each call of
-    // PostgreSQL; its result and the errors of `tryFSOperation` are those of the call.
+    // PostgreSQL; the call returns its result, and throws the errors of `tryFSOperation`.
     const hostFiles = NODEFS as unknown as HostFiles;
     hostFiles.stream_ops.fsync = ({ nfd, path }) => {
       hostFiles.tryFSOperation(() => (isOfLog(path) ? fdatasyncSync(nfd) : fsyncSync(nfd)));

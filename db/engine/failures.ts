@@ -68,7 +68,7 @@ export const isLostRace = (error: unknown): boolean =>
  * bytes as characters; a column whose type was changed by SQL may only take smaller numbers. Nothing of the statement
  * was done.
  */
-export const isUnstorable = (error: unknown): error is Error =>
+const isUnstorable = (error: unknown): error is Error =>
   hasSqlstate(error, sqlstate.textTooLong, sqlstate.characterUnknown, sqlstate.numberOutOfRange);
 
 /** Whether node-postgres closed a connection because the server did not answer within `query_timeout`. */

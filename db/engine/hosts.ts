@@ -7,10 +7,10 @@ export type Host = { readonly host: string; readonly port: string };
 /** Which of several servers is wanted: libpq's values of `target_session_attrs`. */
 const targets = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const;
 /** One of these values. */
-export type Target = (typeof targets)[number];
+type Target = (typeof targets)[number];
 
 /** The servers of a database URL, and how one of them is chosen. */
-export type Hosts = {
+type Hosts = {
   readonly hosts: readonly Host[];
   readonly target: Target;
   /** Whether a connection tries a random server first, instead of the first one in the list. */
@@ -62,7 +62,7 @@ export function splitPort(text: string): Host {
  * The URL of one server, in a form that node-postgres accepts for every kind of host: an address, a name or a socket
  * folder.
  */
-export function urlOf(url: string, { host, port }: Host): string {
+function urlOf(url: string, { host, port }: Host): string {
   const { start = '', path = '', query = '' } = shape.exec(url)?.groups ?? {};
   const parameters = new URLSearchParams(query);
   for (const name of ['host', 'port', 'target_session_attrs', 'load_balance_hosts', 'connect_timeout']) {
@@ -74,7 +74,7 @@ export function urlOf(url: string, { host, port }: Host): string {
 }
 
 /** Which server new connections are sent to. The pools of one database share it. */
-export type HostSearch = {
+type HostSearch = {
   /** The index of the server that is tried next: the one that answered last. */
   current: number;
   /** The error of the last attempt on each server; undefined if the attempt succeeded. */

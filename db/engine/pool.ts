@@ -263,7 +263,7 @@ const isPlainText = (value: unknown): boolean =>
   typeof value === 'string' && !value.includes('"') && !value.includes('\\');
 
 /** So long after the server has refused a connection no further one is opened, in milliseconds. */
-export const fullServerPauseMs = 1_000;
+const fullServerPauseMs = 1_000;
 
 /**
  * Lets requests wait for one of the open connections of a pool where the server has no place for a further one: other programs may have

@@ -19,7 +19,7 @@ import { executedMigrations, migrationNames } from './executed_migrations.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
-/** The names of migrations that development had between 0.1.0 and 0.2.0. Those of the release do the same. */
+/** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */
 const names: readonly string[] = [
   '006_inventory_changes',
   '007_service_uptime',
@@ -39,7 +39,7 @@ const names: readonly string[] = [
 const successors: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
 
 /** Whether it is the name of a migration that was never released. */
-export const isUnreleased = (name: string): boolean => names.includes(name);
+const isUnreleased = (name: string): boolean => names.includes(name);
 
 /**
  * Records the migrations of the release in place of those that were never released. A database that has run them all lacks nothing. One
@@ -49,7 +49,7 @@ export const isUnreleased = (name: string): boolean => names.includes(name);
  *
  * @param db a connection or a transaction
  */
-export async function takeInUnreleased(db: QueryExecutorProvider): Promise<void> {
+async function takeInUnreleased(db: QueryExecutorProvider): Promise<void> {
   await sql`
     with taken as (delete from kysely_migration where name = any(${names}::text[]) returning name)
     insert into kysely_migration (name, "timestamp") select name, ${new Date().toISOString()} from unnest(${successors}::text[]) as name

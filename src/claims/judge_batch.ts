@@ -209,7 +209,7 @@ export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRef
 const fewestPlaced = 16;
 
 /** Judges the next batch while one is being written, as if all claims of that one were written already. */
-export type JudgeAhead = {
+type JudgeAhead = {
   /** Whether to judge a claim takes so long that it should be judged ahead. */
   isWorthIt(claim: PendingClaim): boolean;
   /** Judges a batch ahead. @returns false where that cannot be done, or where one of its claims is not allowed */

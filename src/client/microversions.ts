@@ -38,8 +38,9 @@ export const versionText = (version: number): string => `${majorOf(version)}.${v
 /** The major version of a version. */
 export const majorOf = (version: number): number => Math.floor(version / 1000);
 
-/** The newest version that this client knows, and the newest of OpenStack's. */
-export const newestKnown = versionNumber(microversions.at(-1) ?? '1.0');
+/** The oldest and the newest version that this client knows, and the newest of OpenStack's. */
+export const oldestKnown = versionNumber(microversions[0]);
+export const newestKnown = versionNumber(microversions.at(-1) ?? microversions[0]);
 export const newestOfOpenstack = versionNumber('1.39');
 
 /** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '2.0'` and so on. */

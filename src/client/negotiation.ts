@@ -1,5 +1,5 @@
 import { VersionError } from './errors.ts';
-import { microversions, newestKnown, newestOfOpenstack, versionNumber, versionText } from './microversions.ts';
+import { newestKnown, newestOfOpenstack, numberOfVersion, oldestKnown, versionText } from './microversions.ts';
 import { entityTagsSince, type Operation } from './operation.ts';
 import type { WireAnswer } from './send.ts';
 import {
@@ -21,8 +21,6 @@ type Exchange = (operation: Operation, version: number, asked: string) => Promis
 
 /** GET / needs no authentication, works at every version of the server, and changes nothing. */
 const discovery: Operation = { method: 'GET', path: '/' };
-
-const oldestKnown = versionNumber(microversions[0]);
 
 /**
  * Sends an operation at the wanted version. If none is named, it tries the newest version first. If the server refuses
@@ -190,23 +188,17 @@ const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
 
 /** The operation or parameter exists only from a newer version on. */
 function tooOld(endpoint: string, what: string, since: number, version: number, spoken?: Spoken): VersionError {
-  const newest = rangeOf(spoken)?.max;
+  const server = rangeOf(spoken);
   const remedy =
-    newest !== undefined && spoken !== undefined && newestOf(spoken) >= since
-      ? `The server speaks up to ${newest}: ask for ${versionText(since)} or newer, or name no version.`
+    server !== undefined && numberOfVersion(server.max) >= since
+      ? `The server speaks up to ${server.max}: ask for ${versionText(since)} or newer, or name no version.`
       : `Leave it out, or use a server that speaks ${versionText(since)}.`;
   return new VersionError(
     'too old',
     `${what} needs microversion ${versionText(since)}, and ${endpoint} is spoken to in ${versionText(version)}. ${remedy}`,
-    rangeOf(spoken),
+    server,
   );
 }
-
-/** The newest version that a server is known to speak; 0 if none is. */
-const newestOf = (spoken: Spoken): number =>
-  typeof spoken === 'object'
-    ? Math.max(0, ...[spoken.openstack, spoken.second].map((span) => (typeof span === 'object' ? span.max : 0)))
-    : 0;
 
 /** The operation existed only up to an older version. */
 const tooNew = (endpoint: string, what: string, until: number, version: number): VersionError =>

@@ -6,6 +6,7 @@ import {
   newestKnown,
   newestOfOpenstack,
   numberOfVersion,
+  oldestKnown,
   versionNumber,
   versionText,
 } from './microversions.ts';
@@ -140,8 +141,6 @@ type VersionOptions = {
   readonly newest?: Microversion | undefined;
 };
 
-const oldestKnown = versionNumber(microversions[0]);
-
 /** @throws VersionError if a text is not a microversion, or not one that this client knows */
 export function wantedVersion({ version, oldest, newest }: VersionOptions): Wanted {
   if (version === undefined) {
@@ -156,7 +155,7 @@ export function wantedVersion({ version, oldest, newest }: VersionOptions): Want
   return { kind: 'named', version: knownVersion(version) };
 }
 
-const known = `1.0 to 1.39, or 2.0 to ${versionText(newestKnown)}`;
+const known = `1.0 to ${versionText(newestOfOpenstack)}, or 2.0 to ${versionText(newestKnown)}`;
 
 function knownVersion(version: string): number {
   const found = microversions.find((each) => each === version);

@@ -4,7 +4,7 @@ import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type ApiError, badRequest } from '../request/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { parseInteger, type Query } from '../rest/query_string.ts';
-import { chiefFault, failed, pythonRepr, unexpectedText } from '../rest/schema_complaint.ts';
+import { chiefFault, failed, type Issues, pythonRepr, unexpectedText } from '../rest/schema_complaint.ts';
 
 /** Texts that fit into Nova's columns. */
 export const shortText = text({ minLength: 1, maxLength: 255 });
@@ -32,9 +32,7 @@ export const truth = v.pipe(
 );
 
 /** The error for a body with which something is wrong, in Nova's words. */
-export const invalidBody = (issues: ComputeIssues): ApiError => invalidInput(issues, 'field/attribute');
-
-type ComputeIssues = Parameters<typeof chiefFault>[0];
+export const invalidBody = (issues: Issues): ApiError => invalidInput(issues, 'field/attribute');
 
 /** What a query may have at a version: its parameters, whether they may be repeated, and how others are treated. */
 export type QuerySchema = {
@@ -86,7 +84,7 @@ function checkInput<Schema extends v.GenericSchema>(
   throw invalidInput(result.issues, what);
 }
 
-function invalidInput(issues: ComputeIssues, what: string): ApiError {
+function invalidInput(issues: Issues, what: string): ApiError {
   const { path, sentence, value } = chiefFault(issues);
   const [message] = sentence.split('\n\nFailed validating ');
   const place = path.at(-1);

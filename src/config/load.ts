@@ -117,6 +117,9 @@ function asPythonText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value);
 }
 
+const settingOf = (settings: readonly Setting[], group: string, name: string): Setting | undefined =>
+  settings.find(({ option }) => option.group === group && option.name === name);
+
 /**
  * An error for a value that `load` accepts, and that a part of the service finds wrong when it reads the value. The
  * message names the option and the place where the value is written, as the messages of `load` do.
@@ -126,7 +129,7 @@ export function wrongValue(
   [group, name]: readonly [group: string, name: string],
   problem: string,
 ): ConfigError {
-  const setting = settings.find(({ option }) => option.group === group && option.name === name);
+  const setting = settingOf(settings, group, name);
   if (setting?.written === undefined) return new ConfigError([`[${group}] ${name}: ${problem}.`]);
   const { option, value, written, secret } = setting;
   return new ConfigError([explain(option, written, problem, secret ? written.texts : [String(value)])]);
@@ -136,9 +139,6 @@ export function wrongValue(
 function contradictions(settings: readonly Setting[]): readonly string[] {
   return [...halfOfTls(settings), ...defaultAboveNewest(settings)];
 }
-
-const settingOf = (settings: readonly Setting[], group: string, name: string): Setting | undefined =>
-  settings.find(({ option }) => option.group === group && option.name === name);
 
 function halfOfTls(settings: readonly Setting[]): readonly string[] {
   const [certificate, key] = ['cert_file', 'key_file'].map((name) => settingOf(settings, 'ssl', name));
@@ -253,7 +253,7 @@ const unknownOption = (name: string, near: string): string =>
   `${name} is no option of this service and is ignored. Did you mean ${near}?`;
 
 function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
-  const setting = settings.find(({ option }) => option.group === 'oslo_policy' && option.name === 'policy_file');
+  const setting = settingOf(settings, 'oslo_policy', 'policy_file');
   if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
   const problem = 'there is no such file, so the default rules apply';
   return [explain(setting.option, setting.written, problem, [String(setting.value)])];

@@ -190,7 +190,7 @@ const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVer
 };
 
 /** Gives each request its id, answers with it, and logs one line when it is answered. */
-export const identifyAndLog = (
+const identifyAndLog = (
   apis: readonly [...ServedApi[], ServedApi],
   logger: Logger,
   { enableProxyHeadersParsing }: Config['osloMiddleware'],

@@ -17,6 +17,7 @@ import {
 import { ApiError } from '../request/errors.ts';
 import type { BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { invalidValue } from '../rest/schema_check.ts';
+import type { Issues } from '../rest/schema_complaint.ts';
 import { bestOffer } from './accept.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
@@ -32,10 +33,7 @@ export type Dialect = {
   /** The error text for a body that is not JSON. @param why what the parser says */
   readonly malformedBody: (why: string) => string;
   /** The error for a body that the schema of an endpoint does not allow. It names the place and the value. */
-  readonly invalidBody: (
-    issues: readonly [v.BaseIssue<unknown>, ...v.BaseIssue<unknown>[]],
-    schema: v.GenericSchema,
-  ) => ApiError;
+  readonly invalidBody: (issues: Issues, schema: v.GenericSchema) => ApiError;
   /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;
   readonly renderError: (error: ApiError, context: ErrorContext) => Rendered;
@@ -69,7 +67,7 @@ export type Rendered = {
 };
 
 /** What the answer to an error depends on besides the error. */
-export type ErrorContext = {
+type ErrorContext = {
   readonly method: string;
   readonly accept: string;
   readonly contentType: string;
@@ -91,7 +89,7 @@ export const renderText = (body: string, status: number, headers: Rendered['head
 export const versionHeader = 'openstack-api-version';
 
 /** The header from before all services shared one; its value is only `1.N` or `latest`. */
-export const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
+const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
 
 /**
  * The version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older one.
@@ -186,7 +184,7 @@ const integer = (text: string): number | undefined =>
  * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client
  * accepts nothing else.
  */
-export function renderError(error: ApiError, context: ErrorContext): Rendered {
+function renderError(error: ApiError, context: ErrorContext): Rendered {
   const title = titleOf(error.status);
   const body = sentence(error, context);
   switch (bestOffer(context.accept, ['text/html', 'application/json'])) {

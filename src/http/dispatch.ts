@@ -199,7 +199,7 @@ export function authorize(
 }
 
 /** The JSON body of a request. */
-export type JsonBody = {
+type JsonBody = {
   /**
    * Reads the body, and checks it against a schema.
    *
@@ -215,8 +215,8 @@ export type JsonBody = {
 /** A body up to this length is parsed and checked at once, which takes some milliseconds at most; a longer one in pieces. */
 const shortBytes = 16 * 1024;
 
-/** @param options.turns those of the request, in which a long body is worked on */
-export function openJsonBody(
+/** @param options.turns the turns of the request, in which a long body is parsed and checked */
+function openJsonBody(
   request: Request,
   options: { readonly limitBytes: number; readonly dialect: Dialect; readonly turns: () => Turns },
 ): JsonBody {

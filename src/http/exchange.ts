@@ -36,7 +36,7 @@ export type Exchange = {
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */
   version: Version;
-  /** The versions that the answer offers: those of the major version of the request, OpenStack's before the negotiation. */
+  /** The range in the version headers of the answer: of the major version of the request; OpenStack's until the version is known. */
   versions: VersionRange;
   /** Set by the dispatch: whether a success is logged at level debug only. */
   quiet: boolean;

@@ -250,7 +250,7 @@ export type BatchOptions<Item, Result = never> = {
 };
 
 /** Places that clients share, a limited number: for questions that wait, or for clients that follow. */
-export type FairPlaces<T> = {
+type FairPlaces<T> = {
   /** How many are taken. */
   readonly size: number;
   /** How many of them one client has. */

@@ -75,7 +75,7 @@ const partsOfBatch = 16;
 const explainedRefusals = 3;
 
 /** How items go on whose batch failed, and for which nothing was done. */
-export type FailedItems<Item, Result> = {
+type FailedItems<Item, Result> = {
   /**
    * Rejects the items, puts them back with a suspicion or without one, or repeats an item alone in the slow lane. Never
    * rejects.

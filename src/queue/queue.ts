@@ -296,7 +296,7 @@ function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
 }
 
 /** The batch that is prepared while the one before it is performed, if there is one. */
-export type WorkAhead<Item, Waiting> = {
+type WorkAhead<Item, Waiting> = {
   /** A batch is performed from now on. */
   begin(): void;
   /** The batch is not waited for any more. @returns the batch that was prepared meanwhile; empty if there is none */
@@ -315,7 +315,7 @@ export type WorkAhead<Item, Waiting> = {
  * @param queue.next the next batch as it would be now; none of its items waits for one that is being performed
  * @param queue.start takes a batch from the queue
  */
-export function openWorkAhead<Item, Result, Waiting extends Entry<Item, Result>>(
+function openWorkAhead<Item, Result, Waiting extends Entry<Item, Result>>(
   { ahead }: Pick<BatchOptions<Item, Result>, 'ahead'>,
   queue: {
     gather(): Promise<void>;

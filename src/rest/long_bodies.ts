@@ -182,7 +182,7 @@ type Long = LongJson['long'];
 type ObjectMembers = Readonly<Record<string, unknown>>;
 
 /** What a schema makes of a value, and what is wrong with it. Where something is wrong, the output may be anything. */
-export type Checked = { readonly output: unknown; readonly issues: readonly BodyIssue[] };
+type Checked = { readonly output: unknown; readonly issues: readonly BodyIssue[] };
 
 /** After so many issues no others are looked for: each takes time, and one is reported. */
 const enoughIssues = 1000;

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
 import { text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
-import { complaintOf, complaintSentence, failed } from './schema_complaint.ts';
+import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
 /** Checks a value from a request against a schema. @throws ApiError 400 naming the place and the value. */
 export function checkValue<Schema extends v.GenericSchema>(
@@ -20,8 +20,6 @@ export const invalidValue = (issues: Issues, schema: v.GenericSchema, what = 'JS
   new ApiError(400, `${what}: ${complaintOf(issues)}`, {
     sentence: `${what}: ${complaintSentence(issues, namesOf(schema))}`,
   });
-
-type Issues = Parameters<typeof complaintOf>[0];
 
 /** The names that an object may have at its top level; none for anything but an object. */
 function namesOf(schema: v.GenericSchema): readonly string[] {

@@ -3,6 +3,9 @@ import { nearName } from '../text/strings.ts';
 
 type Issue = v.BaseIssue<unknown>;
 
+/** What a check has found: one issue or more. */
+export type Issues = readonly [Issue, ...Issue[]];
+
 /** A message that names the rule that failed; complaintOf adds the place and the value. */
 export const failed =
   (keyword: string, sentence: (value: string) => string) =>
@@ -19,7 +22,7 @@ export type Fault = {
 };
 
 /** The fault that is nested the least, which upstream's JSON Schema library reports as well. */
-export function chiefFault(issues: readonly [Issue, ...Issue[]]): Fault {
+export function chiefFault(issues: Issues): Fault {
   const [head] = issues;
   const faults = issues.map((issue) => ({ issue, path: placeOf(issue) }));
   const depth = faults.reduce((least, { path }) => Math.min(least, path.length), Number.POSITIVE_INFINITY);
@@ -33,7 +36,7 @@ export function chiefFault(issues: readonly [Issue, ...Issue[]]): Fault {
  * The complaint about a value in the words of upstream: what is wrong, the rule, the place in the schema, and the place
  * and value in the body.
  */
-export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
+export function complaintOf(issues: Issues): string {
   const { sentence, path, value } = chiefFault(issues);
   const place = path.map((key) => `[${pythonRepr(key)}]`).join('');
   const schemaPlace = path
@@ -48,7 +51,7 @@ export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
  *
  * @param names that the value may have at its top level, if it is an object
  */
-export function complaintSentence(issues: readonly [Issue, ...Issue[]], names: readonly string[]): string {
+export function complaintSentence(issues: Issues, names: readonly string[]): string {
   const { sentence, path } = chiefFault(issues);
   const place = path.length === 0 ? '' : `${path.join('.')}: `;
   const unknown = issues.find((issue) => isUnknownKey(issue) && placeOf(issue).length === path.length);

@@ -24,7 +24,7 @@ export type SearchOptions = {
 };
 
 /** A search for the allocation candidates of a request. */
-export type Search = {
+type Search = {
   /**
    * The candidates, one by one: the search stops when the caller takes no more. No candidate comes twice. Where a turn is over,
    * undefined comes instead.

@@ -220,7 +220,7 @@ function atOrAbove(providers: Iterable<Provider>): ReadonlySet<Provider> {
 }
 
 /** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
-export type TreeVisit = {
+type TreeVisit = {
   readonly anchors: Iterable<Provider>;
   readonly within: ProviderOrder;
   /** Here the search counts the trees that have a candidate. If these are many, the trees with room are not looked up. */
@@ -228,7 +228,7 @@ export type TreeVisit = {
 };
 
 /** How trees are visited. */
-export type VisitOptions = {
+type VisitOptions = {
   /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: Order;
   readonly allowed: AllowedTrees;

@@ -55,7 +55,7 @@ export function printWarnings(warnings: readonly (string | undefined)[]): void {
 }
 
 /** The exit codes for a command that failed, by its error, and for a command line without a subcommand. */
-export type ExitCodes = { readonly failed: (error: unknown) => number; readonly noCommand: number };
+type ExitCodes = { readonly failed: (error: unknown) => number; readonly noCommand: number };
 
 /**
  * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander

@@ -1,6 +1,6 @@
 /**
- * A consumer that is made again under the UUID of a removed one is another one. From 2.1 on who knows the generation of
- * the former one cannot write the new one. Below 2.1 it is as in OpenStack Placement.
+ * A consumer that is made again under the UUID of a removed one is another one. From 2.1 on a client that
+ * knows only the generation of the removed consumer cannot write the new consumer. Below 2.1 it is as in OpenStack Placement.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

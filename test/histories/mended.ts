@@ -4,7 +4,7 @@
  */
 
 type Rules = {
-  /** A consumer that is made again is another one: from 2.1 on nobody who knew the former one can write it. */
+  /** A consumer that is made again is another one: from 2.1 on a client that knows only the former consumer cannot write the new one. */
   readonly madeAgain: boolean;
   /** A claim by query may keep what it has, or less, of an inventory that is used beyond its capacity. */
   readonly overcommittedPlaces: boolean;

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 const project = path.join(import.meta.dirname, '..', '..');
 
-/** Two programs that share no types: the client, whose names are those of its package, and the service. */
+/** The client is a program of its own: no type of the client is used in the service, so a name may stand in both. */
 const client = ['src/client', 'src/cli', 'src/demo'];
 const ofClient = (file: string): boolean => client.some((room) => file.startsWith(`${room}/`));
 const sources = globSync('{src,db}/**/*.ts', { cwd: project });

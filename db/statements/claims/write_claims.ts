@@ -325,10 +325,10 @@ const carriedOver = (consumers: readonly ConsumerWrite[]): RawBuilder<unknown> =
  */
 
 /** As ARRAY the lost claims are read once for each part. A hashed subquery would cost more for a small batch. */
-export const lostClaims = sql`array(select claim from lost)`;
+const lostClaims = sql`array(select claim from lost)`;
 
 /** Raises the generations of the providers, each for all claims together. */
-export const raisedProviders = sql`to_bump as materialized (
+const raisedProviders = sql`to_bump as materialized (
       select provider_id, present, sum(bump)::integer as bump from guard where claim <> all(${lostClaims}) group by 1, 2
     ),
     bumped as (
@@ -338,7 +338,7 @@ export const raisedProviders = sql`to_bump as materialized (
     ),`;
 
 /** Writes and removes the inventories of reshapes. */
-export const writtenInventories = sql`
+const writtenInventories = sql`
     removed_inventories as (
       delete from inventories i using inventory_to_remove r
       where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
@@ -358,7 +358,7 @@ export const writtenInventories = sql`
 const isWon = sql`c.uuid = won.uuid and c.generation = won.generation and c.id = coalesce(won.record_id, c.id)`;
 
 /** Writes the consumers that exist already, or have old allocations. */
-export const rewrittenConsumers = sql`
+const rewrittenConsumers = sql`
     replaced as (
       delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
     ),
@@ -371,7 +371,7 @@ export const rewrittenConsumers = sql`
     ),`;
 
 /** Removes the consumers that are to have nothing. */
-export const removedConsumers = sql`
+const removedConsumers = sql`
     removed as (
       delete from consumers c using won where ${isWon} and won.emptied returning c.id
     ),`;
@@ -380,7 +380,7 @@ export const removedConsumers = sql`
  * Ends the statement if it did not write each row whose number it has compared. An UPDATE finds its rows in the snapshot of the
  * statement, which may be older than the locks: it does not find a row that has the right number now, and another one in the snapshot.
  */
-export const orLostRace = (parts: { readonly known: boolean; readonly removed: boolean }): RawBuilder<unknown> => sql`
+const orLostRace = (parts: { readonly known: boolean; readonly removed: boolean }): RawBuilder<unknown> => sql`
       case when (select count(*) from bumped) = (select count(*) from to_bump)${parts.known ? areConsumersWritten(parts) : sql``}
       then true else lost_race() end`;
 

@@ -3,7 +3,7 @@ import type { Document, Node, YAMLError } from 'yaml';
 import { allow, type Check, deny, isTemplate } from './evaluate.ts';
 
 /** A rule that was read, malformed or not. */
-export type ParsedRule = {
+type ParsedRule = {
   readonly check: Check;
   /**
    * What is malformed, one sentence for each problem. A malformed check allows nothing, also behind `not`, and a rule

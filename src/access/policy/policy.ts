@@ -17,7 +17,7 @@ export type PolicySettings = RuleSettings & {
 };
 
 /** The policy files at one moment. */
-export type PolicyFiles = {
+type PolicyFiles = {
   /** In the order in which they are read: rules of a later file replace those of an earlier one. */
   readonly files: readonly string[];
   /** The folders that exist. */
@@ -29,7 +29,7 @@ export type PolicyFiles = {
 };
 
 /** The rules of the defaults and the policy files together, or why the files cannot be used. */
-export type ReadRules =
+type ReadRules =
   | {
       readonly rules: Rules;
       readonly warnings: readonly string[];
@@ -43,7 +43,7 @@ export type ReadRules =
 const settledAfterMs = 100;
 
 /** Which policy files there are. @throws Error where a folder cannot be read, or a link leads to no file. */
-export function findPolicyFiles({ policyFile, policyDirs }: PolicySettings): PolicyFiles {
+function findPolicyFiles({ policyFile, policyDirs }: PolicySettings): PolicyFiles {
   const now = Date.now();
   let unsettled = false;
   const files: string[] = [];
@@ -84,7 +84,7 @@ function statOf(name: string): Stats | undefined {
 }
 
 /** Reads the rules of these files, on top of the defaults. */
-export function readRules(files: readonly string[], settings: RuleSettings): ReadRules {
+function readRules(files: readonly string[], settings: RuleSettings): ReadRules {
   const read = files.map((file) => {
     try {
       const text = readUtf8(file);

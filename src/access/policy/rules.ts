@@ -35,7 +35,7 @@ export type Rule = {
 export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly settings: RuleSettings };
 
 /** What a rule decides about a request; and, where its check does not decide, what does. */
-export type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
+type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
 
 /** Placement's rules, and then those of the services beside it. */
 export const allDefaults: readonly RuleDefault[] = [...ruleDefaults, metricsRule, ...computeRuleDefaults];

@@ -241,7 +241,7 @@ const keptPatterns = 1024;
  * @returns a function that writes a candidate as JSON, with a separator before it. The caller must copy the bytes
  *   before the next call.
  */
-export function candidatePatterns(
+function candidatePatterns(
   form: CandidateForm,
   note: (provider: Provider) => void,
 ): (candidate: Candidate) => Uint8Array {
@@ -302,7 +302,7 @@ export function candidatePatterns(
   };
 }
 
-/** A hash: equal for all candidates of a pattern, and mostly different for those of different patterns. */
+/** A hash: all candidates of one pattern have the same hash, and two patterns mostly have different hashes. */
 function shapeHash(candidate: Candidate): number {
   let hash = 0;
   for (const { providers } of candidate) {
@@ -347,4 +347,4 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
 }
 
 /** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
-export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
+type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];

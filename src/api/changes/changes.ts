@@ -175,7 +175,7 @@ function answerOf({ changes, position }: Told, bits: number): Answer {
 }
 
 /** What a stream of changes works with. */
-export type EventStream = {
+type EventStream = {
   readonly request: ApiRequest;
   readonly place: FollowerPlace;
   readonly bits: number;
@@ -214,7 +214,7 @@ function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuf
  * Sends an event for each change, with the token of what has been told then as its id. Where nothing of interest changed, the id alone
  * is sent from time to time, so that a client that resumes does not come with an old token.
  */
-export function streamEvents({
+function streamEvents({
   request,
   place,
   bits,
@@ -286,7 +286,7 @@ const errorEvent = ({ status, code }: ChangesRefusal) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);
 
 /** How often it is checked whether a client may still follow, in milliseconds. */
-export const beatMs = 15_000;
+const beatMs = 15_000;
 
 /**
  * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
@@ -295,7 +295,7 @@ export const beatMs = 15_000;
  * @param onRefused called with the ApiError 401 or 403 once it may not
  * @returns the check, to be called at each beat
  */
-export function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
+function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
   let isChecking = false;
   return () => {
     if (isChecking) return;
@@ -309,6 +309,5 @@ export function followerRights({ requireStill }: ApiRequest, onRefused: (error: 
 }
 
 /** For how many milliseconds a token is valid at most, if Keystone cannot be asked. */
-export const msLeft = ({
-  identity: { expiresAtMs = Number.POSITIVE_INFINITY },
-}: Pick<ApiRequest, 'identity'>): number => Math.max(0, expiresAtMs - Date.now());
+const msLeft = ({ identity: { expiresAtMs = Number.POSITIVE_INFINITY } }: Pick<ApiRequest, 'identity'>): number =>
+  Math.max(0, expiresAtMs - Date.now());

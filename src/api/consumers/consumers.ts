@@ -199,7 +199,7 @@ async function writeOwner(
  * @returns undefined where If-Match names no tag, and `changed` where the consumer is not as it was seen any more
  * @throws ApiError 412
  */
-export async function taggedAllocations(
+async function taggedAllocations(
   request: ApiRequest,
   { allocationReads, config }: Dependencies,
   { uuid, generation }: ConsumerRow,
@@ -213,7 +213,7 @@ export async function taggedAllocations(
 }
 
 /** @throws ApiError 409 where the client knows another generation of the consumer. */
-export function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known: number | null): void {
+function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known: number | null): void {
   const generation = generationFor(request, seen);
   if (known === generation) return;
   throw conflict(
@@ -243,10 +243,7 @@ function logChange(
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
-export async function findConsumer(
-  request: ApiRequest,
-  { database }: Pick<Dependencies, 'database'>,
-): Promise<ConsumerRow> {
+async function findConsumer(request: ApiRequest, { database }: Pick<Dependencies, 'database'>): Promise<ConsumerRow> {
   const sent = request.param('uuid');
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {

@@ -223,7 +223,7 @@ type ProviderChange = { readonly name: string; readonly parent_provider_uuid?: s
  * @returns the provider as it was written, and when it had been updated before
  * @throws ApiError 400 for a move that is not allowed, 404, 409 for a name that is taken, or 412.
  */
-export async function saveProvider(
+async function saveProvider(
   { database, fleet }: Dependencies,
   uuid: string,
   change: ProviderChange,
@@ -268,7 +268,7 @@ function placeBelow(parent: Provider | undefined, provider: Provider) {
  * The row of a provider as a statement must find it. With If-Match this includes the columns that the entity tag is
  * made of.
  */
-export const judgedRow = (
+const judgedRow = (
   { serverRun }: Fleet,
   { id, uuid, name, parent }: Provider,
   { ifMatch }: Pick<ApiRequest, 'ifMatch'>,

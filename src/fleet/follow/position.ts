@@ -19,10 +19,10 @@ export type Position = {
 };
 
 /** A snapshot of the database, with numbers. */
-export type Snapshot = { readonly xmax: number; readonly underWay: ReadonlySet<number> };
+type Snapshot = { readonly xmax: number; readonly underWay: ReadonlySet<number> };
 
 /** Parses PostgreSQL's text form of `pg_snapshot`. */
-export function parseSnapshot(text: string): Snapshot {
+function parseSnapshot(text: string): Snapshot {
   const { xmax, underWay } = partsOf(text);
   return { xmax: Number(xmax), underWay: new Set(underWay.map(Number)) };
 }
@@ -40,7 +40,7 @@ export const pointOf = ({ next, underWay }: Position): LogPoint => ({
 const mostUnderWay = 64;
 
 /** The position of what a snapshot sees. @param lastXid the newest transaction with rows in the log that the snapshot sees */
-export function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Position {
+function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Position {
   const before = [...underWay].filter((xid) => xid <= lastXid).sort((a, b) => a - b);
   const first = before[mostUnderWay];
   return first === undefined
@@ -49,10 +49,10 @@ export function positionOf(log: string, { underWay }: Snapshot, lastXid: number)
 }
 
 /** Whether the rows of a transaction have been told at a position. */
-export const isTold = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
+const isTold = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
 
 /** Whether at a position something has been told that was not read. @param lastXid the newest transaction of which rows were read */
-export function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: number): boolean {
+function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: number): boolean {
   if (next > lastXid + 1) return true;
   for (const xid of snapshot.underWay) if (xid < next && !underWay.includes(xid)) return true;
   return false;
@@ -68,7 +68,7 @@ const logBytes = 9;
 const checkBytes = 4;
 
 /** The name of a log in tokens. @param identity as `readLogState` gives it */
-export const logName = (identity: string): string => digest(identity).subarray(0, logBytes).toString('base64url');
+const logName = (identity: string): string => digest(identity).subarray(0, logBytes).toString('base64url');
 
 /** The texts of positions that were asked for: many clients are told the same one. */
 const texts = new WeakMap<Position, string>();

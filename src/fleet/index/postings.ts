@@ -2,7 +2,7 @@ import type { Provider } from '../model/provider.ts';
 import type { Places } from '../model/providers_by_id.ts';
 
 /** Places of providers in an order, in blocks, so that adding and removing one moves few others. */
-export type SortedPlaces = {
+type SortedPlaces = {
   readonly blocks: readonly Block[];
   /** The first place that is not before what is looked for; behind the last block where all are. */
   find(isBefore: (place: number) => boolean): ScanPosition;
@@ -104,7 +104,7 @@ export function firstFailing(length: number, holds: (number: number) => boolean)
 }
 
 /** Some providers of a fleet. */
-export type ProviderSet = Iterable<Provider> & { readonly size: number; has(provider: Provider): boolean };
+type ProviderSet = Iterable<Provider> & { readonly size: number; has(provider: Provider): boolean };
 
 const noProviders: ProviderSet = new Set();
 

@@ -8,7 +8,7 @@ import { overspends, type Work } from '../request.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 
 /** What a provider has free of a class; 0 if more is used than its capacity. */
-export function roomAt(provider: Provider, classId: number): number {
+function roomAt(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   return inventory === undefined ? 0 : Math.max(0, capacity(inventory.fields) - inventory.used);
 }
@@ -269,7 +269,7 @@ const sumOf = (numbers: Iterable<number>): number => Iterator.from(numbers).redu
 
 type ListedRoom = readonly (readonly [kind: number, count: number])[];
 
-/** The largest number of pairs that cover all needs: a flow from the kinds of one list to those of the other. */
+/** The largest number of pairs that cover all needs: a flow from the kinds of the first list to the kinds of the second list. */
 function mostPairs(left: ListedRoom, right: ListedRoom, needs: number): number {
   const leftRoom = left.map(([, count]) => count);
   const rightRoom = right.map(([, count]) => count);

@@ -229,7 +229,7 @@ const timesOf = (takes: readonly Amount[]): number =>
  * Does work that places consumers in an overlay. In the pauses of the work, and after its end, the overlay is hidden, so that no other
  * request sees the consumers. A count reads the inventories and keeps nothing with the trees, so the fleet need not follow.
  */
-export function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): Pieces<Result> {
+function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): Pieces<Result> {
   const overlay = openOverlay();
   const work = act(overlay);
   for (;;) {
@@ -246,7 +246,7 @@ export function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): P
 }
 
 /** Counts how many consumers fit into trees. */
-export type TreeCounter = {
+type TreeCounter = {
   /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. Most trees need no pieces. */
   alone(anchor: Provider, max: number): Bounded | Pieces<Bounded>;
   /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
@@ -256,25 +256,20 @@ export type TreeCounter = {
 };
 
 /** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
-export type Filling = (anchor: Provider, max: number, overlay: Overlay) => Pieces<number>;
+type Filling = (anchor: Provider, max: number, overlay: Overlay) => Pieces<number>;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 200_000;
 /** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
 /** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
-export const mostOneByOne = 200;
+const mostOneByOne = 200;
 
 /**
  * @param work how many looks all trees may take together
  * @param turns those after which the work at a tree pauses
  */
-export function treeCounter(
-  request: ResolvedRequest,
-  sharing: Sharing,
-  work: Work,
-  turns: Turns | undefined,
-): TreeCounter {
+function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work, turns: Turns | undefined): TreeCounter {
   const atTree: Work = { looks: 0 };
   const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
   const [only, another] = request.groups;
