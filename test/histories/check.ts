@@ -14,7 +14,7 @@ import { rootOf } from './trees.ts';
  * at a read, also where the write before it was lost; `over-allocated` at an acknowledged claim; `lost` at any other write.
  */
 export type Finding = {
-  readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not told';
+  readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not told' | 'wrong root';
   /** What was asked, answered and expected. */
   readonly text: string;
 };

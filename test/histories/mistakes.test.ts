@@ -16,6 +16,7 @@ import { withCrashingService } from './crashing_service.ts';
 import { dense, type Life, live, paced, small, type Work } from './live.ts';
 import { type Mistake, withMistake } from './mistake.ts';
 import { mistakes } from './mistakes.ts';
+import { findWrongRoot } from './stored_roots.ts';
 
 /** On an idle machine most are found within 10 s, and each within a minute; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
@@ -80,9 +81,10 @@ async function findMistake(mistake: Mistake, random: Random): Promise<Finding | 
     const servers = await Promise.all(Array.from({ length: processes }, start));
     const connections = servers.map(({ url }) => connectTo(url));
     const [first] = connections;
-    assert.ok(first);
+    const [server] = servers;
+    assert.ok(first && server);
     try {
-      for (const statement of statements) await servers[0]?.query(statement);
+      for (const statement of statements) await server.query(statement);
       let found: Finding | undefined;
       const look = async (work: Work, choice: Random): Promise<void> => {
         while (found === undefined && performance.now() < end) {
@@ -90,6 +92,7 @@ async function findMistake(mistake: Mistake, random: Random): Promise<Finding | 
           const arena = await makeArena(first, choice, scene, scene === 'hosts' ? pauseMs : 0);
           if (arena === undefined) continue;
           found ??= findingOf(await live(arena, connections, choice, work));
+          found ??= await findWrongRoot(server.query, arena);
         }
       };
       await Promise.all(looks[scene].map((work) => look(work, random.fork())));

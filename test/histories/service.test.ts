@@ -12,6 +12,7 @@ import { makeArena, type Scene, scenes } from './arena.ts';
 import { check } from './check.ts';
 import { connectTo } from './connection.ts';
 import { dense, type Life, live, paced, small, type Work } from './live.ts';
+import { findWrongRoot } from './stored_roots.ts';
 
 const { HISTORIES = '1' } = process.env;
 
@@ -32,7 +33,8 @@ for (const engine of engines) {
       const watch = (status: unknown) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
       const connections = servers.map(({ url }) => connectTo(url, { watch }));
       const [first] = connections;
-      assert.ok(first);
+      const [server] = servers;
+      assert.ok(first && server);
       let operations = 0;
       const liveOnce = async (scene: Scene, work: Work, choice: Random): Promise<Life> => {
         const arena = await makeArena(first, choice, scene);
@@ -41,6 +43,7 @@ for (const engine of engines) {
         operations += life.history.operations.length;
         const found = check(life);
         assert.equal(typeof found === 'object' ? found.text : found, undefined);
+        assert.equal((await findWrongRoot(server.query, arena))?.text, undefined);
         assert.ok(life.told.changes.length > 0);
         return life;
       };
