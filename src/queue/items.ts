@@ -1,4 +1,4 @@
-import { briefWait, type LockWait } from '../../db/engine/slow_lane.ts';
+import type { LockWait } from '../../db/engine/slow_lane.ts';
 import type { RequestIds } from '../log/log.ts';
 
 /** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
@@ -15,22 +15,14 @@ export type Entry<Item, Result> = {
   again(item?: Item, after?: Promise<unknown>): void;
 };
 
-/**
- * How likely an item is the cause of the failure of its batch. Items with the same suspicion are repeated together, beside
- * the batches of the items without suspicion: first in a part of the failed batch; then alone; then alone after all its
- * keys were waited for, though the database did not name them as locked.
- */
-export type Suspicion = (typeof suspicions)[number] | 'none';
-/** In the order of repetition: those with the least suspicion are tried first, since most of them have caused nothing. */
-export const suspicions = ['in a part', 'alone', 'alone with free keys'] as const;
-
 /** An item from the time it was asked for until it is settled. */
 export type Queued<Item, Result> = Entry<Item, Result> &
   Batchable & {
     item: Item;
     share: number;
-    suspicion: Suspicion;
-    /** How often a locked key explained that the item was refused a lock, since its suspicion was last raised. */
+    /** Whether it is tried in a batch of its own, because a batch with it was refused a lock that no locked key explains. */
+    isAlone: boolean;
+    /** How often a locked key explained that the item was refused a lock, in batches with others or alone. */
     explained: number;
     isReady: boolean;
     state: 'queued' | 'under way' | 'again' | 'settled';
@@ -90,7 +82,7 @@ export function openQueued<Item, Result>(
   };
   const queued: Queued<Item, Result> = {
     ...asked,
-    suspicion: 'none',
+    isAlone: false,
     explained: 0,
     isReady: true,
     state: 'queued',
@@ -123,38 +115,6 @@ export function openQueued<Item, Result>(
     },
   };
   return queued;
-}
-
-/** The limit for each lock while many waits fail. */
-const briefestWait: LockWait = { lockTimeoutMs: 5 };
-/** The limits for suspected items. There may be many of them to try. */
-const partWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
-
-/** The share of each second that may be lost to waits for locks that fail. */
-const lostShare = 0.1;
-
-/**
- * Measures how much time batches lost to waits for locks that were refused. Lost time is forgotten gradually: a tenth of a
- * second in each second.
- */
-export function measureLostTime() {
-  let lostMs = 0;
-  let countedAtMs = 0;
-  const add = (addedMs: number): void => {
-    const nowMs = performance.now();
-    lostMs = Math.max(0, lostMs - lostShare * (nowMs - countedAtMs)) + addedMs;
-    countedAtMs = nowMs;
-  };
-  /** Whether lately more time was lost than may be: batches must wait shorter. */
-  const isTooMuch = (): boolean => {
-    if (lostMs > 0) add(0);
-    return lostMs > lostShare * 1_000;
-  };
-  return {
-    add,
-    /** How long the next batch may wait for each lock. */
-    waitNow: (isSuspected: boolean): LockWait => (isSuspected ? partWait : isTooMuch() ? briefestWait : briefWait),
-  };
 }
 
 /** What the choice of a batch depends on. */
@@ -221,8 +181,8 @@ export type BatchOptions<Item, Result = never> = {
   /** Whether an item must be alone in its batch. */
   readonly isAlone?: (item: Item) => boolean;
   /**
-   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and the batch is
-   * repeated in parts.
+   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and each is tried
+   * alone.
    */
   readonly isOfOne?: (error: unknown) => boolean;
   /** Asks the database which keys of these items other transactions hold at the moment. */

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
-import type { BatchOptions, Queued, Suspicion } from './items.ts';
+import type { BatchOptions, Queued } from './items.ts';
 
 /** An item, and the keys that its order depends on. */
 type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'order'>;
@@ -66,27 +66,22 @@ export function openLockedKeys<Item>(
   };
 }
 
-/** A failed batch is repeated in this many parts. */
-const partsOfBatch = 16;
 /**
- * After this many refusals that a locked key explains, an item is suspected all the same: a row that is often locked for
+ * After this many refusals that a locked key explains, an item is tried alone all the same: a row that is often locked for
  * a moment would otherwise hide another lock for ever.
  */
 const explainedRefusals = 3;
 
 /** How items go on whose batch failed, and for which nothing was done. */
 type FailedItems<Item, Result> = {
-  /**
-   * Rejects the items, puts them back with a suspicion or without one, or repeats an item alone in the slow lane. Never
-   * rejects.
-   */
+  /** Rejects the items, puts them back to be tried again or to be tried alone, or hands one to the slow lane. Never rejects. */
   goOn(failed: readonly Queued<Item, Result>[], error: unknown): Promise<void>;
-  /** Items that are being repeated alone in the slow lane. */
+  /** Items that are being repeated in the slow lane. */
   readonly slow: ReadonlySet<Queued<Item, Result>>;
-  /** Whether an item that is not settled is suspected. */
-  areAnySuspected(): boolean;
+  /** Whether an item that is not settled is to be tried alone. */
+  areAnyAlone(): boolean;
   /** An item was settled. */
-  forget(item: Pick<Queued<Item, Result>, 'suspicion'>): void;
+  forget(item: Pick<Queued<Item, Result>, 'isAlone'>): void;
   /** The error by which a lock was refused last. */
   lastRefusal(): unknown;
 };
@@ -101,7 +96,7 @@ type FailedItems<Item, Result> = {
  */
 export function openFailedItems<Item, Result>(
   slowLane: Database['slowLane'],
-  { isOfOne, awaitLock }: Pick<BatchOptions<Item, Result>, 'isOfOne' | 'awaitLock'>,
+  { isOfOne }: Pick<BatchOptions<Item, Result>, 'isOfOne'>,
   queue: {
     readonly locked: LockedKeys<Item>;
     performFor(batch: readonly Queued<Item, Result>[], wait: LockWait): Promise<void>;
@@ -112,55 +107,33 @@ export function openFailedItems<Item, Result>(
   type Waiting = Queued<Item, Result>;
   const { locked } = queue;
   const slow = new Set<Waiting>();
-  /** The number of suspected items. */
-  let suspects = 0;
+  /** How many items are to be tried alone. */
+  let aloneCount = 0;
   let lastRefusal: unknown;
 
   const goOn = async (failed: readonly Waiting[], error: unknown): Promise<void> => {
     if (!isLockRefused(error)) {
-      if (failed.length > 1 && isOfOne?.(error)) repeatInParts(failed);
+      if (failed.length > 1 && isOfOne?.(error)) for (const waiting of failed) tryAlone(waiting);
       else for (const { reject } of failed) reject(error);
       return;
     }
     lastRefusal = error;
     // An item may have to wait for its turn among many others, so its time is measured from now on.
     for (const waiting of failed) waiting.expireInTime();
-    // For parts the database was asked just before, when the whole batch failed.
-    const isAsked = failed.some(({ suspicion }) => suspicion === 'none' || suspicion === 'alone with free keys');
-    const keys = isAsked ? await locked.find(failed) : [];
+    const keys = await locked.find(failed);
     for (const key of keys) locked.waitFor(key, error);
-    if (keys.length > 0) for (const waiting of failed) waiting.explained += 1;
-    const unexplained = failed.filter(({ explained }) => keys.length === 0 || explained > explainedRefusals);
-    const [first] = unexplained;
-    if (failed.length > 1) repeatInParts(unexplained);
-    else if (first !== undefined) repeatAlone(first, error);
-    for (const waiting of failed) if (!slow.has(waiting)) waiting.again();
-  };
-
-  /**
-   * This item needs a lock that another program holds. It is one of the item's own keys, or a lock that no key stands for.
-   * The keys are waited for first.
-   */
-  const repeatAlone = (waiting: Waiting, error: unknown): void => {
-    if (waiting.order.length === 0 || awaitLock === undefined || waiting.suspicion === 'alone with free keys') {
-      repeatSlowly(waiting, error);
-      return;
+    for (const waiting of failed) {
+      if (keys.length > 0 && ++waiting.explained <= explainedRefusals) waiting.again();
+      else if (failed.length > 1) tryAlone(waiting);
+      else repeatSlowly(waiting, error);
     }
-    suspect(waiting, 'alone with free keys', 1);
-    for (const key of waiting.order) locked.waitFor(key, error);
   };
 
-  const repeatInParts = (failed: readonly Waiting[]): void => {
-    const share = Math.ceil(failed.length / partsOfBatch);
-    for (const waiting of failed) suspect(waiting, share > 1 ? 'in a part' : 'alone', share);
-  };
-
-  /** Raises the suspicion of an item; it is never lowered. */
-  const suspect = (waiting: Waiting, suspicion: Suspicion, share: number): void => {
-    if (waiting.suspicion === 'none') suspects += 1;
-    if (waiting.suspicion !== 'alone with free keys') waiting.suspicion = suspicion;
+  const tryAlone = (waiting: Waiting): void => {
+    if (!waiting.isAlone) aloneCount += 1;
+    waiting.isAlone = true;
     waiting.explained = 0;
-    waiting.share = Math.min(waiting.share, share);
+    waiting.share = 1;
     waiting.again();
   };
 
@@ -185,9 +158,9 @@ export function openFailedItems<Item, Result>(
   return {
     goOn,
     slow,
-    areAnySuspected: () => suspects > 0,
-    forget: ({ suspicion }) => {
-      if (suspicion !== 'none') suspects -= 1;
+    areAnyAlone: () => aloneCount > 0,
+    forget: ({ isAlone }) => {
+      if (isAlone) aloneCount -= 1;
     },
     lastRefusal: () => lastRefusal,
   };

@@ -1,22 +1,13 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isLockRefused } from '../../db/engine/failures.ts';
-import type { LockWait } from '../../db/engine/slow_lane.ts';
+import { briefWait, type LockWait } from '../../db/engine/slow_lane.ts';
 import { onBehalfOf, requestsServed } from '../log/log.ts';
-import {
-  type BatchOptions,
-  type Entry,
-  isUnderWay,
-  measureLostTime,
-  openQueued,
-  type Queued,
-  type Suspicion,
-  suspicions,
-  takeBatch,
-} from './items.ts';
+import { type BatchOptions, type Entry, isUnderWay, openQueued, type Queued, takeBatch } from './items.ts';
 import { type LockedKeys, openFailedItems, openLockedKeys } from './locks.ts';
 
-/** So many parts of failed batches are repeated at the same time. */
-const partsAtOnce = 4;
+/** So many items are tried alone at the same time. */
+const aloneAtOnce = 4;
+/** How long an item that is tried alone waits for locks; there may be many such items. */
+const aloneWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
 /** The largest number of long batches beside each other. Each occupies a connection. */
@@ -28,13 +19,16 @@ const longBatches = 4;
  * a reader sees what was committed before.
  *
  * A batch waits for a lock in the database only briefly (`briefWait`). If another program keeps the lock, the whole batch
- * fails, and nothing of it was done. The database then tells which keys are locked: items that need one of them stay in
- * the queue until it is free, and the others go with the next batch. If no locked key explains the failure, every item of
- * the batch is suspected. Suspected items are repeated in smaller parts beside the batches of the others, then one by
- * one, and an item that fails alone is repeated in the slow lane (db/engine/slow_lane.ts). So an item waits only for locks
- * that it needs, however many locks there are.
+ * fails, and nothing of it was done. Then each item is in one of three states, so that it waits only for locks that it needs,
+ * however many locks there are:
  *
- * An item that waits for a lock longer than a statement may take is rejected.
+ * | state | goes on to |
+ * | --- | --- |
+ * | in a batch with others | settled; *waits for a key* if the database names a locked key that the item needs; otherwise, if its batch had others, *alone* beside their batches, and if it had none, *slow lane* |
+ * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row a named key explains no more |
+ * | alone: a batch of its own with a brief wait, then the slow lane (db/engine/slow_lane.ts) | settled; *waits for a key*; *slow lane*, which repeats it until it is settled |
+ *
+ * An item that waits for a lock longer than a statement may take is rejected, in each of the states.
  *
  * While a batch is performed, the next one may be prepared (openWorkAhead).
  *
@@ -54,9 +48,8 @@ export function inBatches<Item, Result>(
   let queue: Waiting[] = [];
   /** Long batches. */
   const long = new Set<readonly Waiting[]>();
-  /** Parts of failed batches that are being repeated. */
-  const parts = new Set<readonly Waiting[]>();
-  const lostTime = measureLostTime();
+  /** Items that are being tried alone. */
+  const alone = new Set<Waiting>();
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
   /** The batch that the next one waits for. */
@@ -81,7 +74,7 @@ export function inBatches<Item, Result>(
       if (prepared.length === 0) await untilGathered();
       // Nothing may come between this look at the queue and the end of the loop: an item that came then would begin no
       // run, and would stay in the queue.
-      const batch = prepared.length > 0 ? prepared : take('none');
+      const batch = prepared.length > 0 ? prepared : take(false);
       if (batch.length === 0) break;
       lastStartMs = performance.now();
       performing = batch;
@@ -103,33 +96,33 @@ export function inBatches<Item, Result>(
   const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);
 
   const wake = (): void => {
-    if (failures.areAnySuspected()) for (const suspicion of suspicions) tryParts(suspicion);
+    if (failures.areAnyAlone()) tryAlone();
     if (!running) void run();
   };
 
-  const tryParts = (suspicion: Suspicion): void => {
-    while (parts.size < partsAtOnce && queue.some((waiting) => waiting.suspicion === suspicion)) {
-      const part = take(suspicion);
-      if (part.length === 0) return;
-      parts.add(part);
-      void performBatch(part).then(() => {
-        parts.delete(part);
+  const tryAlone = (): void => {
+    while (alone.size < aloneAtOnce) {
+      const [waiting] = take(true);
+      if (waiting === undefined) return;
+      alone.add(waiting);
+      void performBatch([waiting]).then(() => {
+        alone.delete(waiting);
         wake();
       });
     }
   };
 
-  /** Takes the next batch of items with this suspicion from the queue. */
-  const take = (suspicion: Suspicion): readonly Waiting[] => {
-    const batch = next(suspicion);
+  /** Takes the next batch from the queue, or the next item that is to be tried alone. */
+  const take = (isAlone: boolean): readonly Waiting[] => {
+    const batch = next(isAlone);
     start(batch);
     return batch;
   };
 
   /** @param before a batch that will have ended before the next one begins */
-  const next = (suspicion: Suspicion, before: readonly Waiting[] = []): readonly Waiting[] => {
-    const isFree = freeBeside({ locked, sharedLock, locksOf }, { suspicion, long, parts, slow: failures.slow, before });
-    const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
+  const next = (isAlone: boolean, before: readonly Waiting[] = []): readonly Waiting[] => {
+    const isFree = freeBeside({ locked, sharedLock, locksOf }, { isAlone, long, alone, slow: failures.slow, before });
+    const isOfThese = (waiting: Waiting): boolean => waiting.isAlone === isAlone;
     // Also an item that only waits for an earlier item must be rejected in time.
     const keep = (waiting: Waiting): void => {
       if (isOfThese(waiting)) waiting.expireInTime();
@@ -145,7 +138,7 @@ export function inBatches<Item, Result>(
   const ahead = openWorkAhead<Item, Result, Waiting>(options, {
     gather,
     waiting: () => queue,
-    next: () => next('none', performing),
+    next: () => next(false, performing),
     start,
   });
 
@@ -161,12 +154,10 @@ export function inBatches<Item, Result>(
   };
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
-    const isSuspected = batch.some(({ suspicion }) => suspicion !== 'none');
-    const wait = lostTime.waitNow(isSuspected);
+    const isAlone = batch.some((waiting) => waiting.isAlone);
     try {
-      await performFor(batch, wait);
+      await performFor(batch, isAlone ? aloneWait : briefWait);
     } catch (error) {
-      if (isLockRefused(error) && !isSuspected) lostTime.add(wait.lockTimeoutMs);
       await failures.goOn(batch.filter(isUnderWay), error);
     }
     const again = batch.filter(({ state }) => state === 'again');
@@ -230,10 +221,10 @@ type NeedingNow<Item> = Pick<Queued<Item, unknown>, 'item' | 'order' | 'state'>;
 
 /** What is done beside the next batch, or before it. */
 type Others<Item> = {
-  /** The suspicion of the items of the next batch. */
-  readonly suspicion: Suspicion;
+  /** Whether the next batch is an item that is tried alone. */
+  readonly isAlone: boolean;
   readonly long: Iterable<readonly NeedingNow<Item>[]>;
-  readonly parts: Iterable<readonly NeedingNow<Item>[]>;
+  readonly alone: Iterable<NeedingNow<Item>>;
   readonly slow: Iterable<NeedingNow<Item>>;
   /** A batch that will have ended by then: only the order of items with a common key matters. */
   readonly before: readonly NeedingNow<Item>[];
@@ -248,17 +239,14 @@ function freeBeside<Item>(
   }: Required<Pick<BatchOptions<Item>, 'locksOf' | 'sharedLock'>> & {
     readonly locked: LockedKeys<Item>;
   },
-  { suspicion, long, parts, slow, before }: Others<Item>,
+  { isAlone, long, alone, slow, before }: Others<Item>,
 ): (item: NeedingNow<Item>) => boolean {
   const slowest = [...long].flat().filter(isUnderWay);
-  const tried = [...parts].flat();
-  const others = [...slowest, ...tried, ...slow, ...before];
+  const others = [...slowest, ...alone, ...slow, ...before];
   if (!locked.areAny() && others.length === 0) return () => true;
   const inUse = new Set(others.flatMap(({ order }) => order));
-  // If two suspected items lock the same, the one that gets the lock and waits for another would make the other fail.
-  const lockedByUs = new Set(
-    (suspicion === 'none' ? slowest : [...slowest, ...tried]).flatMap(({ item }) => locksOf(item)),
-  );
+  // If two items that are tried alone lock the same, the one that gets the lock and waits for another would make the other fail.
+  const lockedByUs = new Set((isAlone ? [...slowest, ...alone] : slowest).flatMap(({ item }) => locksOf(item)));
   return ({ order, item }) =>
     !locked.has(sharedLock) &&
     order.every((key) => !inUse.has(key) && !locked.has(key)) &&
