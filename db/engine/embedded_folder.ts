@@ -68,9 +68,9 @@ async function syncAll(folder: string): Promise<void> {
   const entries = (await readdir(folder, { recursive: true, withFileTypes: true })).values();
   const syncNext = async (): Promise<void> => {
     for (const entry of entries) {
-      const place = path.join(entry.parentPath, entry.name);
-      if (entry.isDirectory()) await syncFolder(place);
-      else if (entry.isFile()) await sync(place, 'r+');
+      const file = path.join(entry.parentPath, entry.name);
+      if (entry.isDirectory()) await syncFolder(file);
+      else if (entry.isFile()) await sync(file, 'r+');
     }
   };
   await Promise.all(Array.from({ length: syncsAtOnce }, syncNext));
@@ -97,8 +97,8 @@ const syncFolder = (folder: string): Promise<void> =>
     if (!notForFolders.includes(error.code)) throw error;
   });
 
-async function sync(place: string, flags: 'r' | 'r+'): Promise<void> {
-  const handle = await open(place, flags);
+async function sync(file: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(file, flags);
   try {
     await handle.sync();
   } finally {

@@ -43,7 +43,7 @@ export function hostsOf(url: string): Hosts {
     throw new Error('must have disable or random as load_balance_hosts');
   const connectTimeoutMs = Number(parameters.get('connect_timeout') ?? 0) * 1000;
   return {
-    hosts: hosts.map((host, place) => ({ host, port: (ports.length === 1 ? ports[0] : ports[place]) ?? '' })),
+    hosts: hosts.map((host, index) => ({ host, port: (ports.length === 1 ? ports[0] : ports[index]) ?? '' })),
     target,
     isRandom: balance === 'random',
     connectTimeoutMs: connectTimeoutMs > 0 ? connectTimeoutMs : undefined,
@@ -99,27 +99,27 @@ export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, 
   const { hosts, target } = asked;
   const { connectionTimeoutMillis = 0 } = config;
   const eachTimeoutMs = asked.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
-  const placeOf = new WeakMap<pg.ClientBase, number>();
+  const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to those that the pool throws itself. */
   const causes = new WeakSet<Error>();
 
-  const failed = (place: number, error: Error): void => {
+  const failed = (index: number, error: Error): void => {
     causes.add(error);
-    search.failures[place] = error;
+    search.failures[index] = error;
     // If several connections to one server fail at the same time, only the first failure moves on to the next server.
-    if (search.current === place) search.current = (place + 1) % hosts.length;
+    if (search.current === index) search.current = (index + 1) % hosts.length;
   };
 
   class HostClient extends pg.Client {
     constructor(options?: pg.ClientConfig) {
-      const place = search.current;
-      const host = hosts[place] ?? { host: '', port: '' };
+      const index = search.current;
+      const host = hosts[index] ?? { host: '', port: '' };
       super({ ...options, connectionString: urlOf(url, host), connectionTimeoutMillis: eachTimeoutMs });
-      placeOf.set(this, place);
+      indexOf.set(this, index);
       const connect = this.connect.bind(this) as (done: (error?: Error) => void) => void; // one of its two forms
       const noted = (done: (error?: Error) => void): void =>
         connect((error) => {
-          if (error) failed(place, error);
+          if (error) failed(index, error);
           done(error);
         });
       this.connect = noted as typeof this.connect; // the pool calls it with a call back only
@@ -127,17 +127,17 @@ export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, 
   }
 
   const check = async (client: pg.ClientBase): Promise<void> => {
-    const place = placeOf.get(client) ?? 0;
+    const index = indexOf.get(client) ?? 0;
     // For prefer-standby: a primary is accepted when all other servers have failed.
-    const isLast = search.failures.every((error, other) => other === place || error !== undefined);
+    const isLast = search.failures.every((error, other) => other === index || error !== undefined);
     const wanted = target === 'prefer-standby' ? (isLast ? 'any' : 'standby') : target;
     try {
       await requireKind(client, wanted, eachTimeoutMs);
     } catch (error) {
-      if (error instanceof Error) failed(place, error);
+      if (error instanceof Error) failed(index, error);
       throw error;
     }
-    search.failures[place] = undefined;
+    search.failures[index] = undefined;
     if (asked.isRandom) search.current = Math.floor(Math.random() * hosts.length);
   };
 
@@ -174,8 +174,8 @@ const isFinal = (error: Error): boolean => 'severity' in error && !isPassing(err
 
 /** An error with the reason why each server cannot be used. */
 function allFailed(hosts: readonly Host[], { failures }: HostSearch): AggregateError {
-  const known = hosts.flatMap((host, place) => {
-    const error = failures[place];
+  const known = hosts.flatMap((host, index) => {
+    const error = failures[index];
     return error === undefined ? [] : [{ error, text: `${nameOfHost(host)}: ${failureOf(error)}` }];
   });
   return new AggregateError(

@@ -11,14 +11,14 @@ import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_mi
  * an existing tag is kept.
  */
 export function backfillEtags(database: Database): OnlineMigration {
-  let place = 0;
+  let index = 0;
   let after = beforeAllIds;
   let doneInPass = 0;
   let finished = false;
   const next = (): void => {
     after = beforeAllIds;
-    place = (place + 1) % steps.length;
-    if (place > 0) return;
+    index = (index + 1) % steps.length;
+    if (index > 0) return;
     finished = doneInPass === 0;
     doneInPass = 0;
   };
@@ -27,8 +27,8 @@ export function backfillEtags(database: Database): OnlineMigration {
     runBatch: async (maxCount) => {
       let done = 0;
       while (done < maxCount && !finished) {
-        const step = steps[place];
-        if (step === undefined) throw new Error(`There is no step ${place}.`);
+        const step = steps[index];
+        if (step === undefined) throw new Error(`There is no step ${index}.`);
         const [batch] = await givingWay(database, sql<EtagBatch>`${step(after, maxCount - done)}`);
         done += batch?.done ?? 0;
         doneInPass += batch?.done ?? 0;

@@ -12,21 +12,21 @@ import { standardTraits } from './standard_traits.ts';
  * Nova left them, the entity tags of all these are made anew.
  */
 export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kysely' | 'patient'>): Promise<void> {
-  const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, place)
+  const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, index)
     where not exists (select from traits t where t.name = standard.name)`;
-  const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, place)
+  const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, index)
     where not exists (select from resource_classes c where c.name = standard.name)`;
   const missing = await sql<{ traits: boolean; classes: boolean }>`
     select exists (select ${traits}) as traits, exists (select ${classes}) as classes`.execute(kysely);
   // At almost every start none is missing. An INSERT without rows must be avoided: its trigger would log a change for
   // all processes.
   if (missing.rows[0]?.traits) {
-    const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
+    const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by index
       on conflict (name) do nothing`;
     await withFreeIds(kysely, () => patient.transaction().execute((trx) => insert.execute(trx)));
   }
   if (missing.rows[0]?.classes) {
-    const insert = sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}
+    const insert = sql`insert into resource_classes (id, name, created_at) select index - 1, name, ${utcNow} ${classes}
       on conflict do nothing`;
     await patient.transaction().execute((trx) => insert.execute(trx));
   }

@@ -5,7 +5,7 @@ import type { Tables } from '../tables.ts';
 /** Rows of several items as parallel arrays, each row with the index of its item. */
 type NumberedRows<Row> = {
   /** The index of the item of each row. */
-  readonly place: readonly number[];
+  readonly index: readonly number[];
   column<Value>(value: (row: Row) => Value): Value[];
 };
 
@@ -16,9 +16,9 @@ export const numbered = <Item, Row>(
   items: readonly Item[],
   rowsOf: (item: Item) => readonly Row[],
 ): NumberedRows<Row> => {
-  const rows = items.flatMap((item, place) => rowsOf(item).map((row) => ({ place, row })));
+  const rows = items.flatMap((item, index) => rowsOf(item).map((row) => ({ index, row })));
   return {
-    place: rows.map(({ place }) => place),
+    index: rows.map(({ index }) => index),
     column: (value) => rows.map(({ row }) => value(row)),
   };
 };
@@ -85,7 +85,7 @@ export type PartTags = { readonly tag: string; readonly tagBefore: string };
 export const writtenTags = (part: 'inventories' | 'traits' | 'aggregates'): RawBuilder<unknown> => sql`
     tagged as (
       insert into resource_provider_etags as present (resource_provider_id, ${sql.ref(part)})
-      select guard.id, asked.tag from guard join asked using (place)
+      select guard.id, asked.tag from guard join asked using (index)
       on conflict (resource_provider_id) do update set ${sql.ref(part)} = case when coalesce(
         present.${sql.ref(part)} = (select tag_before from asked where provider_id = present.resource_provider_id), true
       ) then excluded.${sql.ref(part)} end

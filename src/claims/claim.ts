@@ -1,4 +1,4 @@
-import type { ClaimedTerm, NamedId, NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
+import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import { concurrentlyUpdated } from '../request/errors.ts';
@@ -126,7 +126,7 @@ export type Placement = {
   /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
   readonly reliedOn: readonly number[];
   /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
-  readonly neighbours: readonly NeighbourGuard[];
+  readonly affinity: readonly AffinityGuard[];
   /** The custom classes and traits that its queries name. */
   readonly names: { readonly classes: readonly NamedId[]; readonly traits: readonly NamedId[] };
 };

@@ -83,11 +83,11 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
   /** @param isWhole whether these are all claims of their batch */
   const writeJudged = async (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> => {
     const noteEnd = ahead.noteWrite(judged, isWhole);
-    let isAsForeseen = false;
+    let isAsExpected = false;
     try {
-      isAsForeseen = await writeBatch(judged, wait);
+      isAsExpected = await writeBatch(judged, wait);
     } finally {
-      noteEnd(isAsForeseen);
+      noteEnd(isAsExpected);
     }
   };
 

@@ -2,12 +2,12 @@ import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import {
-  firstPlace,
+  firstPosition,
   forgetFormerConsumers,
   haveTermsEnded,
   type RemovedConsumer,
   removeEnded,
-  type TermPlace,
+  type TermPosition,
 } from '../../db/statements/consumers/remove_ended.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { inBatches } from '../queue/queue.ts';
@@ -80,19 +80,19 @@ export function removeEndedConsumers(database: Database, options: RemovalOptions
       const askedMs = performance.now();
       const areThere = await haveTermsEnded(database);
       outages.answered(askedMs);
-      let place: TermPlace | undefined = areThere ? firstPlace : undefined;
-      while (place !== undefined && !stopping.aborted) {
+      let position: TermPosition | undefined = areThere ? firstPosition : undefined;
+      while (position !== undefined && !stopping.aborted) {
         const startedMs = performance.now();
         const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(
           database,
-          place,
+          position,
           removedAtOnce,
         );
         for (const consumer of removed) logger.info(removalLine(consumer));
         onRemoved?.(removed.length);
-        place = next;
+        position = next;
         // When thousands of terms end at the same time, claims have the database for half of the time.
-        if (place !== undefined) await rest(performance.now() - startedMs, stopping);
+        if (position !== undefined) await rest(performance.now() - startedMs, stopping);
       }
     },
   });
@@ -121,12 +121,12 @@ export const forgetFromTimeToTime = (
     everyMs: Math.min(longestPauseMs, (keepSeconds * 1000) / 2),
     failed: reporting(reported, 'Former consumers could not be forgotten; it is tried again later'),
     round: async (stopping) => {
-      let place: string | undefined = '';
-      while (place !== undefined && !stopping.aborted) {
+      let position: string | undefined = '';
+      while (position !== undefined && !stopping.aborted) {
         const startedMs = performance.now();
-        place = await forgetFormerConsumers(database, place, keepSeconds);
+        position = await forgetFormerConsumers(database, position, keepSeconds);
         // Among millions of former consumers, requests have the database for most of the time.
-        if (place !== undefined) await rest(4 * (performance.now() - startedMs), stopping);
+        if (position !== undefined) await rest(4 * (performance.now() - startedMs), stopping);
       }
     },
   });

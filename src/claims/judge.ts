@@ -13,6 +13,7 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../request/errors.ts';
+import { relatedConsumers } from './affinity.ts';
 import {
   type Claim,
   ClaimRefused,
@@ -29,7 +30,6 @@ import {
   type NewInventories,
   type UsageChange,
 } from './judge_capacity.ts';
-import { relatedConsumers } from './neighbours.ts';
 import { onCertainFleet, type PlacingOptions, placeConsumers } from './placing.ts';
 
 /**
@@ -73,8 +73,8 @@ export function judge(
   for (const id of visited) bump(fleet.byId.get(id), 1);
   for (const { provider, inventories } of newInventories.values()) bump(provider, inventories.size > 0 ? 2 : 1);
 
-  const consumers = claim.consumers.map((consumer, place) =>
-    consumerWrite(consumer, states.get(consumer.uuid), allocations[place] ?? []),
+  const consumers = claim.consumers.map((consumer, index) =>
+    consumerWrite(consumer, states.get(consumer.uuid), allocations[index] ?? []),
   );
   return {
     providers: [...bumps].map(([provider, by]) => guardOf(provider, by)),
@@ -93,11 +93,8 @@ export function judge(
   };
 }
 
-const placementGuards = (
-  claim: Claim,
-  { neighbours }: Placement,
-): Pick<ClaimWrite, 'neighbours' | 'relatedConsumers'> => ({
-  neighbours,
+const placementGuards = (claim: Claim, { affinity }: Placement): Pick<ClaimWrite, 'affinity' | 'relatedConsumers'> => ({
+  affinity,
   relatedConsumers: relatedConsumers(claim),
 });
 

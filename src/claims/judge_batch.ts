@@ -45,21 +45,21 @@ export function judgeBatch(
   let isFleetSuspected = false;
   const promised = openOverlay(fleet);
   let isAnyPromised = false;
-  let looks = 0;
-  const onLooks = (taken: number): void => {
-    looks += taken;
+  let steps = 0;
+  const onSteps = (taken: number): void => {
+    steps += taken;
   };
   for (const entry of batch) {
     const { item } = entry;
     // The searches have blocked the process for long enough: other requests come first.
-    if (looks > mostLooks && isByQuery(item.claim)) {
+    if (steps > mostSteps && isByQuery(item.claim)) {
       again.push({ entry, item });
       continue;
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !isAnyPromised;
       const { avoided } = item.tried;
-      const options = { isCertain, avoided, onLooks };
+      const options = { isCertain, avoided, onSteps };
       const { usageChanges, placement, ...write } = judge(fleet, item.claim, states, options);
       if (placement !== undefined) noteTried(item, placement);
       const taken = usageChanges.flatMap(({ provider, classId, inventory, freed, wanted }) =>
@@ -84,8 +84,8 @@ export function judgeBatch(
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
-/** After this number of looks, some 20 ms, the claims by query that are left wait for the next batch. */
-const mostLooks = 400_000;
+/** After this number of steps, some 20 ms, the claims by query that are left wait for the next batch. */
+const mostSteps = 400_000;
 
 /** A claim that the fleet allows, and what it changes. */
 export type Judged = {
@@ -100,7 +100,7 @@ export type Judged = {
  * Whether the effects of a claim are all that it changes. Inventories that it replaces are not among them: a refresh
  * reads these.
  */
-export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
+export const canBeApplied = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 /**
  * What the fleet shows of a claim as soon as it is written, before the next refresh: one effect for each provider, since to show one
@@ -214,7 +214,7 @@ type JudgeAhead = {
   isWorthIt(claim: PendingClaim): boolean;
   /** Judges a batch ahead. @returns false where that cannot be done, or where one of its claims is not allowed */
   prepare(batch: readonly BatchedClaim[]): boolean;
-  /** What came of that, if all came as it was foreseen; undefined if the batch must be judged now. */
+  /** What came of that, if all came as was expected; undefined if the batch must be judged now. */
   outcomeFor(batch: readonly BatchedClaim[]): readonly Judged[] | undefined;
   /**
    * Notes that claims are being written.
@@ -222,11 +222,11 @@ type JudgeAhead = {
    * @param isWhole whether these are all claims of their batch; the others go again before any other batch
    * @returns to be called when that is done: whether all of them were written, and the known fleet shows them
    */
-  noteWrite(judged: readonly Judged[], isWhole: boolean): (isAsForeseen: boolean) => void;
+  noteWrite(judged: readonly Judged[], isWhole: boolean): (isAsExpected: boolean) => void;
 };
 
 /** A batch that is being written, by which the next one may be judged. */
-type Premise = { readonly judged: readonly Judged[]; canServe: boolean; isAsForeseen: boolean };
+type Premise = { readonly judged: readonly Judged[]; canServe: boolean; isAsExpected: boolean };
 
 type Prepared = {
   readonly batch: readonly BatchedClaim[];
@@ -270,14 +270,14 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       // A refresh may have shown writes of other transactions.
       const isSame = ahead.fleet === fleet.known && ahead.moment === fleet.moment && !staleness.isSuspected();
       const isOnlyOne = ahead.premise === latest && underWay.size === 0;
-      return isSame && isOnlyOne && ahead.premise.isAsForeseen ? ahead.judged : undefined;
+      return isSame && isOnlyOne && ahead.premise.isAsExpected ? ahead.judged : undefined;
     },
     noteWrite: (judged, isWhole) => {
-      const premise = { judged, canServe: isWhole && judged.every(isForeseeable), isAsForeseen: false };
+      const premise = { judged, canServe: isWhole && judged.every(canBeApplied), isAsExpected: false };
       latest = premise;
       underWay.add(premise);
-      return (isAsForeseen) => {
-        premise.isAsForeseen = isAsForeseen;
+      return (isAsExpected) => {
+        premise.isAsExpected = isAsExpected;
         underWay.delete(premise);
       };
     },

@@ -1,7 +1,7 @@
 import type { LockedRows } from '../../db/statements/locked_rows.ts';
 import type { Entry } from '../queue/items.ts';
+import { namedOutside, relatedConsumers } from './affinity.ts';
 import type { Claim, ClaimOutcome, Placement } from './claim.ts';
-import { namedOutside, relatedConsumers } from './neighbours.ts';
 
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
@@ -17,7 +17,7 @@ export type PendingClaim = {
   /** Whether it has waited until its project, user and types were made. */
   readonly hadOwnersMade: boolean;
   /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
-  readonly neighbours: readonly string[];
+  readonly affinity: readonly string[];
   /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
   readonly related: readonly string[];
   /** Of a claim by query, by UUID: the providers that were chosen last, and all chosen ones that were found locked. */
@@ -41,7 +41,7 @@ export function pending(claim: Claim): PendingClaim {
     judgedOn: 'known fleet',
     lostRaces: 0,
     hadOwnersMade: false,
-    neighbours: namedOutside(claim),
+    affinity: namedOutside(claim),
     related,
     tried: { chosen: [], avoided: new Set() },
   };
@@ -73,7 +73,7 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
 
 /** The consumers that a claim is judged by, by their UUIDs. */
-export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
+export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.affinity];
 
 /**
  * The providers that a claim names, or that were chosen for it, and so locks, by their UUIDs. It may also lock those that

@@ -11,6 +11,7 @@ import { type Candidate, takenByProvider } from '../search/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';
 import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
+import { affinityOf, namedBy, namedOutside, namesOthers } from './affinity.ts';
 import {
   type Claim,
   ClaimRefused,
@@ -19,7 +20,6 @@ import {
   type Placement,
   type PlacementQuery,
 } from './claim.ts';
-import { namedBy, namedOutside, namesOthers, neighboursOf } from './neighbours.ts';
 
 /** What a search for places depends on besides the fleet. */
 export type PlacingOptions = {
@@ -33,17 +33,17 @@ export type PlacingOptions = {
    * order they are not avoided: the claim waits for the first tree that fits.
    */
   readonly avoided: ReadonlySet<string>;
-  /** Called once with the number of looks that the searches took. */
-  readonly onLooks?: (looks: number) => void;
+  /** Called once with the number of steps that the searches took. */
+  readonly onSteps?: (steps: number) => void;
 };
 
 /** For a fresh fleet that shows no other claims, as in a dry run. */
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
 
-/** The largest number of looks (request.ts of the search) for one consumer: some 20 ms. */
-const looksOfOne = 400_000;
+/** The largest number of steps (request.ts of the search) for one consumer: some 20 ms. */
+const stepsOfOne = 400_000;
 /** The same for all consumers of a claim: some 50 ms, in which no other request is served. */
-const looksOfAll = 1_000_000;
+const stepsOfAll = 1_000_000;
 
 /**
  * Finds places for the consumers of a claim that are by query. For the search, what all consumers of the claim have now
@@ -60,36 +60,36 @@ export function placeConsumers(
 ): Placement {
   const overlay = openOverlay(fleet);
   const known = new Map<CandidateRequest, Resolution>();
-  const workOfAll = { looks: looksOfAll, spent: 0 };
+  const workOfAll = { steps: stepsOfAll, spent: 0 };
   const consumers = [...claim.consumers];
   const mappings = new Map<string, Mappings>();
   const reliedOn = new Set<number>();
-  const neighbours = neighboursOf(fleet, claim, states, options.isCertain);
+  const affinity = affinityOf(fleet, claim, states, options.isCertain);
   try {
     overlay.free(claim.consumers.flatMap(({ uuid }) => heldBy(fleet, states.get(uuid))));
     overlay.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
-    for (const place of claim.placing ?? []) {
-      const consumer = claim.consumers[place];
-      if (consumer === undefined) continue; // each is the place of a consumer
-      const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
+    for (const index of claim.placing ?? []) {
+      const consumer = claim.consumers[index];
+      if (consumer === undefined) continue; // each is the index of a consumer
+      const allowedTrees = (request: CandidateRequest) => affinity.allowedTrees(index, request);
       const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees, known });
       const taken = takenByProvider(candidate);
       overlay.add(Array.from(taken, ([provider, amounts]) => amountsOf(provider, amounts)).flat());
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
-      consumers[place] = placed;
-      neighbours.note(place, placed, request);
+      consumers[index] = placed;
+      affinity.note(index, placed, request);
       mappings.set(consumer.uuid, mappingsOf(candidate));
       addTrees(reliedOn, anchor, candidate);
     }
   } finally {
     overlay.hide();
-    options.onLooks?.(workOfAll.spent);
+    options.onSteps?.(workOfAll.spent);
   }
   return {
     claim: { ...claim, consumers },
     mappings,
-    reliedOn: [...reliedOn.union(neighbours.reliedOn)],
-    neighbours: namedOutside(claim).map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+    reliedOn: [...reliedOn.union(affinity.reliedOn)],
+    affinity: namedOutside(claim).map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
     names: namesIn(fleet, claim),
   };
 }
@@ -111,7 +111,7 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
 ];
 
 type PlacingCircumstances = PlacingOptions & {
-  /** The looks that are left for the claim, and those that its searches took, including the lists that they made. */
+  /** The steps that are left for the claim, and those that its searches took, including the lists that they made. */
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
@@ -132,9 +132,9 @@ function placeOne(
       resolveOrder(fleet, request.order);
     }
   });
-  for (const [place, { request }] of queries.entries()) {
-    const granted = Math.min(looksOfOne, workOfAll.looks);
-    const work = { looks: granted, forLists: 0 };
+  for (const [index, { request }] of queries.entries()) {
+    const granted = Math.min(stepsOfOne, workOfAll.steps);
+    const work = { steps: granted, forLists: 0 };
     const options = { allowed: allowedTrees(request), work, known };
     const found = asRefusals(uuid, () => {
       const beside = avoided.size > 0 && request.order.length === 0;
@@ -143,11 +143,11 @@ function placeOne(
         : 'nowhere';
       return place === 'nowhere' ? findPlace(fleet, request, options) : place;
     });
-    const spent = granted - work.looks;
-    workOfAll.looks -= spent;
+    const spent = granted - work.steps;
+    workOfAll.steps -= spent;
     // Lists that the search made for later ones count for the batch, but not for the other consumers of the claim.
     workOfAll.spent += spent + work.forLists;
-    if (found === 'too wide') throw tooWide(uuid, place, queries.length);
+    if (found === 'too wide') throw tooWide(uuid, index, queries.length);
     if (found !== 'nowhere') return { ...found, request };
     if (!isCertain) break;
   }
@@ -162,10 +162,10 @@ const without = (fleet: Fleet, { only, not }: AllowedTrees, avoided: ReadonlySet
   not: not.union(new Set([...avoided].flatMap((uuid) => fleet.byUuid.get(uuid)?.root ?? []))),
 });
 
-const tooWide = (uuid: string, place: number, count: number): ClaimRefused =>
+const tooWide = (uuid: string, index: number, count: number): ClaimRefused =>
   new ClaimRefused(
     'query too wide',
-    `The search for a place for consumer ${uuid} was given up${count > 1 ? ` at query ${place + 1}` : ''}: ` +
+    `The search for a place for consumer ${uuid} was given up${count > 1 ? ` at query ${index + 1}` : ''}: ` +
       'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
   );
 
@@ -185,7 +185,7 @@ function unmetOf(
   queries: readonly PlacementQuery[],
   allowedTrees: PlacingCircumstances['allowedTrees'],
 ): string {
-  const work = { looks: looksOfOne, forLists: 0 };
+  const work = { steps: stepsOfOne, forLists: 0 };
   const reasons = queries.map(({ request, conditions }) => {
     const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work });
     if (unmet !== undefined) {
@@ -204,7 +204,7 @@ function unmetOf(
     return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
   });
   if (reasons.length === 1) return reasons.join('');
-  return reasons.map((reason, place) => `query ${place + 1}: ${reason}`).join(' ');
+  return reasons.map((reason, index) => `query ${index + 1}: ${reason}`).join(' ');
 }
 
 const amountsOf = (provider: Provider, amounts: Iterable<readonly [number, number]>): readonly Amount[] =>
@@ -258,34 +258,34 @@ function addTrees(ids: Set<number>, anchor: Provider, candidate: Candidate): voi
 export function placingOrder(
   consumers: readonly ConsumerClaim[],
 ): { readonly placing: readonly number[] } | { readonly circle: readonly string[] } {
-  const placed = [...consumers.keys()].filter((place) => consumers[place]?.queries !== undefined);
+  const placed = [...consumers.keys()].filter((index) => consumers[index]?.queries !== undefined);
   if (!consumers.some(namesOthers)) return { placing: placed };
-  const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
-  const after = consumers.map(({ queries = [] }, place) =>
+  const indexes = new Map(consumers.map(({ uuid }, index) => [normalUuid(uuid), index]));
+  const after = consumers.map(({ queries = [] }, index) =>
     namedBy(queries, 'with').flatMap((uuid) => {
-      const other = places.get(normalUuid(uuid));
-      return other === undefined || other === place || consumers[other]?.queries === undefined ? [] : [other];
+      const other = indexes.get(normalUuid(uuid));
+      return other === undefined || other === index || consumers[other]?.queries === undefined ? [] : [other];
     }),
   );
   const placing = new Set<number>();
   for (const start of placed) {
     // Without recursion: each of a thousand consumers may name the one before.
-    const way: { readonly place: number; readonly others: Iterator<number> }[] = [];
+    const way: { readonly index: number; readonly others: Iterator<number> }[] = [];
     const onWay = new Set<number>();
-    const enter = (place: number): void => {
-      onWay.add(place);
-      way.push({ place, others: (after[place] ?? []).values() });
+    const enter = (index: number): void => {
+      onWay.add(index);
+      way.push({ index, others: (after[index] ?? []).values() });
     };
     if (!placing.has(start)) enter(start);
     for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
       const { done, value } = step.others.next();
       if (done) {
-        placing.add(step.place);
-        onWay.delete(step.place);
+        placing.add(step.index);
+        onWay.delete(step.index);
         way.pop();
       } else if (onWay.has(value)) {
-        const circle = way.slice(way.findIndex(({ place }) => place === value));
-        return { circle: circle.map(({ place }) => consumers[place]?.uuid ?? '') };
+        const circle = way.slice(way.findIndex(({ index }) => index === value));
+        return { circle: circle.map(({ index }) => consumers[index]?.uuid ?? '') };
       } else if (!placing.has(value)) enter(value);
     }
   }

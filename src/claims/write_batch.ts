@@ -7,8 +7,8 @@ import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/sta
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { ClaimRefused, RefusalReason } from './claim.ts';
 import {
+  canBeApplied,
   effectsOf,
-  isForeseeable,
   type Judged,
   judgeAgain,
   type LostRaceOptions,
@@ -56,8 +56,8 @@ export function openBatchWriter(
   const judgedBy = (judged: readonly Judged[]): Pick<WriteOptions, 'judgedOn' | 'leeway'> => ({
     judgedOn: fleet.moment,
     leeway:
-      expectingOthers > 0 && judged.every(isForeseeable)
-        ? { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(fleet.known, judged) }
+      expectingOthers > 0 && judged.every(canBeApplied)
+        ? { since: fleet.moment, known: fleet.ownWrites, rooms: roomsOf(fleet.known, judged) }
         : undefined,
   });
 
@@ -111,8 +111,8 @@ export function openBatchWriter(
     // Then the next batch finds few changes of others in the change log. No request waits for this refresh; if the
     // database is away, the next write gets the error.
     if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
-    const won = judged.filter((_, place) => lost[place] === undefined);
-    const isShown = won.every(isForeseeable) && fleet.foresee({ xid, effects: won.flatMap(effectsOf) });
+    const won = judged.filter((_, index) => lost[index] === undefined);
+    const isShown = won.every(canBeApplied) && fleet.applyOwnWrite({ xid, effects: won.flatMap(effectsOf) });
     if (!isShown) staleness.suspect();
     if (lost.some((guard) => guard !== undefined && guard !== 'owner')) staleness.suspect();
     return isShown && won.length === judged.length;
@@ -127,16 +127,16 @@ export function openBatchWriter(
       afterFailure(judged, error);
       return false;
     }
-    const isAsForeseen = learn(judged, written);
-    judged.forEach((each, place) => {
+    const isAsExpected = learn(judged, written);
+    judged.forEach((each, index) => {
       const { entry } = each;
-      const guard = written.lost[place];
+      const guard = written.lost[index];
       if (guard === undefined) entry.resolve(outcomeOf(each, written));
       // Its owners are created beside the batches of claims; only this claim waits for them.
       else if (guard === 'owner') afterMissingOwner(each);
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
-    return isAsForeseen;
+    return isAsExpected;
   };
 }
 

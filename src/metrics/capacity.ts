@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import type { Inventory } from '../fleet/model/provider.ts';
 import { ApiError } from '../request/errors.ts';
-import { type Hold, inPiecesOfOneMoment, openTurns, type Pieces } from '../request/turns.ts';
+import { type Hold, inPiecesOfOneSnapshot, openTurns, type Pieces } from '../request/turns.ts';
 import { countPlacements } from '../search/count/count.ts';
 
 type CapacityFigure = {
@@ -83,7 +83,7 @@ const most = 1_000_000;
 /**
  * How many of each shape fit, as a gauge in the text format of Prometheus. Requests are answered meanwhile.
  *
- * @param options.hold holds the moment of the fleet
+ * @param options.hold holds the snapshot of the fleet
  * @param options.leftOut called with each shape that is left out, since it takes too much work or too much changes meanwhile
  */
 export async function shapeCapacityText(
@@ -111,7 +111,7 @@ async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): 
   const tooWide = () => new ApiError(503, `The shape ${name} takes too much work to be counted.`);
   try {
     const work = countPlacements(fleet, request, { max: most, top: 0, turns });
-    return (await inPiecesOfOneMoment(work, hold, turns, tooWide)).count;
+    return (await inPiecesOfOneSnapshot(work, hold, turns, tooWide)).count;
   } catch (error) {
     if (error instanceof ApiError && error.status === 400) return 0;
     throw error;

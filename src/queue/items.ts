@@ -209,41 +209,41 @@ export type BatchOptions<Item, Result = never> = {
   };
 };
 
-/** Places that clients share, a limited number: for questions that wait, or for clients that follow. */
-type FairPlaces<T> = {
+/** Seats that clients share, a limited number: for questions that wait, or for clients that follow. */
+type FairSeats<T> = {
   /** How many are taken. */
   readonly size: number;
   /** How many of them one client has. */
   sizeOf(client: string): number;
   /**
-   * Takes a place for a client. If all places are taken, the client with most places loses its youngest one, but only if it then
+   * Takes a seat for a client. If all seats are taken, the client with most seats loses its youngest one, but only if it then
    * still has at least as many as this client.
    *
    * @returns whether there was one
    */
   take(client: string, occupant: T): boolean;
-  /** Gives a place back. @returns whether it was still taken */
+  /** Gives a seat back. @returns whether it was still taken */
   leave(client: string, occupant: T): boolean;
-  /** Gives back the oldest place of the client that is next, and returns its occupant. Clients take turns. */
+  /** Gives back the oldest seat of the client that is next, and returns its occupant. Clients take turns. */
   next(): T | undefined;
-  /** Gives back all places, and returns their occupants. */
+  /** Gives back all seats, and returns their occupants. */
   clear(): readonly T[];
 };
 
 /**
- * There are no occupants at first. While places are free, a client may take all of them. When none is free, clients with fewer places go
+ * There are no occupants at first. While seats are free, a client may take all of them. When none is free, clients with fewer seats go
  * before those with more.
  *
- * @param options.most how many places there are
- * @param options.takeAway called with each occupant whose place another client gets
+ * @param options.most how many seats there are
+ * @param options.takeAway called with each occupant whose seat another client gets
  */
-export function openFairPlaces<T>({
+export function openFairSeats<T>({
   most,
   takeAway,
 }: {
   readonly most: number;
   readonly takeAway: (occupant: T) => void;
-}): FairPlaces<T> {
+}): FairSeats<T> {
   /** The occupants by client, the oldest first; the first client is the next one. */
   const taken = new Map<string, Set<T>>();
   let size = 0;

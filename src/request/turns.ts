@@ -158,21 +158,21 @@ function goOn<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Re
 /** Holds what work is about, as it is now, until `end` is called; calls `giveUp` if it cannot be held any longer. */
 export type Hold = (giveUp: () => void) => { end(): void };
 
-/** The error where too much changed for a moment to be held. */
+/** The error where too much changed for a snapshot to be held. */
 export const changedTooMuch = (): ApiError =>
   new ApiError(
     503,
     'Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.',
   );
 
-/** Does work in pieces, all of them about one moment: it is held from the first pause on. @throws what `pass` throws; ApiError 503 */
-export async function inPiecesOfOneMoment<Result>(
+/** Does work in pieces, all of them about one snapshot: it is held from the first pause on. @throws what `pass` throws; ApiError 503 */
+export async function inPiecesOfOneSnapshot<Result>(
   work: Pieces<Result>,
   hold: Hold,
   turns: Turns,
   tooWide?: TooWide,
 ): Promise<Result> {
-  let moment: ReturnType<Hold> | undefined;
+  let snapshot: ReturnType<Hold> | undefined;
   let isLost = false;
   turns.begin();
   try {
@@ -182,14 +182,14 @@ export async function inPiecesOfOneMoment<Result>(
         return step.value;
       }
       if (!turns.isOver(roundsPerLook)) continue;
-      moment ??= hold(() => {
+      snapshot ??= hold(() => {
         isLost = true;
       });
       await turns.pass(tooWide);
       if (isLost) throw changedTooMuch();
     }
   } finally {
-    moment?.end();
+    snapshot?.end();
   }
 }
 

@@ -4,10 +4,10 @@ import { type ChunkMaker, type JsonWriter, jsonBody, jsonWriter, takeBackMemory 
 
 /**
  * The body of an answer whose size grows with the fleet. It is made in turns, and others are served between them; from the
- * first pause on the present moment of the fleet is held.
+ * first pause on the present snapshot of the fleet is held.
  *
  * @param make makes the body; what it reads of the fleet before its first pause may be anything, after that only what a held
- *   moment keeps (src/fleet/model/held_moments.ts)
+ *   moment keeps (src/fleet/model/held_snapshots.ts)
  * @throws what `make` throws before it has made two chunks
  */
 export async function madeInTurns(

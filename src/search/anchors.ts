@@ -228,16 +228,16 @@ function* prefetched(anchors: Iterable<Provider>): Generator<Provider> {
  */
 function read(providers: readonly Provider[]): void {
   let sum = 0;
-  for (const { generation, rootPlace } of providers) sum += generation + rootPlace;
+  for (const { generation, rootIndex } of providers) sum += generation + rootIndex;
   for (const { inventories, tree, uuid } of providers) sum += inventories.length + tree.length + uuid.length;
-  for (const { inventories, findings } of providers) {
+  for (const { inventories, cache } of providers) {
     for (const { used } of inventories) sum += used;
-    sum += findings?.summary?.length ?? 0;
+    sum += cache?.summary?.length ?? 0;
   }
-  for (const { findings } of providers) {
-    const summary = findings?.summary;
+  for (const { cache } of providers) {
+    const summary = cache?.summary;
     if (summary === undefined) continue;
-    for (let place = 0; place < Math.min(summary.length, 512); place += 64) sum += summary[place] ?? 0;
+    for (let index = 0; index < Math.min(summary.length, 512); index += 64) sum += summary[index] ?? 0;
   }
   seen = (seen + sum) | 0;
 }

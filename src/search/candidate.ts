@@ -14,15 +14,15 @@ export const granularChoice = (group: ResolvedGroup, provider: Provider): Choice
 export type Candidate = readonly Choice[];
 
 /** The provider of one of the group's resources. */
-export const providerOf = ({ group, providers }: Choice, place: number): Provider | undefined =>
-  providers[group.granular ? 0 : place];
+export const providerOf = ({ group, providers }: Choice, index: number): Provider | undefined =>
+  providers[group.granular ? 0 : index];
 
 /** What a candidate takes of each provider, by class id: of a class that several groups ask for, the sum. */
 export function takenByProvider(candidate: Candidate): ReadonlyMap<Provider, ReadonlyMap<number, number>> {
   const amounts = new Map<Provider, Map<number, number>>();
   for (const choice of candidate) {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const provider = providerOf(choice, place);
+    for (const [index, { classId, amount }] of choice.group.resources.entries()) {
+      const provider = providerOf(choice, index);
       if (provider === undefined) continue;
       const ofProvider = amounts.get(provider) ?? new Map<number, number>();
       amounts.set(provider, ofProvider.set(classId, (ofProvider.get(classId) ?? 0) + amount));

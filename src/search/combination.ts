@@ -2,12 +2,12 @@ import type { Provider } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../request/turns.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
-import { canBeOneSubtree, isOneSubtree, listed, providersAt, type Step } from './tree_visit.ts';
+import { canBeOneSubtree, isOneSubtree, type Level, listed, providersAt } from './tree_visit.ts';
 
-/** A combination of choices at an anchor, which the search extends and takes back step by step. */
+/** A combination of choices at an anchor, which the search extends and takes back level by level. */
 export type Combination = {
-  readonly steps: readonly Step[];
-  /** The choices of the first steps, by depth. */
+  readonly levels: readonly Level[];
+  /** The choices of the first levels, by depth. */
   readonly chosen: Choice[];
   readonly isolate: boolean;
   /** For each set of groups that must be one subtree, their depths, ascending. */
@@ -52,25 +52,25 @@ export function satisfiesSubtrees({ subtrees, chosen }: Combination): boolean {
  * @param turns those after which the work pauses
  */
 export function* isDeadEnd(combination: Combination, turns: Turns | undefined): Pieces<boolean> {
-  const { steps, chosen, subtrees, usage, isolate } = combination;
+  const { levels, chosen, subtrees, usage, isolate } = combination;
   const open: (readonly Choice[] | undefined)[] = [];
   const openAt = (depth: number): readonly Choice[] => {
-    const known = open[depth] ?? listed(steps[depth]).filter((choice) => isPossible(combination, choice));
+    const known = open[depth] ?? listed(levels[depth]).filter((choice) => isPossible(combination, choice));
     open[depth] = known;
     return known;
   };
   // The subtrees first: this check is cheaper, since it often needs only one of the lists of choices.
-  for (const [place, set] of subtrees.entries()) {
+  for (const [index, set] of subtrees.entries()) {
     const inside = set.map((depth) => providersAt(chosen, depth));
     const alternatives = set
       .filter((depth) => depth >= chosen.length)
       .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
-    const tops = yield* possibleTops(combination, place, set, turns);
+    const tops = yield* possibleTops(combination, index, set, turns);
     if (!(yield* canBeOneSubtree(inside, alternatives, tops, turns))) return true;
   }
   const undecided: (readonly Choice[])[] = [];
-  for (let depth = chosen.length; depth < steps.length; depth += 1) {
-    if (steps[depth]?.group.granular !== true) continue;
+  for (let depth = chosen.length; depth < levels.length; depth += 1) {
+    if (levels[depth]?.group.granular !== true) continue;
     undecided.push(openAt(depth));
     if (turns?.isOver(openAt(depth).length)) yield undefined;
   }
@@ -79,20 +79,20 @@ export function* isDeadEnd(combination: Combination, turns: Turns | undefined): 
 
 /** All providers that may be the top of a set of groups. Computed when first needed: for most anchors it is not. */
 function* possibleTops(
-  { steps, tops }: Combination,
-  place: number,
+  { levels, tops }: Combination,
+  index: number,
   set: readonly number[],
   turns: Turns | undefined,
 ): Pieces<ReadonlySet<Provider>> {
-  const known = tops[place];
+  const known = tops[index];
   if (known !== undefined) return known;
   const found = new Set<Provider>();
   for (const depth of set) {
-    const choices = listed(steps[depth]);
+    const choices = listed(levels[depth]);
     for (const { providers } of choices) for (const provider of providers) found.add(provider);
     if (turns?.isOver(choices.length)) yield undefined;
   }
-  tops[place] = found;
+  tops[index] = found;
   return found;
 }
 

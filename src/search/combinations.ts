@@ -8,14 +8,14 @@ import { choiceAlone, choicesFor, isAlone } from './options.ts';
 import type { ProviderOrder } from './order.ts';
 import { type Limits, overspends } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
-import { choiceAt, depthsOf, type Step, stepsAt, stepsInPieces } from './tree_visit.ts';
+import { choiceAt, depthsOf, type Level, levelsAt, levelsInPieces } from './tree_visit.ts';
 
 /**
- * After this number of looks without a candidate, a few seconds, the search at an anchor fails with an error. To
+ * After this number of steps without a candidate, a few seconds, the search at an anchor fails with an error. To
  * distribute different amounts of a class is bin packing, which may take very long, and the process serves no other
  * request meanwhile.
  */
-const mostLooks = 50_000_000;
+const mostSteps = 50_000_000;
 
 /**
  * From this number of groups on, the first check comes before the first step: eleven groups for ten devices are refused
@@ -48,8 +48,8 @@ export function candidatesOf(
       if (limits.turns !== undefined && groups.length * treeSize(anchor) > mostAtOnce) {
         return combinationsInPieces(anchor, request, sharing, order, sharedClasses, limits);
       }
-      const steps = stepsAt(anchor, request, sharing, order, limits);
-      return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses, limits);
+      const levels = levelsAt(anchor, request, sharing, order, limits);
+      return levels === undefined ? none : combinationsOf(anchor, levels, request, sharedClasses, limits);
     };
   }
   // With one group there is nothing to combine: half of all queries. For a flat host no generator is needed either.
@@ -78,7 +78,7 @@ function* loneChoicesAt(
   }
 }
 
-/** For so many groups times providers, some milliseconds, the steps at an anchor are found at once. */
+/** For so many groups times providers, some milliseconds, the levels at an anchor are found at once. */
 const mostAtOnce = 50_000;
 
 function* combinationsInPieces(
@@ -89,8 +89,8 @@ function* combinationsInPieces(
   sharedClasses: ReadonlySet<number>,
   limits: Limits,
 ): Generator<Candidate | undefined> {
-  const steps = yield* stepsInPieces(anchor, request, sharing, order, limits);
-  if (steps !== undefined) yield* combinationsOf(anchor, steps, request, sharedClasses, limits);
+  const levels = yield* levelsInPieces(anchor, request, sharing, order, limits);
+  if (levels !== undefined) yield* combinationsOf(anchor, levels, request, sharedClasses, limits);
 }
 
 /**
@@ -107,17 +107,17 @@ function* combinationsInPieces(
  */
 function* combinationsOf(
   anchor: Provider,
-  steps: readonly Step[],
+  levels: readonly Level[],
   request: ResolvedRequest,
   sharedClasses: ReadonlySet<number>,
   { work, turns }: Limits,
 ): Generator<Candidate | undefined> {
-  const depths = depthsOf(steps);
+  const depths = depthsOf(levels);
   const combination: Combination = {
-    steps,
+    levels,
     chosen: [],
     isolate: request.isolate,
-    subtrees: request.sameSubtrees.map((places) => places.map((place) => depths[place] ?? 0).sort((a, b) => a - b)),
+    subtrees: request.sameSubtrees.map((indexes) => indexes.map((index) => depths[index] ?? 0).sort((a, b) => a - b)),
     usage: new SharedUsage(sharedClasses),
     occupancy: occupancyOf(request),
     tops: [],
@@ -125,23 +125,23 @@ function* combinationsOf(
   const { chosen } = combination;
 
   // Without recursion, with which each candidate would pass through one generator for each group.
-  const nextPlaces = steps.map(() => 0);
-  const looksForCheck = steps.reduce((sum, { providers }) => sum + providers.length, 0);
-  if (steps.length >= manyGroups) {
-    if (overspends(work, looksForCheck * steps.length)) return;
+  const nextIndexes = levels.map(() => 0);
+  const stepsForCheck = levels.reduce((sum, { providers }) => sum + providers.length, 0);
+  if (levels.length >= manyGroups) {
+    if (overspends(work, stepsForCheck * levels.length)) return;
     if (yield* isDeadEnd(combination, turns)) return;
   }
   const pace = openCheckPace();
   const roundsOfStep = 1 + combination.subtrees.reduce((sum, depths) => sum + depths.length, 0);
-  let looksSinceCandidate = 0;
+  let stepsSinceCandidate = 0;
   for (;;) {
-    if (++looksSinceCandidate > mostLooks) throw tooManyWays(anchor, steps.length);
+    if (++stepsSinceCandidate > mostSteps) throw tooManyWays(anchor, levels.length);
     if (overspends(work, 1)) return;
     if (turns?.isOver(roundsOfStep)) yield undefined;
     const depth = chosen.length;
-    const choice = choiceAt(steps[depth], nextPlaces, depth);
+    const choice = choiceAt(levels[depth], nextIndexes, depth);
     if (choice === undefined) {
-      nextPlaces[depth] = 0;
+      nextIndexes[depth] = 0;
       if (!giveBack(combination)) return;
       continue;
     }
@@ -153,23 +153,23 @@ function* combinationsOf(
     take(combination, choice);
     if (!satisfiesSubtrees(combination)) {
       giveBack(combination);
-    } else if (chosen.length === steps.length) {
+    } else if (chosen.length === levels.length) {
       pace.startAnew();
-      looksSinceCandidate = 0;
+      stepsSinceCandidate = 0;
       // Every depth has a choice here.
       yield depths.map((each) => chosen[each] ?? choice);
       giveBack(combination);
     } else if (pace.step()) {
-      looksSinceCandidate += looksForCheck;
-      if (overspends(work, looksForCheck * steps.length)) return;
+      stepsSinceCandidate += stepsForCheck;
+      if (overspends(work, stepsForCheck * levels.length)) return;
       const mustGoBack = yield* isDeadEnd(combination, turns);
       pace.checked(mustGoBack);
       if (!mustGoBack) continue;
       // Choices are taken back until those that remain are not a dead end.
       do {
-        looksSinceCandidate += looksForCheck;
-        if (overspends(work, looksForCheck * steps.length)) return;
-        nextPlaces[chosen.length] = 0;
+        stepsSinceCandidate += stepsForCheck;
+        if (overspends(work, stepsForCheck * levels.length)) return;
+        nextIndexes[chosen.length] = 0;
         giveBack(combination);
       } while (chosen.length > 0 && (yield* isDeadEnd(combination, turns)));
     }

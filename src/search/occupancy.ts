@@ -104,10 +104,10 @@ export class SharedUsage {
   fits(choice: Choice): boolean {
     if (this.classes.size === 0) return true;
     const { resources } = choice.group;
-    for (let place = 0; place < resources.length; place++) {
-      const resource = resources[place];
+    for (let index = 0; index < resources.length; index++) {
+      const resource = resources[index];
       if (resource === undefined || !this.classes.has(resource.classId)) continue;
-      const provider = providerOf(choice, place);
+      const provider = providerOf(choice, index);
       if (provider !== undefined && resource.amount > this.left(provider, resource.classId)) return false;
     }
     return true;
@@ -133,8 +133,8 @@ export class SharedUsage {
   }
 
   #add(choice: Choice, sign: 1 | -1): void {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const provider = providerOf(choice, place);
+    for (const [index, { classId, amount }] of choice.group.resources.entries()) {
+      const provider = providerOf(choice, index);
       if (provider === undefined || !this.classes.has(classId)) continue;
       this.#taken ??= new Map();
       let taken = this.#taken.get(provider);

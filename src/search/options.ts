@@ -1,5 +1,5 @@
 import { hasAnyTrait, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
-import { findingsOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
+import { cacheOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Turns } from '../request/turns.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
@@ -110,8 +110,9 @@ function mayHaveTraits(
 ): ((taken: readonly Provider[]) => boolean) | undefined {
   if (required.length === 0) return undefined;
   // For each required trait, the last list in which a provider has it.
-  const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => hasOne(ofClass, anyOf)));
-  return (taken) => required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || hasOne(taken, anyOf));
+  const lastIndexes = required.map((anyOf) => options.findLastIndex((ofClass) => hasOne(ofClass, anyOf)));
+  return (taken) =>
+    required.every((anyOf, index) => (lastIndexes[index] ?? -1) >= taken.length || hasOne(taken, anyOf));
 }
 
 /** The same check, which fails as soon as the budget is used up. */
@@ -154,20 +155,20 @@ function* products(
 ): Generator<Choice | undefined> {
   const roundsOfStep = 1 + group.traits.required.length;
   const ordered = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
-  const nextPlaces = ordered.map(() => 0);
+  const nextIndexes = ordered.map(() => 0);
   const taken: Provider[] = [];
   for (;;) {
     if (turns?.isOver(roundsOfStep)) yield undefined;
     const depth = taken.length;
-    const next = nextPlaces[depth] ?? 0;
+    const next = nextIndexes[depth] ?? 0;
     const provider = ordered[depth]?.[next];
     if (provider === undefined) {
       if (depth === 0) return;
-      nextPlaces[depth] = 0;
+      nextIndexes[depth] = 0;
       taken.pop();
       continue;
     }
-    nextPlaces[depth] = next + 1;
+    nextIndexes[depth] = next + 1;
     taken.push(provider);
     if (canSucceed?.(taken) === false) {
       taken.pop();
@@ -203,9 +204,9 @@ export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | un
  */
 function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly Provider[])[] {
   if (group.number === undefined || isAloneInTree(root)) return find(root, group);
-  const findings = findingsOf(root);
-  findings.options ??= [];
-  const { options } = findings;
+  const cache = cacheOf(root);
+  cache.options ??= [];
+  const { options } = cache;
   for (const known of options) if (known.group === group.number) return known.providers;
   // A copy has no spare capacity, which would need as much memory as everything else that is cached with a tree.
   const providers = find(root, group).map((list) => list.slice());

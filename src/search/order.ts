@@ -13,21 +13,21 @@ export type Order = 'steady' | 'rotated' | 'random';
 export function walk<Item>(items: readonly Item[], order: Order): Iterable<Item> {
   if (order === 'steady' || items.length < 2) return items;
   if (order === 'random') return visit(items, order);
-  const { place } = wayThrough(items.length, order);
-  return items.slice(place).concat(items.slice(0, place));
+  const { index } = wayThrough(items.length, order);
+  return items.slice(index).concat(items.slice(0, index));
 }
 
 /** Items that are found by number. */
-type Listed<Item> = { readonly length: number; at(place: number): Item | undefined };
+type Listed<Item> = { readonly length: number; at(index: number): Item | undefined };
 
 /** As `walk`, for what is no array. */
 export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item> {
   const { length } = items;
-  let { place, step } = order === 'steady' || length < 2 ? { place: 0, step: 1 } : wayThrough(length, order);
+  let { index, step } = order === 'steady' || length < 2 ? { index: 0, step: 1 } : wayThrough(length, order);
   for (let visited = 0; visited < length; visited++) {
-    const item = items.at(place);
+    const item = items.at(index);
     if (item !== undefined) yield item;
-    place = (place + step) % length;
+    index = (index + step) % length;
   }
 }
 
@@ -39,15 +39,15 @@ export function inOrder(providers: readonly Provider[], order: ProviderOrder): r
   const { length } = providers;
   if (order === 'steady' || length < 2) return providers;
   if (typeof order === 'object') return sortedBy(order.keys, inOrder(providers, order.equals));
-  const { place, step } = wayThrough(length, order);
-  return providers.map((provider, count) => providers[(place + count * step) % length] ?? provider);
+  const { index, step } = wayThrough(length, order);
+  return providers.map((provider, count) => providers[(index + count * step) % length] ?? provider);
 }
 
 function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): readonly Provider[] {
   const valued = providers.map((provider) => ({ provider, values: keys.map((key) => keyValue(key, [provider])) }));
   valued.sort((one, other) => {
-    for (const [place, value] of one.values.entries()) {
-      const difference = value - (other.values[place] ?? 0);
+    for (const [index, value] of one.values.entries()) {
+      const difference = value - (other.values[index] ?? 0);
       if (difference !== 0) return difference;
     }
     return 0;
@@ -56,13 +56,13 @@ function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): rea
 }
 
 /**
- * An order without shuffling: from a random place by a random step (`rotated`: by 1). The step shares no divisor with
+ * An order without shuffling: from a random index by a random step (`rotated`: by 1). The step shares no divisor with
  * the length of the list, so each item is visited once.
  */
-function wayThrough(length: number, order: Order): { readonly place: number; readonly step: number } {
+function wayThrough(length: number, order: Order): { readonly index: number; readonly step: number } {
   let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
   while (greatestCommonDivisor(step, length) !== 1) step++;
-  return { place: Math.floor(Math.random() * length), step };
+  return { index: Math.floor(Math.random() * length), step };
 }
 
 /** The best of all items that were noted. */

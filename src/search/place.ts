@@ -23,7 +23,7 @@ export type PlaceOptions = {
   readonly known?: Map<CandidateRequest, Resolution>;
 };
 
-/** The budget of the search, and the looks that its lists took: these are counted apart, since later requests use the lists too. */
+/** The budget of the search, and the steps that its lists took: these are counted apart, since later requests use the lists too. */
 export type PlacingWork = Work & { forLists: number };
 
 /**
@@ -39,11 +39,11 @@ export function findPlace(
   options: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   const sharing = sharingIn(fleet);
-  const spentBefore = looksToMakeLists(fleet);
+  const spentBefore = stepsToMakeLists(fleet);
   try {
     return firstPlace(fleet, resolved(fleet, request, sharing, options), sharing, options);
   } finally {
-    options.work.forLists += (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
+    options.work.forLists += (stepsToMakeLists(fleet) - spentBefore) * fleet.roots.length;
   }
 }
 
@@ -61,12 +61,12 @@ function resolved(
   return resolution;
 }
 
-/** What it costs to make an order of all trees, and to make a list of their room, in looks for each tree. */
-const [looksForOrder, looksForRoom] = [15, 2];
+/** What it costs to make an order of all trees, and to make a list of their room, in steps for each tree. */
+const [stepsForOrder, stepsForRoom] = [15, 2];
 
-/** The cost of all orders and lists that the fleet has made so far, in looks for each tree. */
-const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number =>
-  looksForOrder * treeOrders.made + looksForRoom * treeRoom.made;
+/** The cost of all orders and lists that the fleet has made so far, in steps for each tree. */
+const stepsToMakeLists = ({ treeOrders, treeRoom }: Fleet): number =>
+  stepsForOrder * treeOrders.made + stepsForRoom * treeRoom.made;
 
 function firstPlace(
   fleet: Fleet,
@@ -80,9 +80,9 @@ function firstPlace(
   const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
   for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {
     for (const anchor of some) {
-      if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
+      if (overspends(work, stepsAt(anchor, resolved.groups.length))) return 'too wide';
       for (const candidate of candidatesAt(anchor)) if (candidate !== undefined) return { anchor, candidate };
-      if (work.looks < 0) return 'too wide';
+      if (work.steps < 0) return 'too wide';
     }
   }
   return 'nowhere';
@@ -107,12 +107,12 @@ function* anyRoots(
   }
 }
 
-/** What a tree costs before its first candidate, in looks. */
-const looksAt = (anchor: Provider, groups: number): number => treeSize(anchor) * groups * looksAtProvider;
-const looksAtProvider = 5;
+/** What a tree costs before its first candidate, in steps. */
+const stepsAt = (anchor: Provider, groups: number): number => treeSize(anchor) * groups * stepsAtProvider;
+const stepsAtProvider = 5;
 
-/** What it costs to look up the names of one condition, in looks. */
-export const looksToResolve = 10;
+/** What it costs to look up the names of one condition, in steps. */
+export const stepsToResolve = 10;
 
 /**
  * The first condition of a query that no tree fits together with all before it, for a query that fits nowhere.
@@ -125,9 +125,9 @@ export function firstUnmet(
   options: PlaceOptions,
 ): Condition | undefined {
   const sharing = sharingIn(fleet);
-  for (const [place, condition] of conditions.entries()) {
-    if (overspends(options.work, (place + 1) * looksToResolve)) return undefined;
-    const resolved = resolveVariant(fleet, requestWith(conditions.slice(0, place + 1)));
+  for (const [index, condition] of conditions.entries()) {
+    if (overspends(options.work, (index + 1) * stepsToResolve)) return undefined;
+    const resolved = resolveVariant(fleet, requestWith(conditions.slice(0, index + 1)));
     const found = firstPlace(fleet, resolved, sharing, options);
     if (found === 'nowhere') return condition;
     if (found === 'too wide') return undefined;

@@ -19,10 +19,10 @@ import { type Order, type ProviderOrder, visit, walk } from './order.ts';
 import type { Limits } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 
-/** One step of the search at an anchor: a group of the request, for which a choice is made. */
-export type Step = {
-  /** The place of the group in the request. */
-  readonly place: number;
+/** One level of the search at an anchor: a group of the request, for which a choice is made. */
+export type Level = {
+  /** The index of the group in the request. */
+  readonly index: number;
   readonly group: ResolvedGroup;
   /**
    * The providers that a granular group may choose; they are tried again and again. None for the group without suffix.
@@ -34,111 +34,111 @@ export type Step = {
    */
   readonly choices: Choice[];
   /**
-   * The choices of the group without suffix. They are tried once, since it is the first step; there may be very many.
+   * The choices of the group without suffix. They are tried once, since it is the first level; there may be very many.
    */
   readonly generated: Iterator<Choice | undefined> | undefined;
 };
 
 /**
- * The steps at an anchor: first the group without suffix, then the granular groups, from the one with the fewest
+ * The levels at an anchor: first the group without suffix, then the granular groups, from the one with the fewest
  * choices to the one with the most. Undefined if a granular group has no choice there.
  */
-export function stepsAt(
+export function levelsAt(
   anchor: Provider,
   { groups }: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
   limits: Limits,
-): readonly Step[] | undefined {
+): readonly Level[] | undefined {
   const usable = sharing.usableBy(anchor);
-  const steps: Step[] = [];
-  for (const [place, group] of groups.entries()) {
-    const step = stepOf(place, group, anchor, usable, order, limits);
-    if (step === undefined) return undefined;
-    steps.push(step);
+  const levels: Level[] = [];
+  for (const [index, group] of groups.entries()) {
+    const level = levelOf(index, group, anchor, usable, order, limits);
+    if (level === undefined) return undefined;
+    levels.push(level);
   }
-  return inSearchOrder(steps);
+  return inSearchOrder(levels);
 }
 
 /** The same in pieces, for many groups and a large tree. */
-export function* stepsInPieces(
+export function* levelsInPieces(
   anchor: Provider,
   { groups }: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
   limits: Limits,
-): Pieces<readonly Step[] | undefined> {
+): Pieces<readonly Level[] | undefined> {
   const usable = sharing.usableBy(anchor);
-  const steps: Step[] = [];
-  for (const [place, group] of groups.entries()) {
-    const step = stepOf(place, group, anchor, usable, order, limits);
-    if (step === undefined) return undefined;
-    steps.push(step);
+  const levels: Level[] = [];
+  for (const [index, group] of groups.entries()) {
+    const level = levelOf(index, group, anchor, usable, order, limits);
+    if (level === undefined) return undefined;
+    levels.push(level);
     if (limits.turns?.isOver(treeSize(anchor))) yield undefined;
   }
-  return inSearchOrder(steps);
+  return inSearchOrder(levels);
 }
 
-/** The step of a group; undefined for a granular group without a choice. */
-function stepOf(
-  place: number,
+/** The level of a group; undefined for a granular group without a choice. */
+function levelOf(
+  index: number,
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
   order: ProviderOrder,
   limits: Limits,
-): Step | undefined {
+): Level | undefined {
   const { granular } = group;
   const providers = granular ? granularProviders(group, anchor, usable, order) : none;
   if (granular && providers.length === 0) return undefined;
   const generated = granular ? undefined : choicesFor(group, anchor, usable, order, limits)[Symbol.iterator]();
-  return { place, group, providers, choices: [], generated };
+  return { index, group, providers, choices: [], generated };
 }
 
-const inSearchOrder = (steps: Step[]): readonly Step[] =>
-  areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);
+const inSearchOrder = (levels: Level[]): readonly Level[] =>
+  areSorted(levels) ? levels : levels.sort((a, b) => a.providers.length - b.providers.length);
 
-/** Whether the steps are in order already. Then sorting is skipped, which takes as long as finding the choices. */
-function areSorted(steps: readonly Step[]): boolean {
+/** Whether the levels are in order already. Then sorting is skipped, which takes as long as finding the choices. */
+function areSorted(levels: readonly Level[]): boolean {
   let last = 0;
-  for (const { providers } of steps) {
+  for (const { providers } of levels) {
     if (providers.length < last) return false;
     last = providers.length;
   }
   return true;
 }
 
-/** For each group, by its place in the request, the depth of its choice: the number of choices that are made before. */
-export const depthsOf = (steps: readonly Step[]): readonly number[] =>
-  steps.map((_, place) => steps.findIndex((step) => step.place === place));
+/** For each group, by its index in the request, the depth of its choice: the number of choices that are made before. */
+export const depthsOf = (levels: readonly Level[]): readonly number[] =>
+  levels.map((_, index) => levels.findIndex((level) => level.index === index));
 
 /** The next choice at a depth, undefined after the last; `pause` where others should have a turn before it. */
-export function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | 'pause' | undefined {
-  if (step === undefined) return undefined;
-  if (step.generated !== undefined) {
-    const { done, value } = step.generated.next();
+export function choiceAt(level: Level | undefined, nextIndexes: number[], depth: number): Choice | 'pause' | undefined {
+  if (level === undefined) return undefined;
+  if (level.generated !== undefined) {
+    const { done, value } = level.generated.next();
     return done ? undefined : (value ?? 'pause');
   }
-  const place = nextPlaces[depth] ?? 0;
-  nextPlaces[depth] = place + 1;
-  return choiceOf(step, place);
+  const index = nextIndexes[depth] ?? 0;
+  nextIndexes[depth] = index + 1;
+  return choiceOf(level, index);
 }
 
 /** A choice of a granular group; the same object on each call. */
-function choiceOf({ group, providers, choices }: Step, place: number): Choice | undefined {
-  const known = choices[place];
-  const provider = providers[place];
+function choiceOf({ group, providers, choices }: Level, index: number): Choice | undefined {
+  const known = choices[index];
+  const provider = providers[index];
   if (known !== undefined || provider === undefined) return known;
   const choice = granularChoice(group, provider);
-  choices[place] = choice;
+  choices[index] = choice;
   return choice;
 }
 
 /** All choices of a granular group. None for the group without suffix, whose choices are generated. */
-export function listed(step: Step | undefined): readonly Choice[] {
-  if (step === undefined) return none;
-  for (let place = step.choices.length; place < step.providers.length; place++) choiceOf(step, place);
-  return step.choices;
+export function listed(level: Level | undefined): readonly Choice[] {
+  if (level === undefined) return none;
+  for (let index = level.choices.length; index < level.providers.length; index++) choiceOf(level, index);
+  return level.choices;
 }
 
 const none: readonly never[] = [];

@@ -33,21 +33,21 @@ const hosts = (count: number, children: number, functions: number, traits: reado
     return [nodeAt(first), ...devices];
   }).flat();
 
-function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: () => number } {
+function counted(topology: Topology): { readonly fleet: Fleet; readonly steps: () => number } {
   const { fleet } = createFleet(rowsOf(topology));
-  let looks = 0;
+  let steps = 0;
   for (const provider of fleet.byId.values()) {
     for (const name of ['inventories', 'parent'] as const) {
       const value = provider[name];
       Object.defineProperty(provider, name, {
         get: () => {
-          looks++;
+          steps++;
           return value;
         },
       });
     }
   }
-  return { fleet, looks: () => looks };
+  return { fleet, steps: () => steps };
 }
 
 /** That many granular groups for one function each. */
@@ -67,39 +67,39 @@ const taken = (fleet: Fleet, request: CandidateRequest, limit: number): number =
 suite('explosions of combinations', () => {
   for (const isolate of [false, true]) {
     test(`eight groups for eight devices, the first thousand, isolate ${isolate}`, () => {
-      const { fleet, looks } = counted(hosts(1, 8, 1));
+      const { fleet, steps } = counted(hosts(1, 8, 1));
       assert.equal(taken(fleet, functions(8, { isolate }), 1000), 1000);
-      assert.ok(looks() < 60_000, `${looks()} looks for 1000 candidates`);
+      assert.ok(steps() < 60_000, `${steps()} looks for 1000 candidates`);
     });
 
     test(`eleven groups for ten devices, on each of a hundred hosts, isolate ${isolate}`, () => {
-      const { fleet, looks } = counted(hosts(100, 10, 1));
+      const { fleet, steps } = counted(hosts(100, 10, 1));
       assert.equal(taken(fleet, functions(11, { isolate }), 1), 0);
-      assert.ok(looks() < 100 * 1000, `${looks()} looks to refuse`);
+      assert.ok(steps() < 100 * 1000, `${steps()} steps to refuse`);
     });
 
     test(`eight groups, of which the last two want the same device, isolate ${isolate}`, () => {
-      const { fleet, looks } = counted(hosts(1, 10, 1, [['CUSTOM_RARE']]));
+      const { fleet, steps } = counted(hosts(1, 10, 1, [['CUSTOM_RARE']]));
       const request = functions(8, { isolate });
       const rare = { required: [['CUSTOM_RARE']], forbidden: [] };
       const groups = request.groups.map((group, place) => (place < 6 ? group : { ...group, traits: rare }));
       assert.equal(taken(fleet, { ...request, groups }, 1), 0);
-      assert.ok(looks() < 1000, `${looks()} looks to refuse`);
+      assert.ok(steps() < 1000, `${steps()} steps to refuse`);
     });
   }
 
   test('two hundred groups for as many devices and a few more', () => {
-    const { fleet, looks } = counted(hosts(1, 210, 1));
+    const { fleet, steps } = counted(hosts(1, 210, 1));
     assert.equal(taken(fleet, functions(200), 1), 1);
-    assert.ok(looks() < 1_000_000, `${looks()} looks for one candidate`);
+    assert.ok(steps() < 1_000_000, `${steps()} looks for one candidate`);
   });
 
   test('sixty groups within a subtree, on a hundred devices of which none is below another', () => {
-    const { fleet, looks } = counted(hosts(1, 100, 1));
+    const { fleet, steps } = counted(hosts(1, 100, 1));
     const { groups } = functions(60);
     const sameSubtrees = [new Set(groups.map(({ suffix }) => suffix))];
     assert.equal(taken(fleet, functions(0, { groups, sameSubtrees }), 1), 0);
-    assert.ok(looks() < 200_000, `${looks()} looks to refuse`);
+    assert.ok(steps() < 200_000, `${steps()} steps to refuse`);
   });
 
   test('a search with different amounts, of which it is not noticed that they do not fit, ends with an error', () => {
@@ -115,12 +115,12 @@ suite('explosions of combinations', () => {
 
   test('ten groups for ten devices, where the first choices of groups are devices that other groups need', () => {
     const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
-    const { fleet, looks } = counted(hosts(1, 10, 1, traits));
+    const { fleet, steps } = counted(hosts(1, 10, 1, traits));
     const request = functions(10);
     const fast = { required: [['CUSTOM_FAST']], forbidden: [] };
     const groups = request.groups.map((group, place) => (place < 5 ? group : { ...group, traits: fast }));
     assert.equal(taken(fleet, { ...request, groups }, 1000), 1000);
-    assert.ok(looks() < 300_000, `${looks()} looks for 1000 candidates`);
+    assert.ok(steps() < 300_000, `${steps()} looks for 1000 candidates`);
   });
 
   test('a pair within one of ten subtrees, between whose choices seven others take devices', () => {
@@ -134,16 +134,16 @@ suite('explosions of combinations', () => {
       ...cells.flatMap(([cell]) => cell ?? []),
       ...cells.flatMap(([, device]) => device ?? []),
     ];
-    const { fleet, looks } = counted(topology);
+    const { fleet, steps } = counted(topology);
     const groups = [groupOf('_CPU', { VCPU: 1 }), ...functions(8).groups];
     assert.equal(taken(fleet, functions(0, { groups, sameSubtrees: [new Set(['_CPU', '8'])] }), 1000), 1000);
-    assert.ok(looks() < 200_000, `${looks()} looks for 1000 candidates`);
+    assert.ok(steps() < 200_000, `${steps()} looks for 1000 candidates`);
   });
 
   test('before 1.29 a tree is one provider: eight groups on eight devices have eight candidates', () => {
-    const { fleet, looks } = counted(hosts(1, 8, 8));
+    const { fleet, steps } = counted(hosts(1, 8, 8));
     assert.equal(taken(fleet, functions(8, { nested: false }), 1000), 8);
-    assert.ok(looks() < 20_000, `${looks()} looks for 8 candidates`);
+    assert.ok(steps() < 20_000, `${steps()} looks for 8 candidates`);
   });
 
   test('a required trait that no provider of the classes has ends the search for the group without suffix', () => {
@@ -171,16 +171,16 @@ suite('explosions of combinations', () => {
   });
 
   test('ten candidates of two thousand hosts take fewer than 200 looks', () => {
-    const { fleet, looks } = counted(hosts(2000, 2, 4));
+    const { fleet, steps } = counted(hosts(2000, 2, 4));
     assert.equal(taken(fleet, functions(2), 10), 10);
-    assert.ok(looks() < 200, `${looks()} looks for 10 candidates`);
+    assert.ok(steps() < 200, `${steps()} looks for 10 candidates`);
   });
 
   test('the choices of the group without suffix are not listed', () => {
-    const { fleet, looks } = counted(hosts(1, 60, 1).map((node) => ({ ...node, stock: rich })));
+    const { fleet, steps } = counted(hosts(1, 60, 1).map((node) => ({ ...node, stock: rich })));
     const groups = [...functions(1).groups, groupOf('', oneOfEach)];
     assert.equal(taken(fleet, functions(1, { groups }), 10), 10);
-    assert.ok(looks() < 2000, `${looks()} looks for 10 of 800 million candidates`);
+    assert.ok(steps() < 2000, `${steps()} looks for 10 of 800 million candidates`);
   });
 
   test('a million candidates are sent without being kept in memory', async (t) => {

@@ -12,7 +12,7 @@ import { nodeAt, rowsOf, stockOf } from './topology.ts';
 const { fleet } = createFleet(rowsOf([0, 1].map((place) => nodeAt(place, { stock: { VCPU: stockOf(4) } }))));
 const query = parseQuery('resources=VCPU:1&required=CUSTOM_RARE');
 const conditions = conditionsOf(query, parseCandidateRequest(query, latest));
-const unmetWith = (looks: number) => firstUnmet(fleet, conditions, { allowed: allTrees, work: { looks, forLists: 0 } });
+const unmetWith = (steps: number) => firstUnmet(fleet, conditions, { allowed: allTrees, work: { steps, forLists: 0 } });
 
 test('the first condition that leaves no tree is named', () => {
   assert.equal(unmetWith(1_000_000)?.value, 'CUSTOM_RARE');

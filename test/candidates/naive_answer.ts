@@ -1,6 +1,6 @@
 import type { Candidate } from '../../src/search/candidate.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
-import { classNames, type Node, rootPlace, type Topology, traitNames } from './topology.ts';
+import { classNames, type Node, rootIndex, type Topology, traitNames } from './topology.ts';
 
 /** The answer at a microversion as the API documents it, built from objects without any cache. */
 export function naiveAnswer(
@@ -54,7 +54,7 @@ function summarised(topology: Topology, candidates: readonly Candidate[], versio
     place,
     ...topology.flatMap(({ parent }, child) => (parent === place ? below(child) : [])),
   ];
-  return nodes([...new Set(places.map((place) => rootPlace(topology, place)))].flatMap(below));
+  return nodes([...new Set(places.map((place) => rootIndex(topology, place)))].flatMap(below));
 }
 
 function summary(topology: Topology, request: CandidateRequest, node: Node, version: number): object {
@@ -72,7 +72,7 @@ function summary(topology: Topology, request: CandidateRequest, node: Node, vers
     ...(version >= 1017 && { traits: traitNames.filter((name) => node.traits.includes(name)) }),
     ...(version >= 1029 && {
       parent_provider_uuid: node.parent === undefined ? null : topology[node.parent]?.uuid,
-      root_provider_uuid: topology[rootPlace(topology, topology.indexOf(node))]?.uuid,
+      root_provider_uuid: topology[rootIndex(topology, topology.indexOf(node))]?.uuid,
     }),
   };
 }

@@ -1,5 +1,5 @@
 import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
-import { type Node, rootPlace, sharingTrait, type Topology } from './topology.ts';
+import { type Node, rootIndex, sharingTrait, type Topology } from './topology.ts';
 
 /** Which provider gives each class of a group; a group without resources has its provider under the empty class. */
 type Assignment = ReadonlyMap<string, Node>;
@@ -35,7 +35,7 @@ export const keyOf = (amounts: ReadonlyMap<string, number>, mappings: ReadonlyMa
   ]);
 
 function assignmentsOf(topology: Topology, anchor: Node, group: RequestGroup): Assignment[] {
-  const rootOf = (node: Node): Node => topology[rootPlace(topology, topology.indexOf(node))] ?? node;
+  const rootOf = (node: Node): Node => topology[rootIndex(topology, topology.indexOf(node))] ?? node;
   const treeOf = (root: Node): Node[] => topology.filter((node) => rootOf(node) === root);
   const isOwn = (node: Node): boolean => rootOf(node) === anchor;
   const sharesWithAnchor = (node: Node): boolean =>
@@ -98,7 +98,7 @@ function isCandidate(topology: Topology, request: CandidateRequest, assignments:
   }
   if (request.nested) return true;
   const used = new Set(assignments.flatMap((assignment) => [...assignment.values()]));
-  return new Set([...used].map((node) => rootPlace(topology, topology.indexOf(node)))).size === used.size;
+  return new Set([...used].map((node) => rootIndex(topology, topology.indexOf(node)))).size === used.size;
 }
 
 /** Whether a provider has a trait or aggregate of each required list, and none that is forbidden. */

@@ -70,8 +70,8 @@ test('where nothing fits, a search looks at few of the trees', () => {
   const { fleet } = createFleet(rowsOf(Array.from({ length: hosts }, host)));
   for (const [what, request] of Object.entries(requests)) {
     if (!/more|both|much/.test(what)) continue;
-    findPlace(fleet, request, { allowed: allTrees, work: { looks: Infinity, forLists: 0 } }); // makes what is kept
-    const work = { looks: hosts, forLists: 0 };
+    findPlace(fleet, request, { allowed: allTrees, work: { steps: Infinity, forLists: 0 } }); // makes what is kept
+    const work = { steps: hosts, forLists: 0 };
     assert.equal(findPlace(fleet, request, { allowed: allTrees, work }), 'nowhere', what);
   }
 });

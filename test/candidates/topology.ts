@@ -95,7 +95,7 @@ export const rowsOf = (topology: Topology): AllRows => ({
   classNames: names(classNames),
 });
 
-export function rootPlace(topology: Topology, place: number): number {
+export function rootIndex(topology: Topology, place: number): number {
   const parent = topology[place]?.parent;
-  return parent === undefined ? place : rootPlace(topology, parent);
+  return parent === undefined ? place : rootIndex(topology, parent);
 }

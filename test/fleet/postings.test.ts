@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Postings } from '../../src/fleet/index/postings.ts';
 import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts';
-import { createPlaces } from '../../src/fleet/model/providers_by_id.ts';
+import { createSlots } from '../../src/fleet/model/providers_by_id.ts';
 
 const providerCount = 300;
 const keys = ['of most', 'of some', 'of few'] as const;
@@ -25,7 +25,7 @@ const anyStep = fc.record({
 test('each provider is found under exactly its keys, while providers are added, changed and deleted', () => {
   fc.assert(
     fc.property(fc.array(anyStep, { minLength: 500, maxLength: 2000, size: 'max' }), (steps) => {
-      const places = createPlaces();
+      const places = createSlots();
       const postings = new Postings<string>(places);
       const known = new Map<number, { readonly provider: Provider; readonly keys: readonly string[] }>();
       for (const { id, gone, numbers } of steps) {
@@ -52,7 +52,7 @@ test('each provider is found under exactly its keys, while providers are added, 
 });
 
 test('the providers of any of many keys that many have are found in a time that grows with the providers', () => {
-  const places = createPlaces();
+  const places = createSlots();
   const postings = new Postings<number>(places);
   const providers = Array.from({ length: providerCount }, (_, id) => blankProvider(id));
   const many = Array.from({ length: 1000 }, (_, key) => key);

@@ -11,7 +11,7 @@ type Rules = {
   /** The answer to the POST of a provider is no 404 where the provider was deleted before the answer was made. */
   readonly shownWhenMade: boolean;
   /** `with` and `apart_from` of GET /allocation_candidates are judged by the moment that the answer shows. */
-  readonly neighboursShown: boolean;
+  readonly affinityShown: boolean;
   /** A PUT of a provider with the parent that it has keeps it there, also beside a move to another one. */
   readonly parentProven: boolean;
   /** The answer to a PUT of inventories names classes as they were when it was written. */
@@ -22,7 +22,7 @@ const kept: Rules = {
   madeAgain: true,
   overcommittedPlaces: true,
   shownWhenMade: true,
-  neighboursShown: true,
+  affinityShown: true,
   parentProven: true,
   namesAsWritten: true,
 };

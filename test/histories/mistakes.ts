@@ -93,7 +93,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'what this process wrote is counted again after it was read',
     file: 'src/fleet/keep/keeper.ts',
-    from: 'foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));',
+    from: 'ownWrites = ownWrites.filter(({ xid }) => !isRead(moment, xid));',
     to: '',
   },
   {

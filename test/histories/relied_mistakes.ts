@@ -28,7 +28,7 @@ export const reliedMistakes: readonly Mistake[] = [
   },
   {
     name: 'what is above the providers of a neighbour may move while a claim by query is written',
-    file: 'src/claims/neighbours.ts',
+    file: 'src/claims/affinity.ts',
     from: 'node = node.parent\n',
     to: 'node = undefined\n',
     processes: 2,

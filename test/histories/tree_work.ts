@@ -149,7 +149,7 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
         // Others than this service do not know all of it.
         const { order, with: together, apartFrom, ...known } = query;
         if (random.percent(60)) return readCandidates(random.pick([1036, 1039, newest]), known);
-        return readCandidates(newest, isMended.neighboursShown ? query : { ...known, ...(order && { order }) });
+        return readCandidates(newest, isMended.affinityShown ? query : { ...known, ...(order && { order }) });
       },
     ],
     [5, () => readSummaries(newest, arena.providers)],

@@ -88,7 +88,7 @@ test('the searches of a claim have a budget together, which many that are nearly
   const groups = Array.from({ length: 8 }, (_, place) => groupOf(`${place}`, { VCPU: 1 }, { traits }));
   const request = requestOf(groups, { order: [{ kind: 'free', className: 'VCPU', mostFirst: false }] });
   const place = (count: number) => {
-    let looks = 0;
+    let steps = 0;
     const consumers = Array.from({ length: count }, (_, number) => ({
       uuid: `consumer ${number}`,
       knownGeneration: null,
@@ -99,20 +99,20 @@ test('the searches of a claim have a budget together, which many that are nearly
       queries: [{ request, conditions: [] }],
     }));
     const claim = { consumers, inventories: [], placing: [...consumers.keys()] };
-    const onLooks = (taken: number) => {
-      looks = taken;
+    const onSteps = (taken: number) => {
+      steps = taken;
     };
     try {
-      return { placed: placeConsumers(fleet, claim, new Map(), { ...onCertainFleet, onLooks }).mappings.size, looks };
+      return { placed: placeConsumers(fleet, claim, new Map(), { ...onCertainFleet, onSteps }).mappings.size, steps };
     } catch (error) {
       assert.ok(error instanceof ClaimRefused);
-      return { refused: error.reason, message: error.message, looks };
+      return { refused: error.reason, message: error.message, steps };
     }
   };
-  const { placed, looks } = place(1);
-  assert.ok(placed === 1 && looks > 360_000, `${looks} looks for one`);
+  const { placed, steps } = place(1);
+  assert.ok(placed === 1 && steps > 360_000, `${steps} looks for one`);
   assert.equal(place(2).placed, 2);
-  const { refused, message, looks: all } = place(3);
+  const { refused, message, steps: all } = place(3);
   assert.equal(refused, 'query too wide');
   assert.match(message ?? '', /consumer 2 was given up/);
   assert.ok(all < 1_100_000, `${all} looks for all`);
@@ -126,10 +126,10 @@ test('the list of an order is counted once, and leaves the budget of the search 
     order: [{ kind: 'free', className: 'VCPU', mostFirst: false }],
   });
   const [first, next] = [1, 2].map(() => {
-    const work = { looks: 1000, forLists: 0 };
+    const work = { steps: 1000, forLists: 0 };
     assert.equal(typeof findPlace(fleet, request, { allowed: allTrees, work }), 'object');
     return work;
   });
   assert.ok(first !== undefined && first.forLists >= 1000 && next?.forLists === 0);
-  assert.equal(first.looks, next.looks);
+  assert.equal(first.steps, next.steps);
 });

@@ -33,7 +33,7 @@ for (const [name, request, fits] of [
     for (let times = 0; times < 6000; times++) {
       const found = findPlace(fleet, request, {
         allowed: { only: undefined, not },
-        work: { looks: 1_000_000, forLists: 0 },
+        work: { steps: 1_000_000, forLists: 0 },
       });
       assert.ok(typeof found === 'object');
       chosen.add(found.anchor.id - 1);
@@ -54,7 +54,7 @@ test('the one host of many that has room is found', () => {
   for (let times = 0; times < 50; times++) {
     const found = findPlace(fleet, requestOf([plain]), {
       allowed: { only: undefined, not: new Set() },
-      work: { looks: 1_000_000, forLists: 0 },
+      work: { steps: 1_000_000, forLists: 0 },
     });
     assert.ok(typeof found === 'object');
     assert.equal(found.anchor.id - 1, 123);

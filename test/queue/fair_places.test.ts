@@ -1,7 +1,7 @@
 /** A limited number of places that clients share. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openFairPlaces } from '../../src/queue/items.ts';
+import { openFairSeats } from '../../src/queue/items.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
 test('a client loses a place only if it has most of them; a client is refused only if no other has two more', (t) => {
@@ -10,7 +10,7 @@ test('a client loses a place only if it has most of them; a client is refused on
   // What must be there: who has a place, the oldest first.
   let there: { readonly client: string; readonly id: number }[] = [];
   let lost: number[] = [];
-  const places = openFairPlaces<number>({ most, takeAway: (id) => lost.push(id) });
+  const places = openFairSeats<number>({ most, takeAway: (id) => lost.push(id) });
   const countOf = (client: string) => there.filter((each) => each.client === client).length;
   const greatest = () => Math.max(0, ...there.map(({ client }) => countOf(client)));
   let refused = 0;
@@ -65,7 +65,7 @@ test('a client loses a place only if it has most of them; a client is refused on
 });
 
 test('clients take turns, however many each has', () => {
-  const places = openFairPlaces<string>({ most: 100, takeAway: () => {} });
+  const places = openFairSeats<string>({ most: 100, takeAway: () => {} });
   for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) places.take(name.charAt(0), name);
   assert.deepEqual(
     Array.from({ length: 7 }, () => places.next()),
@@ -74,6 +74,6 @@ test('clients take turns, however many each has', () => {
 });
 
 test('without places no client gets one', () => {
-  const places = openFairPlaces<string>({ most: 0, takeAway: () => {} });
+  const places = openFairSeats<string>({ most: 0, takeAway: () => {} });
   assert.ok(!places.take('a', 'a1'));
 });

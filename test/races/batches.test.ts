@@ -167,8 +167,8 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
       get moment() {
         return real.moment;
       },
-      get foreseen() {
-        return real.foreseen;
+      get ownWrites() {
+        return real.ownWrites;
       },
       fresh: async () => {
         await until('the consumer was read', () => statements.ended === statements.begun);

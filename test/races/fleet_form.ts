@@ -24,8 +24,8 @@ const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, (
 
 const formOfProvider = (fleet: Fleet, provider: Provider) => ({
   ...provider,
-  place: undefined,
-  rootPlace: fleet.roots[provider.rootPlace]?.id,
+  slot: undefined,
+  rootIndex: fleet.roots[provider.rootIndex]?.id,
   parent: provider.parent?.id,
   root: provider.root.id,
   children: ids(provider.children),

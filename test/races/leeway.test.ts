@@ -172,7 +172,7 @@ for (const how of ['by query', 'as allocations']) {
       const fleet = await openFleet(database);
       const states = await readConsumers(database, ['ours'], false);
       const { usageChanges, ...write } = judge(fleet.known, asked, states);
-      const leeway = { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
+      const leeway = { since: fleet.moment, known: fleet.ownWrites, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
       const lostBeside = async (statement: string) => {
         const writing = () => writeClaims(database, [write], { judgedOn: fleet.moment, leeway });
         return (await whileOther(connections, [bump, statement], writing)).lost;

@@ -113,7 +113,7 @@ async function withHosts(use: (place: Place) => Promise<void>): Promise<void> {
           await execute(connection, wander(round - 1));
           accepted(await send('GET', `/resource_providers?uuid=${wanderer}`));
         },
-        counts: () => first.fleet.heldMoments,
+        counts: () => first.fleet.heldSnapshots,
       });
     } finally {
       await close();

@@ -56,21 +56,21 @@ for (const engine of engines) {
                 const before = usage();
                 const write = await own();
                 if (!isRead(fleet.moment, write.xid)) shown += 1;
-                fleet.foresee(write);
+                fleet.applyOwnWrite(write);
                 assert.equal(usage(), before + 1);
               } else if (step === 'own, told later') untold.push(await own());
-              else if (step === 'tell') for (const write of untold.splice(0)) fleet.foresee(write);
+              else if (step === 'tell') for (const write of untold.splice(0)) fleet.applyOwnWrite(write);
               else if (step === 'foreign') await run(claim);
               else if (step === 'whole') await run(retotal);
               else if (step === 'much') await run(much);
               else if (step === 'refresh') await fleet.fresh();
               else {
                 const refreshed = fleet.fresh();
-                fleet.foresee(await own());
+                fleet.applyOwnWrite(await own());
                 await refreshed;
               }
             }
-            for (const write of untold) fleet.foresee(write);
+            for (const write of untold) fleet.applyOwnWrite(write);
             const { fleet: loaded } = (await loadFleet(database)).living;
             assert.deepEqual(formOf(await fleet.fresh()), formOf(loaded));
           }),
@@ -93,7 +93,7 @@ test('a refresh replaces expected effects, right or wrong', async () => {
       const fleet = await openFleet(database);
       const { rows } = await claim.execute(database.kysely);
       const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-      fleet.foresee({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
+      fleet.applyOwnWrite({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
       const host = fleet.known.byId.get(1);
       assert.deepEqual([host?.generation, host?.inventories[0]?.used], [5, 70]);
       await fleet.fresh();
@@ -114,7 +114,7 @@ test('many expected writes cause a refresh without a request', async () => {
       for (let i = 0; i < 200; i++) {
         const { rows } = await claim.execute(database.kysely);
         const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-        fleet.foresee({ xid, effects });
+        fleet.applyOwnWrite({ xid, effects });
         await database.turn();
       }
       assert.ok(fleet.counts.refreshes > refreshes);
@@ -136,7 +136,7 @@ test('a few expected writes cause a refresh as well, some time after the last on
         assert.ok(written < 60, 'no refresh');
         const { rows } = await claim.execute(database.kysely);
         const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-        fleet.foresee({ xid, effects });
+        fleet.applyOwnWrite({ xid, effects });
         await sleep(50);
       }
     } finally {
@@ -165,12 +165,12 @@ test('while refreshes fail claims are written, until too many expected effects n
       }, /provider_changes_horizon/);
       assert.ok(written > 500, `only ${written} were written`);
       assert.ok(
-        fleet.foreseen.length <= written && fleet.foreseen.length < 2000,
-        `${fleet.foreseen.length} are foreseen`,
+        fleet.ownWrites.length <= written && fleet.ownWrites.length < 2000,
+        `${fleet.ownWrites.length} own writes are shown`,
       );
       await sql`alter table hidden rename to provider_changes_horizon`.execute(database.kysely);
       for (let more = 0; more < 3; more += 1) await write();
-      assert.ok(fleet.foreseen.length < 10);
+      assert.ok(fleet.ownWrites.length < 10);
       assert.equal((await fleet.fresh()).byId.get(1)?.inventories[0]?.used, written);
       assert.deepEqual(formOf(fleet.known), formOf((await loadFleet(database)).living.fleet));
     } finally {

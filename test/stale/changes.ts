@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Database } from '../../db/engine/connect.ts';
-import { firstPlace, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
+import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import type { Random } from '../races/random.ts';
 import { newClaim, type Send } from '../support/requests.ts';
 import { changesBySql } from './changes_by_sql.ts';
@@ -165,7 +165,7 @@ const byApi = {
   endTerm: async (others: Others) => {
     await put(others, others.random.pick(consumers), { ...newClaim(allocations(others)), expires_in: 3600 });
     await others.client.query('update consumer_terms set expires_at = now()');
-    await removeEnded(others.database, firstPlace, 256);
+    await removeEnded(others.database, firstPosition, 256);
   },
 } as const;
 

@@ -1,7 +1,7 @@
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
+import { type Affinity, affinityOf } from '../../src/claims/affinity.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
-import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
 import { type Amount, openOverlay } from '../../src/fleet/model/overlay.ts';
@@ -99,7 +99,7 @@ function refusalOf(fleet: Fleet, claim: Claim, states: States): ClaimRefused | u
 function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]): readonly Way[] | string {
   const placing = claim.placing ?? [];
   const place = placing[path.length] ?? 0;
-  const neighbours = neighboursOf(fleet, claim, states, true);
+  const affinity = affinityOf(fleet, claim, states, true);
   const overlay = openOverlay(fleet);
   try {
     const held = claim.consumers.flatMap(({ uuid }) => states.get(uuid)?.allocations ?? []);
@@ -109,7 +109,7 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
       overlay.add(way.taken);
       const consumer = claim.consumers[placing[index] ?? 0];
       if (consumer !== undefined) {
-        neighbours.note(placing[index] ?? 0, { ...consumer, allocations: way.allocations }, way.request);
+        affinity.note(placing[index] ?? 0, { ...consumer, allocations: way.allocations }, way.request);
       }
     }
     const queries = claim.consumers[place]?.queries ?? [];
@@ -118,7 +118,7 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
       resolveOrder(fleet, request.order);
     }
     for (const { request } of queries) {
-      const ways = waysBy(fleet, request, neighbours, place);
+      const ways = waysBy(fleet, request, affinity, place);
       if (ways.length > 0) return ways;
     }
     return [];
@@ -130,8 +130,8 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
   }
 }
 
-function waysBy(fleet: Fleet, request: CandidateRequest, neighbours: Neighbours, place: number): readonly Way[] {
-  const allowed = neighbours.allowedTrees(place, request);
+function waysBy(fleet: Fleet, request: CandidateRequest, affinity: Affinity, place: number): readonly Way[] {
+  const allowed = affinity.allowedTrees(place, request);
   const options = { strategy: 'depth-first', randomize: false, limited: false, allowed } as const;
   return Array.from(search(fleet, request, options), (candidate) => wayOf(fleet, request, candidate));
 }

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isLockRefused, isLostRace } from '../../db/engine/failures.ts';
-import { firstPlace, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
+import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import { type Client, detailOf, succeed } from '../races/client.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
@@ -56,7 +56,7 @@ function removeAgainAndAgain(database: Database): () => Promise<void> {
   const running = (async () => {
     while (!stopped) {
       try {
-        await removeEnded(database, firstPlace, 64);
+        await removeEnded(database, firstPosition, 64);
       } catch (error) {
         if (!isLockRefused(error) && !isLostRace(error)) throw error;
       }

@@ -1,6 +1,6 @@
 import { type PlainQueries, queriesByTheRules } from '../candidates/explanation/naive_explanation.ts';
 import { type Part, queryOf, requestOfParts } from '../candidates/explanation/parts.ts';
-import { classNames, rootPlace, sharingTrait, type Topology, traitNames } from '../candidates/topology.ts';
+import { classNames, rootIndex, sharingTrait, type Topology, traitNames } from '../candidates/topology.ts';
 import { succeed } from '../races/client.ts';
 import { at } from '../support/requests.ts';
 import type { UpstreamOnSqlite } from './sqlite.ts';
@@ -30,7 +30,7 @@ export function loadTopology(upstream: UpstreamOnSqlite, topology: Topology): vo
     ...topology.flatMap(({ uuid, parent, traits, stock, ...node }, place) => {
       const resource_provider_id = place + 1;
       const below = parent === undefined ? {} : { parent_provider_id: parent + 1 };
-      const root_provider_id = rootPlace(topology, place) + 1;
+      const root_provider_id = rootIndex(topology, place) + 1;
       const name = text(`provider ${place}`);
       return [
         row('resource_providers', {
@@ -108,7 +108,7 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
           // A candidate that takes of a provider which does not share is of its tree; of other trees it is asked.
           const isSharing = (place: number) => topology[place]?.traits.includes(sharingTrait) === true;
           const certain = new Set(
-            taken.filter((place) => !isSharing(place)).map((place) => rootPlace(topology, place)),
+            taken.filter((place) => !isSharing(place)).map((place) => rootIndex(topology, place)),
           );
           if (!topology.some((_, place) => isSharing(place))) return certain.size;
           const others = roots.filter((root) => !certain.has(root));

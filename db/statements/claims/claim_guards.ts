@@ -5,8 +5,8 @@ import { limitLockWait } from '../locked_rows.ts';
 import {
   type ClaimWrite,
   inventoriesToRemove,
+  namedByAffinity,
   namedIds,
-  namedNeighbours,
   newInventories,
   reliedProviders,
 } from './claim_write.ts';
@@ -153,9 +153,9 @@ export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | unde
 const numberOfLock = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
 
 /** Claims that name consumers which have something of other providers by now. */
-export const lostNeighbours = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+export const lostAffinity = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
       union all
-      select claim, 'consumer' from (${namedNeighbours(claims)}) as n
+      select claim, 'consumer' from (${namedByAffinity(claims)}) as n
       where n.provider_ids <> coalesce((
         select string_agg(distinct resource_provider_id::text collate "C", ',' order by resource_provider_id::text collate "C")
         from allocations where consumer_id = n.uuid), '')`;

@@ -68,7 +68,7 @@ export type InventoryWrite = {
 export type NamedId = { readonly id: number; readonly name: string };
 
 /** A consumer that a claim by query names, and the ids of the providers of which it had something when the claim was judged. */
-export type NeighbourGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
+export type AffinityGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
 
 /** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
 export type ClaimWrite = {
@@ -92,7 +92,7 @@ export type ClaimWrite = {
    */
   readonly reliedOn?: readonly number[];
   /** The consumers that its queries name, which must have something of the same providers. */
-  readonly neighbours?: readonly NeighbourGuard[];
+  readonly affinity?: readonly AffinityGuard[];
   /**
    * The consumers that name others or are named: no two transactions that have one in common look at the same time where the
    * others are.
@@ -110,7 +110,7 @@ export type ClaimWrite = {
  * owners are looked up at once: a plan from a time when there were few may read the whole table for each look-up.
  */
 export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ consumers }) => consumers);
+  const { index, column } = numbered(claims, ({ consumers }) => consumers);
   const projects = column((c) => c.projectExternalId);
   const users = column((c) => c.userExternalId);
   return sql`
@@ -119,7 +119,7 @@ export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unkn
     select c.*, (select id from project where external_id = c.project_name) as project_id,
       (select id from owner where external_id = c.user_name) as user_id,
       (select id from consumer_types where name = c.type_name) as type_id
-    from unnest(${place}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
+    from unnest(${index}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
       ${projects}::text[], ${users}::text[],
       ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
@@ -134,18 +134,18 @@ export const providerIds = (claims: readonly ClaimWrite[]): readonly number[] =>
 
 /** Table `guard`: the providers by which the claims were judged. */
 export function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ providers }) => providers);
-  return sql`select * from unnest(${place}::integer[], ${column((g) => g.providerId)}::integer[],
+  const { index, column } = numbered(claims, ({ providers }) => providers);
+  return sql`select * from unnest(${index}::integer[], ${column((g) => g.providerId)}::integer[],
     ${column((g) => g.generation)}::integer[], ${column((g) => g.bump)}::integer[]
     ) as g (claim, provider_id, generation, bump)`;
 }
 
 /** Table `allocation`: the new allocations of the consumers. */
 export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ consumers }) =>
+  const { index, column } = numbered(claims, ({ consumers }) =>
     consumers.flatMap(({ uuid, allocations }) => allocations.map((allocation) => ({ uuid, ...allocation }))),
   );
-  return sql`select * from unnest(${place}::integer[], ${column((a) => a.uuid)}::text[],
+  return sql`select * from unnest(${index}::integer[], ${column((a) => a.uuid)}::text[],
     ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
     ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
 }
@@ -155,17 +155,17 @@ export function namedIds(
   claims: readonly ClaimWrite[],
   of: 'customClasses' | 'customTraits' | 'keptClasses',
 ): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, (write) => write[of] ?? []);
-  return sql`select * from unnest(${place}::integer[], ${column(({ id }) => id)}::integer[],
+  const { index, column } = numbered(claims, (write) => write[of] ?? []);
+  return sql`select * from unnest(${index}::integer[], ${column(({ id }) => id)}::integer[],
     ${column(({ name }) => name)}::text[]) as n (claim, id, name)`;
 }
 
 /** Table `inventory`: the inventories to write. */
 export function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ inventories }) =>
+  const { index, column } = numbered(claims, ({ inventories }) =>
     inventories.flatMap(({ providerId, put }) => put.map((values) => ({ providerId, ...values }))),
   );
-  return sql`select * from unnest(${place}::integer[], ${column((i) => i.providerId)}::integer[],
+  return sql`select * from unnest(${index}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[], ${column((i) => i.total)}::integer[], ${column((i) => i.reserved)}::integer[],
     ${column((i) => i.minUnit)}::integer[], ${column((i) => i.maxUnit)}::integer[], ${column((i) => i.stepSize)}::integer[],
     ${column((i) => i.allocationRatio)}::float8[]
@@ -174,24 +174,24 @@ export function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknow
 
 /** Table `inventory_to_remove`: the inventories to delete. */
 export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ inventories }) =>
+  const { index, column } = numbered(claims, ({ inventories }) =>
     inventories.flatMap(({ providerId, remove }) => remove.map((classId) => ({ providerId, classId }))),
   );
-  return sql`select * from unnest(${place}::integer[], ${column((i) => i.providerId)}::integer[],
+  return sql`select * from unnest(${index}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
 }
 
 /** Rows (claim, provider_id): the providers that claims by query relied on. */
 export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
-  return sql`select * from unnest(${place}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
+  const { index, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
+  return sql`select * from unnest(${index}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
 }
 
 /** Rows (claim, uuid, provider_ids): the consumers that claims by query name; the ids of their providers are one text. */
-export function namedNeighbours(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
+export function namedByAffinity(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { index, column } = numbered(claims, ({ affinity }) => affinity ?? []);
   // In the order of texts, as string_agg has them.
   const texts = column(({ providerIds }) => [...providerIds].map(String).sort().join(','));
-  return sql`select * from unnest(${place}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
+  return sql`select * from unnest(${index}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
     ) as n (claim, uuid, provider_ids)`;
 }

@@ -66,9 +66,9 @@ function usagesOfFew(query: UsageQuery, few: number): RawBuilder<RowOfFew> {
         ${ofType(query)}
       limit ${sql.lit(few + 1)}
     ), parts as (
-      select consumer_type_id, resource_class_id, used, (place = 1)::integer as consumers from chosen
+      select consumer_type_id, resource_class_id, used, (index = 1)::integer as consumers from chosen
       cross join lateral (
-        select resource_class_id, used, row_number() over () as place from allocations where consumer_id = uuid
+        select resource_class_id, used, row_number() over () as index from allocations where consumer_id = uuid
       ) as a
       where (select count(*) from chosen) <= ${sql.lit(few)}
       ${hasOld(query) ? sql`union all ${withoutConsumer} and (select count(*) from chosen) <= ${sql.lit(few)}` : sql``}

@@ -15,11 +15,11 @@ import {
   lockedClasses,
   lockedConsumers,
   lockRelated,
+  lostAffinity,
   lostClasses,
   lostEmptied,
   lostGenerations,
   lostNames,
-  lostNeighbours,
   lostNew,
   lostReliedOn,
   lostSeenAllocations,
@@ -127,7 +127,7 @@ export async function writeClaims(
     emptied: emptied.length > 0,
     removed: consumers.some(({ generation, allocations }) => generation !== null && allocations.length === 0),
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
-    neighbours: claims.some(({ neighbours }) => neighbours !== undefined && neighbours.length > 0),
+    affinity: claims.some(({ affinity }) => affinity !== undefined && affinity.length > 0),
   };
   const terms = termParts(claims, parts.known);
   const statement = sql<WrittenRow>`
@@ -163,7 +163,7 @@ export async function writeClaims(
       ${parts.customTraits ? lostNames(claims, 'customTraits') : sql``}
       ${parts.keptClasses ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
-      ${parts.neighbours ? lostNeighbours(claims) : sql``}
+      ${parts.affinity ? lostAffinity(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),

@@ -147,20 +147,20 @@ function fewOrMany(
           order by c.uuid limit ${length}
         )`;
   const firstWithFew = sources.map(
-    ({ rows }, place) =>
-      sql`when (select count(*) from (select from ${rows} limit ${most}) as counted) < ${most} then ${sql.lit(place)}`,
+    ({ rows }, index) =>
+      sql`when (select count(*) from (select from ${rows} limit ${most}) as counted) < ${most} then ${sql.lit(index)}`,
   );
   const isMatch = sources.map(({ condition }) => equal(condition));
   const pages = [
-    ...sources.map(({ rows }, place) =>
-      page(sql`(select ${columns} from ${rows} limit ${most}) as c`, [sql`few.place = ${sql.lit(place)}`, ...isMatch]),
+    ...sources.map(({ rows }, index) =>
+      page(sql`(select ${columns} from ${rows} limit ${most}) as c`, [sql`few.index = ${sql.lit(index)}`, ...isMatch]),
     ),
-    page(sql`consumers c`, [sql`few.place is null`, ...isMatch.map(likely)]),
+    page(sql`consumers c`, [sql`few.index is null`, ...isMatch.map(likely)]),
   ];
   // Each source is counted once, however many pages depend on the count.
   const few = sources.length === 0 ? sql`null::integer` : sql`case ${sql.join(firstWithFew, sql` `)} end`;
   return sql`(
-        select found.* from (select ${few} as place offset 0) as few
+        select found.* from (select ${few} as index offset 0) as few
         cross join lateral (${sql.join(pages, sql` union all `)}) as found
       )`;
 }

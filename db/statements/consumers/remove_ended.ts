@@ -15,18 +15,18 @@ export type RemovedConsumer = {
   readonly allocations: number;
 };
 
-/** A place in the list of terms by their ends. */
-export type TermPlace = { readonly expires: string; readonly consumerId: number };
+/** A position in the list of terms by their ends. */
+export type TermPosition = { readonly expires: string; readonly consumerId: number };
 
 /** What one transaction did. */
 type Removal = {
   readonly removed: readonly RemovedConsumer[];
   /** Where the next transaction goes on; undefined if no more terms have ended, or another process removes them. */
-  readonly next: TermPlace | undefined;
+  readonly next: TermPosition | undefined;
 };
 
-/** The place before all terms. */
-export const firstPlace: TermPlace = { expires: '-infinity', consumerId: 0 };
+/** The position before all terms. */
+export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0 };
 
 /** With this advisory lock only one process at a time removes consumers. The lock ends with the transaction. */
 const removalLock = 1_450_000;
@@ -52,12 +52,12 @@ export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Prom
  * Locking the allocations takes a third of the CPU time, so it is done only if the deletion of one was refused a lock. It
  * is not needed otherwise: a transaction that replaces allocations writes the record of their consumer, too.
  *
- * @param after where to begin: the consumers that were left out come before this place
+ * @param after where to begin: the consumers that were left out come before this position
  * @param limit the largest number of terms in the transaction
  */
 export async function removeEnded(
   database: Pick<Database, 'transaction'>,
-  after: TermPlace,
+  after: TermPosition,
   limit: number,
 ): Promise<Removal> {
   try {
@@ -88,7 +88,7 @@ const withFreeAllocations = sql`locked_allocation as materialized (
  */
 async function remove(
   { transaction }: Pick<Database, 'transaction'>,
-  after: TermPlace,
+  after: TermPosition,
   limit: number,
   free: RawBuilder<unknown>,
 ): Promise<Removal> {

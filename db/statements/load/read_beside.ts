@@ -43,6 +43,6 @@ export async function lockNames(
 /** Ids for new providers. */
 export async function takeProviderIds(db: Kysely<Tables>, count: number): Promise<readonly number[]> {
   const { rows } = await sql<{ id: number }>`
-    select ${freeProviderId(sql`place`)} as id from generate_series(1, ${count}::integer) as place`.execute(db);
+    select ${freeProviderId(sql`index`)} as id from generate_series(1, ${count}::integer) as index`.execute(db);
   return rows.map(({ id }) => id);
 }

@@ -32,7 +32,7 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
       on conflict do nothing
       returning id
     ), ${madeTags}
-    select place from asked join made using (id)`,
+    select index from asked join made using (id)`,
 ];
 
 /**
@@ -50,8 +50,8 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       order by id for no key update
     ), child as (
       select asked.id, asked.uuid, asked.name, parent.id as parent_id, coalesce(parent.root_provider_id, (${topOf})) as root_id
-      from asked join unnest(${providers.map((_, place) => place)}::integer[], ${providers.map(({ parent }) => parent.uuid)}::text[]
-        ) as below (place, uuid) using (place)
+      from asked join unnest(${providers.map((_, index) => index)}::integer[], ${providers.map(({ parent }) => parent.uuid)}::text[]
+        ) as below (index, uuid) using (index)
       join parent on parent.uuid = below.uuid
     ), made as (
       insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
@@ -59,19 +59,19 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       on conflict do nothing
       returning id
     ), ${madeTags}
-    select place from asked join made using (id)`,
+    select index from asked join made using (id)`,
 ];
 
-/** Table `asked`: the providers with their new ids. `place` is the index of each among them. */
+/** Table `asked`: the providers with their new ids. `index` is the index of each among them. */
 const askedProviders = (providers: readonly NewProvider[]) => {
   const tags = (part: keyof NewProvider['tags']) => providers.map((provider) => provider.tags[part]);
   return sql`
     asked as materialized (
-      select ${freeProviderId(sql`a.place`)} as id, a.*
-      from unnest(${providers.map((_, place) => place)}::integer[], ${providers.map(({ uuid }) => uuid)}::text[],
+      select ${freeProviderId(sql`a.index`)} as id, a.*
+      from unnest(${providers.map((_, index) => index)}::integer[], ${providers.map(({ uuid }) => uuid)}::text[],
         ${providers.map(({ name }) => name)}::text[], ${tags('provider')}::text[], ${tags('inventories')}::text[],
         ${tags('traits')}::text[], ${tags('aggregates')}::text[]
-      ) as a (place, uuid, name, provider_tag, inventories_tag, traits_tag, aggregates_tag)
+      ) as a (index, uuid, name, provider_tag, inventories_tag, traits_tag, aggregates_tag)
     )`;
 };
 

@@ -19,17 +19,17 @@ export type JudgedProvider = {
 };
 
 /**
- * Table `asked`: writes of the same part of different providers. `place` is the index of each among them.
+ * Table `asked`: writes of the same part of different providers. `index` is the index of each among them.
  */
 export const askedWrites = (
   writes: readonly (Omit<JudgedProvider, 'generation'> & Partial<JudgedProvider> & PartTags)[],
 ): RawBuilder<unknown> => sql`
     asked as materialized (
-      select * from unnest(${writes.map((_, place) => place)}::integer[], ${writes.map(({ providerId }) => providerId)}::integer[],
+      select * from unnest(${writes.map((_, index) => index)}::integer[], ${writes.map(({ providerId }) => providerId)}::integer[],
         ${writes.map(({ uuid }) => uuid)}::text[], ${writes.map(({ generation }) => generation ?? null)}::integer[],
         ${writes.map(({ judgedOn }) => judgedOn?.serverRun ?? null)}::text[],
         ${writes.map(({ tag }) => tag)}::text[], ${writes.map(({ tagBefore }) => tagBefore)}::text[]
-      ) as a (place, provider_id, uuid, generation, run, tag, tag_before)
+      ) as a (index, provider_id, uuid, generation, run, tag, tag_before)
     )`;
 
 /**
@@ -37,7 +37,7 @@ export const askedWrites = (
  * write was judged on, and the write is not one of those in table `missing`.
  */
 export const isAsked = sql`p.id = asked.provider_id and p.uuid = asked.uuid and ${isOnRun(sql`asked.run`)}
-        and asked.place not in (select place from missing)`;
+        and asked.index not in (select index from missing)`;
 
 /**
  * Table `guard`: raises the generation of each provider that is still as it was judged. Some programs change inventories, traits and
@@ -47,22 +47,22 @@ export const isAsked = sql`p.id = asked.provider_id and p.uuid = asked.uuid and 
 export const raisedGenerations = (writes: readonly JudgedProvider[]): RawBuilder<unknown> => sql`
     changed as materialized (${changedMeanwhile(writes)}), guard as (
       update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from asked
-      where ${isAsked} and coalesce(p.generation, 0) = asked.generation and asked.place not in (select place from changed)
-      returning asked.place, p.id
+      where ${isAsked} and coalesce(p.generation, 0) = asked.generation and asked.index not in (select index from changed)
+      returning asked.index, p.id
     )`;
 
 /** The writes of a batch were judged at different moments, mostly one or two. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {
-  const places = Map.groupBy(writes.keys(), (place) => writes[place]?.judgedOn);
-  const changed = Array.from(places, ([moment, ofMoment]) =>
+  const indexes = Map.groupBy(writes.keys(), (index) => writes[index]?.judgedOn);
+  const changed = Array.from(indexes, ([moment, ofMoment]) =>
     moment === undefined
       ? []
       : [
-          sql`select place from asked where place = any(${ofMoment}::integer[])
+          sql`select index from asked where index = any(${ofMoment}::integer[])
         and (provider_id = any(array(${inventoryChangesSince(moment)}))) is not false`,
         ],
   ).flat();
-  return changed.length === 0 ? sql`select place from asked where false` : sql.join(changed, sql` union all `);
+  return changed.length === 0 ? sql`select index from asked where false` : sql.join(changed, sql` union all `);
 }
 
 /** A provider of a tree by which a request was judged. */

@@ -61,8 +61,8 @@ export async function writeProviders(
   for (const { ofKind, statements } of groups) {
     last += statements.length;
     const rows = results[last] as readonly Done[]; // the rows of the last statement of this kind
-    for (const { place } of rows) {
-      const write = ofKind[place];
+    for (const { index } of rows) {
+      const write = ofKind[index];
       if (write !== undefined) done.add(write);
     }
   }
@@ -74,8 +74,8 @@ const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly R
   return longer.length > 0 ? longer : [lockProviders(ids)];
 };
 
-/** The last statement of each kind returns one such row for each write that was done. `place` is the index in the list of that kind. */
-type Done = { readonly place: number };
+/** The last statement of each kind returns one such row for each write that was done. `index` is the index in the list of that kind. */
+type Done = { readonly index: number };
 
 const statementsOf: {
   readonly [Kind in keyof WritesByKind]: (writes: readonly WritesByKind[Kind][]) => readonly RawBuilder<unknown>[];

@@ -30,7 +30,7 @@ export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly
     writes,
     sql`
     guard as (
-      select asked.place, p.id from asked, resource_providers p where ${isAsked}
+      select asked.index, p.id from asked, resource_providers p where ${isAsked}
     )`,
   ),
 ];
@@ -46,16 +46,16 @@ const createMissing = (writes: readonly WantedAggregates[]) => sql`
 
 /** @param guard table `guard`: the writes to be done */
 function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>): RawBuilder<unknown> {
-  const { place, column } = numbered(writes, ({ uuids }) => uuids);
+  const { index, column } = numbered(writes, ({ uuids }) => uuids);
   return sql`
     with ${askedWrites(writes)}, wanted as materialized (
-      select * from unnest(${place}::integer[], ${column((uuid) => uuid)}::text[]) as w (place, uuid)
+      select * from unnest(${index}::integer[], ${column((uuid) => uuid)}::text[]) as w (index, uuid)
     ), aggregate as materialized (
       select id, uuid from placement_aggregates where uuid = any(${allUuids(writes)}::text[]) for key share
     ), missing as materialized (
-      select place from wanted where uuid not in (select uuid from aggregate)
+      select index from wanted where uuid not in (select uuid from aggregate)
     ), ${guard}, member as (
-      select guard.id, aggregate.id as aggregate_id from guard join wanted using (place) join aggregate using (uuid)
+      select guard.id, aggregate.id as aggregate_id from guard join wanted using (index) join aggregate using (uuid)
     ), removed as (
       delete from resource_provider_aggregates m using guard
       where m.resource_provider_id = guard.id
@@ -64,5 +64,5 @@ function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>):
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
       select id, aggregate_id, ${utcNow} from member on conflict do nothing
     ), ${writtenTags('aggregates')}
-    select place from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${providerTagsAreWritten}`;
 }

@@ -19,22 +19,22 @@ export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<
   const named = numbered(writes, ({ traits, present }) => [...traits, ...present]);
   const set = sql`
     with ${askedWrites(writes)}, wanted as materialized (
-      select * from unnest(${wanted.place}::integer[], ${wanted.column(({ id }) => id)}::integer[]) as w (place, id)
+      select * from unnest(${wanted.index}::integer[], ${wanted.column(({ id }) => id)}::integer[]) as w (index, id)
     ), named as materialized (
-      select * from unnest(${named.place}::integer[], ${named.column(({ id }) => id)}::integer[],
-        ${named.column(({ name }) => name)}::text[]) as n (place, id, name)
+      select * from unnest(${named.index}::integer[], ${named.column(({ id }) => id)}::integer[],
+        ${named.column(({ name }) => name)}::text[]) as n (index, id, name)
     ), trait as materialized (
       select id, name from traits where (id, name) in (select id, name from named) for key share
     ), missing as materialized (
-      select place from named where (id, name) not in (select id, name from trait)
+      select index from named where (id, name) not in (select id, name from trait)
     ), ${raisedGenerations(writes)}, removed as (
       delete from resource_provider_traits t using guard
       where t.resource_provider_id = guard.id
-        and not exists (select from wanted where wanted.place = guard.place and wanted.id = t.trait_id)
+        and not exists (select from wanted where wanted.index = guard.index and wanted.id = t.trait_id)
     ), added as (
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
-      select guard.id, wanted.id, ${utcNow} from guard join wanted using (place) on conflict do nothing
+      select guard.id, wanted.id, ${utcNow} from guard join wanted using (index) on conflict do nothing
     ), ${writtenTags('traits')}
-    select place from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${providerTagsAreWritten}`;
   return [set];
 }

@@ -42,32 +42,32 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
   // A deletion without rows would still run its trigger, so it is left out.
   const removal = sql`removed as (
       delete from inventories i using guard
-      join unnest(${removed.place}::integer[], ${removed.column((id) => id)}::integer[]) as gone (place, class_id) using (place)
+      join unnest(${removed.index}::integer[], ${removed.column((id) => id)}::integer[]) as gone (index, class_id) using (index)
       where i.resource_provider_id = guard.id and i.resource_class_id = gone.class_id
     ),`;
   const write = sql`
     with ${askedWrites(writes)}, needed as materialized (
-      select * from unnest(${classes.place}::integer[], ${classes.column(({ id }) => id)}::integer[],
-        ${classes.column(({ name }) => name)}::text[]) as n (place, id, name)
+      select * from unnest(${classes.index}::integer[], ${classes.column(({ id }) => id)}::integer[],
+        ${classes.column(({ name }) => name)}::text[]) as n (index, id, name)
     ), class as materialized (
       select id, name from resource_classes where (id, name) in (select id, name from needed) for key share
     ), missing as materialized (
-      select place from needed where (id, name) not in (select id, name from class)
-    ), ${raisedGenerations(writes)}, ${removed.place.length > 0 ? removal : sql``} put as (
+      select index from needed where (id, name) not in (select id, name from class)
+    ), ${raisedGenerations(writes)}, ${removed.index.length > 0 ? removal : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
       select guard.id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag, ${utcNow}
-      from ${providerTagsAreWritten}, guard join unnest(${put.place}::integer[], ${put.column((i) => i.classId)}::integer[],
+      from ${providerTagsAreWritten}, guard join unnest(${put.index}::integer[], ${put.column((i) => i.classId)}::integer[],
         ${put.column((i) => i.total)}::integer[], ${put.column((i) => i.reserved)}::integer[],
         ${put.column((i) => i.minUnit)}::integer[], ${put.column((i) => i.maxUnit)}::integer[],
         ${put.column((i) => i.stepSize)}::integer[], ${put.column((i) => i.allocationRatio)}::float8[],
         ${put.column((i) => i.tag)}::text[]
-      ) as i (place, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag) using (place)
+      ) as i (index, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag) using (index)
       on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
         reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
     ), ${writtenTags('inventories')}
-    select place from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${providerTagsAreWritten}`;
   return [write];
 }

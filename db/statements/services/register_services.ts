@@ -44,11 +44,11 @@ export async function registerServices(
         greatest(c.last_service_id, (select max(s.id) from services s where s.cell_id = c.id))
       where c.name = ${cell}`,
     sql<ServiceRow>`insert into services as s (cell_id, id, uuid, host, "binary", topic, zone, uptime, created_at, last_seen_up)
-      select c.id, c.last_service_id - ${hosts.length}::integer + place, gen_random_uuid()::text, r.host, ${binary}::varchar,
+      select c.id, c.last_service_id - ${hosts.length}::integer + index, gen_random_uuid()::text, r.host, ${binary}::varchar,
         r.topic, r.zone, r.uptime, ${utcNow}, ${utcNow}
       from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
         ${registrations.map(({ zone }) => zone ?? null)}::varchar[],
-        ${registrations.map(({ uptime }) => uptime ?? null)}::varchar[]) with ordinality as r (host, topic, zone, uptime, place)
+        ${registrations.map(({ uptime }) => uptime ?? null)}::varchar[]) with ordinality as r (host, topic, zone, uptime, index)
       where c.name = ${cell} order by r.host -- so that two transactions that register the same do not wait for each other in a circle
       on conflict (host, "binary", cell_id) do update set last_seen_up = excluded.last_seen_up,
         uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),

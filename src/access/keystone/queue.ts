@@ -1,4 +1,4 @@
-import { openFairPlaces } from '../../queue/items.ts';
+import { openFairSeats } from '../../queue/items.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
 /** The client of a question. Clients take turns, however many questions each of them has. */
@@ -47,7 +47,7 @@ export function openKeystoneQueue({
   readonly atATime: number;
   readonly mostWaiting: number;
 }): KeystoneQueue {
-  const waiting = openFairPlaces<Waiting>({ most: mostWaiting, takeAway: ({ refuse }) => refuse(busy(mostWaiting)) });
+  const waiting = openFairSeats<Waiting>({ most: mostWaiting, takeAway: ({ refuse }) => refuse(busy(mostWaiting)) });
   let asked = 0;
   /** Since when questions are asked without any answer, by `performance.now()`. */
   let silentSinceMs = 0;

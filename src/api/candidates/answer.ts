@@ -1,6 +1,6 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import { findingsOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { cacheOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { roundsPerLook, type Turns } from '../../request/turns.ts';
@@ -21,7 +21,7 @@ const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
  * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
  *
- * Between two chunks the fleet may change, if its moment is held (src/fleet/model/held_moments.ts).
+ * Between two chunks the fleet may change, if its moment is held (src/fleet/model/held_snapshots.ts).
  */
 export function* candidatesJson(
   fleet: Fleet,
@@ -155,10 +155,10 @@ const listed = <Item>(
   items.flatMap((item, place) => (place === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
 
 /** The names of traits and resource classes at the moment of an answer. */
-type NamesOfMoment = Pick<Fleet, 'traits' | 'classes'>;
+type NamesOfSnapshot = Pick<Fleet, 'traits' | 'classes'>;
 
 /** The summary of a provider as a member of a JSON object, up to 1.28. */
-const summaryText = (names: NamesOfMoment, provider: Provider, request: CandidateRequest, version: number): string =>
+const summaryText = (names: NamesOfSnapshot, provider: Provider, request: CandidateRequest, version: number): string =>
   member(provider, summary(names, provider, version, requestedClasses(request)));
 
 /**
@@ -167,9 +167,9 @@ const summaryText = (names: NamesOfMoment, provider: Provider, request: Candidat
  *
  * @param names if they are no longer those of the fleet, nothing is cached, as for a tree that the fleet has no more
  */
-function treeSummary(fleet: Fleet, names: NamesOfMoment, root: Provider): Buffer {
+function treeSummary(fleet: Fleet, names: NamesOfSnapshot, root: Provider): Buffer {
   const hasNames = names.traits === fleet.traits && names.classes === fleet.classes;
-  const cached = hasNames ? root.findings?.summary : undefined;
+  const cached = hasNames ? root.cache?.summary : undefined;
   if (cached !== undefined) return cached;
   const text = Buffer.from(
     treeOf(root)
@@ -177,7 +177,7 @@ function treeSummary(fleet: Fleet, names: NamesOfMoment, root: Provider): Buffer
       .join(''),
     'latin1',
   );
-  if (hasNames && fleet.byId.get(root.id) === root) findingsOf(root).summary = text;
+  if (hasNames && fleet.byId.get(root.id) === root) cacheOf(root).summary = text;
   return text;
 }
 
@@ -186,7 +186,7 @@ const member = ({ uuidText }: Provider, value: unknown): string => `"${uuidText}
 const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
   new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
 
-function summary(names: NamesOfMoment, provider: Provider, version: number, requested?: ReadonlySet<string>) {
+function summary(names: NamesOfSnapshot, provider: Provider, version: number, requested?: ReadonlySet<string>) {
   const resources: Record<string, { capacity: unknown; used: number }> = {};
   for (const inventory of provider.inventories) {
     const name = nameOf(names.classes, inventory.fields.classId);
@@ -328,10 +328,10 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   const mentions = candidate.flatMap(({ providers }) => providers);
   const present = [...new Set(mentions)];
   const used = new Set(candidate.flatMap(({ group, providers }) => (group.resources.length > 0 ? providers : [])));
-  const placesOf = new Map(present.map((provider): [Provider, number[]] => [provider, []]));
+  const seatsOf = new Map(present.map((provider): [Provider, number[]] => [provider, []]));
   let text: string = separator;
   for (const piece of form(candidate)) {
-    if (typeof piece !== 'string') placesOf.get(piece)?.push(text.length);
+    if (typeof piece !== 'string') seatsOf.get(piece)?.push(text.length);
     text += typeof piece === 'string' ? piece : piece.uuidText;
   }
   return {
@@ -340,7 +340,7 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
     shown: present.map((provider) => ({
       uuidText: undefined,
       uuidLength: provider.uuidText.length,
-      uuidPlaces: placesOf.get(provider) ?? [],
+      uuidPlaces: seatsOf.get(provider) ?? [],
       isUsed: used.has(provider),
     })),
   };

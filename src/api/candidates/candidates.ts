@@ -43,7 +43,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
   const limited = limit < Number.POSITIVE_INFINITY;
   const turns = request.turns();
-  return answerAtOneMoment(wanted, dependencies, async (current, allowed) => {
+  return answerAtOneSnapshot(wanted, dependencies, async (current, allowed) => {
     const token = changesToken(request, dependencies.fleet);
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
     // Where nothing was awaited nothing may be: the trees that are allowed, and the answer, are of one moment.
@@ -92,10 +92,10 @@ function* first(candidates: Iterable<Candidate | undefined>, limit: number): Gen
  * Answers a request by the fleet as it is now, and by the trees that its `with` and `apart_from` leave. What the consumers hold is
  * read before the fleet and after it: only where it is the same both were true at one moment; otherwise the request is answered anew.
  *
- * @param answer must not await anything between asking for the trees that are left and holding the moment of the fleet
+ * @param answer must not await anything between asking for the trees that are left and holding the snapshot of the fleet
  * @throws ApiError 503 if what the consumers hold has changed each time
  */
-async function answerAtOneMoment(
+async function answerAtOneSnapshot(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
   { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
   answer: (current: Fleet, allowed: () => AllowedTrees) => Promise<Answer>,

@@ -3,7 +3,7 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
 import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
-import { inPiecesOfOneMoment, mostWorkMs } from '../../request/turns.ts';
+import { inPiecesOfOneSnapshot, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
@@ -78,7 +78,7 @@ async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Pr
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
   const turns = request.turns();
   const work = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree, turns });
-  const explanation = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
+  const explanation = await inPiecesOfOneSnapshot(work, fleet.hold, turns, tooWide);
   return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
 }
 
@@ -89,7 +89,7 @@ async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<
   const { max = usualMax, top = usualTop } = options;
   const turns = request.turns();
   const work = countPlacements(current, requestWith(conditions), { max, top, turns });
-  const { count, exact, trees } = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
+  const { count, exact, trees } = await inPiecesOfOneSnapshot(work, fleet.hold, turns, tooWide);
   const shown = trees.map(({ root, count }) => ({ ...shownProvider(root), count }));
   return { status: 200, json: { count, exact, trees: shown }, lastModified: new Date() };
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { allParts } from '../../../db/fleet/changed_parts.ts';
 import { bitsOf, type ChangeSet, type Part, partNames } from '../../fleet/follow/change_set.ts';
-import { type FollowerPlace, mostEntries, type Told } from '../../fleet/follow/followers.ts';
+import { type FollowerSeat, mostEntries, type Told } from '../../fleet/follow/followers.ts';
 import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, errorCodes } from '../../request/errors.ts';
@@ -96,7 +96,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
  */
 function firstChange(
   request: ApiRequest,
-  place: FollowerPlace,
+  place: FollowerSeat,
   { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
@@ -134,7 +134,7 @@ function firstChange(
  *
  * @throws ApiError 429 where all are taken, and no other user has more of them
  */
-function takePlace(request: ApiRequest, { config, followers }: Dependencies): FollowerPlace {
+function takePlace(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
   const byKeystone = config.api.authStrategy === 'keystone';
   const user = byKeystone ? request.identity.userId : request.network();
   const place = followers.takePlace(user);
@@ -143,7 +143,7 @@ function takePlace(request: ApiRequest, { config, followers }: Dependencies): Fo
   throw new ApiError(
     429,
     `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
-      `than ${owner}, which has ${followers.placesOf(user)}. Please retry later.`,
+      `than ${owner}, which has ${followers.seatsOf(user)}. Please retry later.`,
     { headers: { 'retry-after': '5' } },
   );
 }
@@ -177,7 +177,7 @@ function answerOf({ changes, position }: Told, bits: number): Answer {
 /** What a stream of changes works with. */
 type EventStream = {
   readonly request: ApiRequest;
-  readonly place: FollowerPlace;
+  readonly place: FollowerSeat;
   readonly bits: number;
   /** What had changed when the request came. */
   readonly told: Told;

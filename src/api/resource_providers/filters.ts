@@ -38,7 +38,7 @@ const schemas = [
 ] as const;
 
 /**
- * Reads the filters of GET /resource_providers and returns the function that finds the providers, by a fleet whose moment is held from
+ * Reads the filters of GET /resource_providers and returns the function that finds the providers, by a fleet whose snapshot is held from
  * the first pause on. Each provider must satisfy all filters by itself, without others of its tree.
  *
  * @throws ApiError 400 for parameters that the version does not have, or bad values; the function for names that do not exist

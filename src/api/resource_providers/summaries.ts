@@ -121,7 +121,7 @@ function rootOf(fleet: Fleet, uuid: string): Provider {
 }
 
 /**
- * The first `count` of the wanted providers behind the marker, in the order of UUIDs. It may pause where the moment of the fleet is
+ * The first `count` of the wanted providers behind the marker, in the order of UUIDs. It may pause where the snapshot of the fleet is
  * held.
  */
 function* pageBehind(

@@ -1,7 +1,7 @@
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type ChangedParts, readChangedParts } from '../../../db/fleet/changed_parts.ts';
-import { openFairPlaces } from '../../queue/items.ts';
+import { openFairSeats } from '../../queue/items.ts';
 import type { FleetKeeper } from '../keep/keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';
@@ -16,14 +16,14 @@ export type Follower = {
   /**
    * Called when something was logged, even if none of it is about these parts. `expired`: the client must read everything
    * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
-   * place is given to another user. After these two it is not called again.
+   * seat is given to another user. After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
 
-/** A place for one request that follows changes. */
-export type FollowerPlace = {
-  /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the place */
+/** A seat for one request that follows changes. */
+export type FollowerSeat = {
+  /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the seat */
   follow(follower: Follower, from: Position): () => void;
 };
 
@@ -34,13 +34,13 @@ export type Followers = {
   /** What was logged since a position, until the one that the fleet shows. */
   since(position: Position, bits: number): Promise<Told | 'expired'>;
   /**
-   * Takes a place. If none is free, the user with most places loses its youngest one.
+   * Takes a seat. If none is free, the user with most seats loses its youngest one.
    *
    * @returns undefined where there is none, and no user has more than this one
    */
-  takePlace(user: string): FollowerPlace | undefined;
-  /** How many places a user has. */
-  placesOf(user: string): number;
+  takePlace(user: string): FollowerSeat | undefined;
+  /** How many seats a user has. */
+  seatsOf(user: string): number;
   /** Ends all, and from now on those that begin. */
   end(): void;
 };
@@ -56,7 +56,7 @@ const attempts = 3;
 
 type State = Follower & { position: Position };
 
-/** A place, which another user may get before a client follows there, or afterwards. */
+/** A seat, which another user may get before a client follows there, or afterwards. */
 type ReservedFollow = { state: State | undefined; isLost: boolean };
 
 /**
@@ -64,7 +64,7 @@ type ReservedFollow = { state: State | undefined; isLost: boolean };
  *
  * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
  *   no more often than that
- * @param options.maxFollowers how many places there are
+ * @param options.maxFollowers how many seats there are
  */
 export function openFollowers(
   database: Pick<Database, 'kysely'>,
@@ -73,12 +73,12 @@ export function openFollowers(
 ): Followers {
   const { recent } = fleet;
   const following = new Set<State>();
-  const places = openFairPlaces<ReservedFollow>({
+  const seats = openFairSeats<ReservedFollow>({
     most: maxFollowers,
-    takeAway: (place) => {
-      place.isLost = true;
-      if (place.state === undefined || !following.delete(place.state)) return;
-      place.state.tell('ended');
+    takeAway: (seat) => {
+      seat.isLost = true;
+      if (seat.state === undefined || !following.delete(seat.state)) return;
+      seat.state.tell('ended');
     },
   });
   let hasEnded = false;
@@ -178,18 +178,18 @@ export function openFollowers(
       return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
     },
     takePlace: (user) => {
-      const place: ReservedFollow = { state: undefined, isLost: false };
-      if (!places.take(user, place)) return undefined;
-      const giveBack = (): void => void places.leave(user, place);
+      const seat: ReservedFollow = { state: undefined, isLost: false };
+      if (!seats.take(user, seat)) return undefined;
+      const giveBack = (): void => void seats.leave(user, seat);
       return {
         follow: (follower, from) => {
-          if (hasEnded || place.isLost) {
+          if (hasEnded || seat.isLost) {
             giveBack();
             follower.tell('ended');
             return () => {};
           }
           const state = { ...follower, position: from };
-          place.state = state;
+          seat.state = state;
           following.add(state);
           lookLater(lookEveryMs);
           return () => {
@@ -199,7 +199,7 @@ export function openFollowers(
         },
       };
     },
-    placesOf: places.sizeOf,
+    seatsOf: seats.sizeOf,
     end: () => {
       hasEnded = true;
       clearTimeout(timer);

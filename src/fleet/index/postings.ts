@@ -1,30 +1,30 @@
 import type { Provider } from '../model/provider.ts';
-import type { Places } from '../model/providers_by_id.ts';
+import type { Slots } from '../model/providers_by_id.ts';
 
-/** Places of providers in an order, in blocks, so that adding and removing one moves few others. */
-type SortedPlaces = {
+/** Slots of providers in an order, in blocks, so that adding and removing one moves few others. */
+type SortedSlots = {
   readonly blocks: readonly Block[];
-  /** The first place that is not before what is looked for; behind the last block where all are. */
-  find(isBefore: (place: number) => boolean): ScanPosition;
+  /** The first slot that is not before what is looked for; behind the last block where all are. */
+  find(isBefore: (slot: number) => boolean): ScanPosition;
   /** @returns the block that has it now, whose `mostFree` leaves it out */
-  add(place: number): Block;
-  /** Removes a place, which must compare as it did when it was added. @returns whether it was there */
-  remove(place: number): boolean;
+  add(slot: number): Block;
+  /** Removes a slot, which must compare as it did when it was added. @returns whether it was there */
+  remove(slot: number): boolean;
 };
 
-/** Some places that follow each other in the order; at least one. */
+/** Some slots that follow each other in the order; at least one. */
 export type Block = {
-  readonly places: readonly number[];
+  readonly slots: readonly number[];
   /** By class id, what a single provider of these trees has free at most. It may be too much if there are doubts. */
   mostFree: Map<number, number> | undefined;
-  /** How often a place was removed since, and how often `mostFree` was relied on after that. */
+  /** How often a slot was removed since, and how often `mostFree` was relied on after that. */
   doubts: number;
 };
 
 /** The number of a block, and an index in it. */
 type ScanPosition = { readonly block: number; readonly index: number };
 
-/** At this number of doubts `mostFree` is computed anew: that takes as long as adding and removing some ten places. */
+/** At this number of doubts `mostFree` is computed anew: that takes as long as adding and removing some ten slots. */
 const mostDoubts = 16;
 
 /** Counts one doubt more. */
@@ -35,52 +35,52 @@ export function doubt(block: Block): void {
   block.doubts = 0;
 }
 
-type OwnBlock = Block & { readonly places: number[] };
+type OwnBlock = Block & { readonly slots: number[] };
 
-const newBlock = (places: number[]): OwnBlock => ({ places, mostFree: undefined, doubts: 0 });
+const newBlock = (slots: number[]): OwnBlock => ({ slots, mostFree: undefined, doubts: 0 });
 
-/** The largest number of places in a block. */
+/** The largest number of slots in a block. */
 const mostInBlock = 128;
 
-/** @param compare an order in which no two places are equal */
-export function sortPlaces(places: readonly number[], compare: (one: number, other: number) => number): SortedPlaces {
-  const sorted = places.toSorted(compare);
+/** @param compare an order in which no two slots are equal */
+export function sortSlots(slots: readonly number[], compare: (one: number, other: number) => number): SortedSlots {
+  const sorted = slots.toSorted(compare);
   const blocks: OwnBlock[] = [];
   // Half full, so that there is room.
   for (let start = 0; start < sorted.length; start += mostInBlock / 2) {
     blocks.push(newBlock(sorted.slice(start, start + mostInBlock / 2)));
   }
-  const find = (isBefore: (place: number) => boolean): ScanPosition => {
-    const block = firstFailing(blocks.length, (number) => isBefore(blocks[number]?.places.at(-1) ?? 0));
-    const { places = none } = blocks[block] ?? {};
-    return { block, index: firstFailing(places.length, (index) => isBefore(places[index] ?? 0)) };
+  const find = (isBefore: (slot: number) => boolean): ScanPosition => {
+    const block = firstFailing(blocks.length, (number) => isBefore(blocks[number]?.slots.at(-1) ?? 0));
+    const { slots = none } = blocks[block] ?? {};
+    return { block, index: firstFailing(slots.length, (index) => isBefore(slots[index] ?? 0)) };
   };
   return {
     blocks,
     find,
-    add: (place) => {
-      const found = find((other) => compare(other, place) < 0);
+    add: (slot) => {
+      const found = find((other) => compare(other, slot) < 0);
       // What comes behind all others goes to the end of the last block.
       const number = Math.min(found.block, Math.max(0, blocks.length - 1));
       const block = blocks[number];
       if (block === undefined) {
-        const only = newBlock([place]);
+        const only = newBlock([slot]);
         blocks.push(only);
         return only;
       }
-      block.places.splice(number === found.block ? found.index : block.places.length, 0, place);
-      if (block.places.length <= mostInBlock) return block;
+      block.slots.splice(number === found.block ? found.index : block.slots.length, 0, slot);
+      if (block.slots.length <= mostInBlock) return block;
       block.mostFree = undefined;
-      blocks.splice(number + 1, 0, newBlock(block.places.splice(mostInBlock / 2)));
+      blocks.splice(number + 1, 0, newBlock(block.slots.splice(mostInBlock / 2)));
       return block;
     },
-    remove: (place) => {
-      const { block: number, index } = find((other) => compare(other, place) < 0);
+    remove: (slot) => {
+      const { block: number, index } = find((other) => compare(other, slot) < 0);
       const block = blocks[number];
-      if (block?.places[index] !== place) return false;
-      block.places.splice(index, 1);
+      if (block?.slots[index] !== slot) return false;
+      block.slots.splice(index, 1);
       doubt(block);
-      if (block.places.length === 0) blocks.splice(number, 1);
+      if (block.slots.length === 0) blocks.splice(number, 1);
       return true;
     },
   };
@@ -111,10 +111,10 @@ const noProviders: ProviderSet = new Set();
 /** For each key (a class, a trait, an aggregate) the providers that have it. */
 export class Postings<Key> {
   readonly #sets = new Map<Key, Set<Provider> | DenseSet>();
-  readonly #places: Places;
+  readonly #slots: Slots;
 
-  constructor(places: Places) {
-    this.#places = places;
+  constructor(slots: Slots) {
+    this.#slots = slots;
   }
 
   /** The providers that have this key. */
@@ -149,13 +149,13 @@ export class Postings<Key> {
     const [only] = keys;
     if (keys.length === 1 && only !== undefined) return this.of(only);
     // Many providers may have each of thousands of keys.
-    if (most > mostJoined * this.#places.providers.length) return this.#all();
+    if (most > mostJoined * this.#slots.providers.length) return this.#all();
     return new Set(keys.flatMap((key) => [...this.of(key)]));
   }
 
   /** All providers of the fleet. */
   #all(): ProviderSet {
-    const { providers } = this.#places;
+    const { providers } = this.#slots;
     const all = new Set<Provider>();
     for (const provider of providers) if (provider !== undefined) all.add(provider);
     return all;
@@ -177,7 +177,7 @@ export class Postings<Key> {
     for (const key of to) this.#add(key, provider);
   }
 
-  /** Puts a copy of a provider where the provider was. A dense set has its place, which is that of the copy. */
+  /** Puts a copy of a provider where the provider was. A dense set has its slot, which is that of the copy. */
   replace(provider: Provider, copy: Provider, keys: readonly Key[]): void {
     for (const key of keys) {
       const set = this.#sets.get(key);
@@ -192,8 +192,8 @@ export class Postings<Key> {
       return;
     }
     set.add(provider);
-    if (set instanceof Set && set.size > fewest && set.size * sparse > this.#places.providers.length) {
-      this.#sets.set(key, new DenseSet(this.#places, set));
+    if (set instanceof Set && set.size > fewest && set.size * sparse > this.#slots.providers.length) {
+      this.#sets.set(key, new DenseSet(this.#slots, set));
     }
   }
 }
@@ -208,16 +208,16 @@ const sparse = 256;
 const fewest = 64;
 
 /**
- * A set of many providers of a fleet, as one bit for each place: a `Set` needs about 250 times as much memory for each
+ * A set of many providers of a fleet, as one bit for each slot: a `Set` needs about 250 times as much memory for each
  * provider in it. An iteration during which the set changes yields at least the providers that are in it all the time.
  */
 class DenseSet {
-  readonly #places: Places;
+  readonly #slots: Slots;
   #bits = new Uint32Array();
   #size = 0;
 
-  constructor(places: Places, providers: Iterable<Provider>) {
-    this.#places = places;
+  constructor(slots: Slots, providers: Iterable<Provider>) {
+    this.#slots = slots;
     for (const provider of providers) this.add(provider);
   }
 
@@ -225,27 +225,27 @@ class DenseSet {
     return this.#size;
   }
 
-  has({ place }: Provider): boolean {
-    return ((this.#bits[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0;
+  has({ slot }: Provider): boolean {
+    return ((this.#bits[slot >>> 5] ?? 0) & (1 << (slot & 31))) !== 0;
   }
 
   add(provider: Provider): void {
     if (this.has(provider)) return;
-    const { place } = provider;
-    const word = place >>> 5;
+    const { slot } = provider;
+    const word = slot >>> 5;
     if (word >= this.#bits.length) {
       const longer = new Uint32Array(Math.max(word + 1, 2 * this.#bits.length));
       longer.set(this.#bits);
       this.#bits = longer;
     }
-    this.#bits[word] = (this.#bits[word] ?? 0) | (1 << (place & 31));
+    this.#bits[word] = (this.#bits[word] ?? 0) | (1 << (slot & 31));
     this.#size++;
   }
 
   delete(provider: Provider): void {
     if (!this.has(provider)) return;
-    const word = provider.place >>> 5;
-    this.#bits[word] = (this.#bits[word] ?? 0) & ~(1 << (provider.place & 31));
+    const word = provider.slot >>> 5;
+    this.#bits[word] = (this.#bits[word] ?? 0) & ~(1 << (provider.slot & 31));
     this.#size--;
   }
 
@@ -253,7 +253,7 @@ class DenseSet {
     for (let word = 0; word < this.#bits.length; word++) {
       // The lowest bit first; each step clears it.
       for (let bits = this.#bits[word] ?? 0; bits !== 0; bits &= bits - 1) {
-        const provider = this.#places.providers[32 * word + 31 - Math.clz32(bits & -bits)];
+        const provider = this.#slots.providers[32 * word + 31 - Math.clz32(bits & -bits)];
         if (provider !== undefined) yield provider;
       }
     }

@@ -1,7 +1,7 @@
 import { Cache } from '../../text/cache.ts';
 import { freeOf, nowhere, type Provider, treeOf } from '../model/provider.ts';
-import type { Places } from '../model/providers_by_id.ts';
-import { type Block, doubt, firstFailing, sortPlaces } from './postings.ts';
+import type { Slots } from '../model/providers_by_id.ts';
+import { type Block, doubt, firstFailing, sortSlots } from './postings.ts';
 import type { Demand } from './tree_room.ts';
 
 /** Roots whose trees are equal by all keys. */
@@ -34,7 +34,7 @@ type LivingTreeOrder = TreeOrder & {
   note(provider: Provider): boolean;
   /** Takes in what was noted. */
   bringUpToDate(): void;
-  /** Drops a provider that is about to lose its place in the fleet. */
+  /** Drops a provider that is about to lose its slot in the fleet. */
   forget(provider: Provider): void;
 };
 
@@ -45,11 +45,11 @@ const fewChanges = 64;
 function orderTrees(
   keys: readonly TreeKey[],
   roots: readonly Provider[],
-  { providers }: Pick<Places, 'providers'>,
+  { providers }: Pick<Slots, 'providers'>,
 ): LivingTreeOrder {
-  /** By place of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
+  /** By slot of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
   const values = [...keys, undefined].map(() => new Float64Array(providers.length).fill(nowhere));
-  /** By place, since a provider may be replaced by a copy. */
+  /** By slot, since a provider may be replaced by a copy. */
   const dirty = new Set<number>();
 
   const compareUpTo = (one: number, other: number, count: number): number => {
@@ -60,32 +60,32 @@ function orderTrees(
     }
     return 0;
   };
-  const write = (number: number, place: number, value: number): void => {
+  const write = (number: number, slot: number, value: number): void => {
     const column = values[number];
     if (column === undefined) return;
-    if (place < column.length) {
-      column[place] = value;
+    if (slot < column.length) {
+      column[slot] = value;
       return;
     }
-    const longer = new Float64Array(Math.max(place + 1, 2 * column.length)).fill(nowhere);
+    const longer = new Float64Array(Math.max(slot + 1, 2 * column.length)).fill(nowhere);
     longer.set(column);
-    longer[place] = value;
+    longer[slot] = value;
     values[number] = longer;
   };
   const readTree = (root: Provider): void => {
-    for (const [number, key] of keys.entries()) write(number, root.place, keyValue(key, treeOf(root)));
-    write(keys.length, root.place, root.rootPlace);
+    for (const [number, key] of keys.entries()) write(number, root.slot, keyValue(key, treeOf(root)));
+    write(keys.length, root.slot, root.rootIndex);
   };
-  const isListed = (place: number): boolean => (values[keys.length]?.[place] ?? nowhere) !== nowhere;
-  const unlist = (place: number): void => {
-    if (!isListed(place)) return;
-    sorted.remove(place);
-    write(keys.length, place, nowhere);
+  const isListed = (slot: number): boolean => (values[keys.length]?.[slot] ?? nowhere) !== nowhere;
+  const unlist = (slot: number): void => {
+    if (!isListed(slot)) return;
+    sorted.remove(slot);
+    write(keys.length, slot, nowhere);
   };
 
   for (const root of roots) readTree(root);
-  const sorted = sortPlaces(
-    roots.map(({ place }) => place),
+  const sorted = sortSlots(
+    roots.map(({ slot }) => slot),
     (one, other) => compareUpTo(one, other, keys.length + 1),
   );
 
@@ -99,8 +99,8 @@ function orderTrees(
       let most = block.mostFree.get(classId);
       if (most === undefined) {
         most = 0;
-        for (const place of block.places) {
-          const root = providers[place];
+        for (const slot of block.slots) {
+          const root = providers[slot];
           if (root !== undefined) most = Math.max(most, mostOfOne(treeOf(root), classId));
         }
         block.mostFree.set(classId, most);
@@ -120,26 +120,26 @@ function orderTrees(
     });
 
   return {
-    compare: (one, other) => compareUpTo(one.place, other.place, keys.length + 1),
-    areEqual: (one, other) => compareUpTo(one.place, other.place, keys.length) === 0,
-    note: ({ place }) => {
-      dirty.add(place);
+    compare: (one, other) => compareUpTo(one.slot, other.slot, keys.length + 1),
+    areEqual: (one, other) => compareUpTo(one.slot, other.slot, keys.length) === 0,
+    note: ({ slot }) => {
+      dirty.add(slot);
       return dirty.size <= Math.max(fewChanges, roots.length / 4);
     },
     bringUpToDate: () => {
       // All are removed before one is added: a root that took the index of another one among the roots would be equal to it.
-      for (const place of dirty) unlist(place);
-      for (const place of dirty) {
-        const provider = providers[place];
-        if (provider === undefined || provider.rootPlace === nowhere) continue;
+      for (const slot of dirty) unlist(slot);
+      for (const slot of dirty) {
+        const provider = providers[slot];
+        if (provider === undefined || provider.rootIndex === nowhere) continue;
         readTree(provider);
-        raiseMostFree(sorted.add(place), treeOf(provider));
+        raiseMostFree(sorted.add(slot), treeOf(provider));
       }
       dirty.clear();
     },
-    forget: ({ place }) => {
-      dirty.delete(place);
-      unlist(place);
+    forget: ({ slot }) => {
+      dirty.delete(slot);
+      unlist(slot);
     },
     *runs(demands) {
       const { blocks } = sorted;
@@ -147,7 +147,7 @@ function orderTrees(
       let block = 0;
       let index = 0;
       for (;;) {
-        const first = blocks[block]?.places[index];
+        const first = blocks[block]?.slots[index];
         if (first === undefined) {
           if (block >= blocks.length) return;
           block += 1;
@@ -164,32 +164,32 @@ function orderTrees(
           const column = values[beyond];
           const { least = 0 } = bounds[beyond] ?? {};
           const isTooLittle = (column?.[first] ?? 0) < least;
-          ({ block, index } = sorted.find((place) => {
-            const difference = compareUpTo(place, first, beyond);
-            return difference < 0 || (difference === 0 && (!isTooLittle || (column?.[place] ?? 0) < least));
+          ({ block, index } = sorted.find((slot) => {
+            const difference = compareUpTo(slot, first, beyond);
+            return difference < 0 || (difference === 0 && (!isTooLittle || (column?.[slot] ?? 0) < least));
           }));
           continue;
         }
-        const isAlike = (place: number | undefined): boolean =>
-          place !== undefined && compareUpTo(place, first, keys.length) === 0;
+        const isAlike = (slot: number | undefined): boolean =>
+          slot !== undefined && compareUpTo(slot, first, keys.length) === 0;
         const pieces: OrderPiece[] = [];
         let length = 0;
         for (let present = blocks[block]; present !== undefined; present = blocks[block]) {
-          const { places } = present;
+          const { slots } = present;
           const start = index;
-          const end = isAlike(places.at(-1))
-            ? places.length
-            : start + firstFailing(places.length - start, (further) => isAlike(places[start + further]));
+          const end = isAlike(slots.at(-1))
+            ? slots.length
+            : start + firstFailing(slots.length - start, (further) => isAlike(slots[start + further]));
           if (end > start && mayMeet(present, demands)) {
-            pieces.push({ before: length, places, start });
+            pieces.push({ before: length, slots, start });
             length += end - start;
           }
           index = end;
-          if (end < places.length) break;
+          if (end < slots.length) break;
           block += 1;
           index = 0;
         }
-        if (length > 0) yield { length, at: (number) => providers[placeAt(pieces, number)] };
+        if (length > 0) yield { length, at: (number) => providers[slotAt(pieces, number)] };
       }
     },
   };
@@ -208,14 +208,14 @@ function raiseMostFree({ mostFree }: Block, tree: readonly Provider[]): void {
   for (const [classId, most] of mostFree) mostFree.set(classId, Math.max(most, mostOfOne(tree, classId)));
 }
 
-/** Places of a run that follow each other in a block: the first of them, and how many of the run come before it. */
-type OrderPiece = { readonly before: number; readonly places: readonly number[]; readonly start: number };
+/** Slots of a run that follow each other in a block: the first of them, and how many of the run come before it. */
+type OrderPiece = { readonly before: number; readonly slots: readonly number[]; readonly start: number };
 
-/** The place of the nth of a run. */
-function placeAt(pieces: readonly OrderPiece[], number: number): number {
+/** The slot of the nth of a run. */
+function slotAt(pieces: readonly OrderPiece[], number: number): number {
   const piece =
     pieces[pieces.length === 1 ? 0 : firstFailing(pieces.length, (n) => (pieces[n]?.before ?? 0) <= number) - 1];
-  return piece?.places[piece.start + number - piece.before] ?? nowhere;
+  return piece?.slots[piece.start + number - piece.before] ?? nowhere;
 }
 
 /** The values of a key between which trees may be of any use. */
@@ -232,7 +232,7 @@ export type TreeOrders = {
   readonly made: number;
   /** Notes that the tree of a root may have changed, or that a provider became a root or is one no more. */
   note(provider: Provider): void;
-  /** Drops a provider that is about to lose its place in the fleet. */
+  /** Drops a provider that is about to lose its slot in the fleet. */
   forget(provider: Provider): void;
 };
 
@@ -240,13 +240,13 @@ export type TreeOrders = {
 const mostOrders = 8;
 
 /** @param roots the roots of the fleet, which change with it */
-export function createTreeOrders(roots: readonly Provider[], places: Places): TreeOrders {
+export function createTreeOrders(roots: readonly Provider[], slots: Slots): TreeOrders {
   /** Those that were used last. */
   const kept = new Cache<string, LivingTreeOrder>(mostOrders);
   let made = 0;
   const make = (keys: readonly TreeKey[]): LivingTreeOrder => {
     made += 1;
-    return orderTrees(keys, roots, places);
+    return orderTrees(keys, roots, slots);
   };
   return {
     get made() {

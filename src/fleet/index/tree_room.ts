@@ -26,7 +26,7 @@ export type TreeRoom = {
   /** How many lists were made so far. */
   readonly made: number;
   /** Notes that the tree at an index of the roots may be another one, or may have changed. */
-  note(rootPlace: number): void;
+  note(rootIndex: number): void;
   /** Applies the noted changes if they are many, so that the next query need not. Only while trees and roots agree. */
   settle(): void;
 };
@@ -64,10 +64,10 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
 
   const bringUpToDate = (): void => {
     for (const list of kept.values()) growTo(list, roots.length);
-    for (const place of stale) {
-      const root = roots[place];
+    for (const index of stale) {
+      const root = roots[index];
       const tree = root === undefined ? none : treeOf(root);
-      for (const list of kept.values()) write(list, place, roomIn(tree, list));
+      for (const list of kept.values()) write(list, index, roomIn(tree, list));
     }
     stale.clear();
   };
@@ -79,7 +79,7 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
       made += 1;
       list = { classId, together, room: new Int32Array(), mostOf: new Int32Array() };
       growTo(list, roots.length);
-      for (const [place, root] of roots.entries()) write(list, place, roomIn(treeOf(root), list));
+      for (const [index, root] of roots.entries()) write(list, index, roomIn(treeOf(root), list));
     }
     kept.set(name, list);
     return list;
@@ -102,8 +102,8 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
       const found: Provider[] = [];
       for (let block = 0; block * inBlock < roots.length; block++) {
         if (!needs.every((need) => mostIn(need, block) >= need.least)) continue;
-        for (const place of placesIn(block, needs)) {
-          const root = roots[place];
+        for (const index of indexesIn(block, needs)) {
+          const root = roots[index];
           if (root === undefined) continue;
           if (found.length >= most) return undefined;
           found.push(root);
@@ -111,9 +111,9 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
       }
       return found;
     },
-    note: (rootPlace) => {
-      if (kept.size === 0 || rootPlace === nowhere) return;
-      stale.add(rootPlace);
+    note: (rootIndex) => {
+      if (kept.size === 0 || rootIndex === nowhere) return;
+      stale.add(rootIndex);
       if (stale.size <= Math.max(fewChanges, roots.length / 4)) return;
       // To make the lists anew takes less time.
       kept.clear();
@@ -138,11 +138,11 @@ function growTo(list: RoomList, length: number): void {
   list.mostOf.set(mostOf);
 }
 
-function write({ room, mostOf }: RoomList, place: number, value: number): void {
-  const block = Math.floor(place / inBlock);
+function write({ room, mostOf }: RoomList, index: number, value: number): void {
+  const block = Math.floor(index / inBlock);
   const most = mostOf[block] ?? 0;
-  const former = room[place] ?? 0;
-  room[place] = value;
+  const former = room[index] ?? 0;
+  room[index] = value;
   if (value >= most) mostOf[block] = value;
   else if (former === most) mostOf[block] = unknown;
 }
@@ -160,19 +160,19 @@ function mostIn({ room, mostOf }: Need, block: number): number {
 }
 
 /** The indexes of a block at which all lists have enough. */
-function placesIn(block: number, needs: readonly Need[]): readonly number[] {
-  let places: number[] | undefined;
+function indexesIn(block: number, needs: readonly Need[]): readonly number[] {
+  let indexes: number[] | undefined;
   for (const { room, least } of needs) {
     const enough: number[] = [];
-    if (places === undefined) {
+    if (indexes === undefined) {
       const end = Math.min(room.length, (block + 1) * inBlock);
-      for (let place = block * inBlock; place < end; place++) if ((room[place] ?? 0) >= least) enough.push(place);
+      for (let index = block * inBlock; index < end; index++) if ((room[index] ?? 0) >= least) enough.push(index);
     } else {
-      for (const place of places) if ((room[place] ?? 0) >= least) enough.push(place);
+      for (const index of indexes) if ((room[index] ?? 0) >= least) enough.push(index);
     }
-    places = enough;
+    indexes = enough;
   }
-  return places ?? none;
+  return indexes ?? none;
 }
 
 /** How much room the providers of a tree have, one of them or all together; at most what an integer column can hold. */

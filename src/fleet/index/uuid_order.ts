@@ -30,8 +30,8 @@ export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrde
     if (sorted !== undefined && sorted.length > 2 * present.size + fewAdded) forget();
     sorted ??= [...present.keys()].sort();
     for (const uuid of added) {
-      const place = placeBehind(sorted, uuid);
-      if (sorted[place - 1] !== uuid) sorted.splice(place, 0, uuid);
+      const index = indexBehind(sorted, uuid);
+      if (sorted[index - 1] !== uuid) sorted.splice(index, 0, uuid);
     }
     added = [];
     return sorted;
@@ -45,8 +45,8 @@ export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrde
     },
     *after(uuid) {
       const all = inOrder();
-      for (let place = placeBehind(all, uuid); place < all.length; place++) {
-        const next = all[place];
+      for (let index = indexBehind(all, uuid); index < all.length; index++) {
+        const next = all[index];
         if (next !== undefined && present.has(next)) yield next;
       }
     },
@@ -54,7 +54,7 @@ export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrde
 }
 
 /** The index of the first element of a sorted list that is greater than a text. */
-function placeBehind(all: readonly string[], text: string): number {
+function indexBehind(all: readonly string[], text: string): number {
   let from = 0;
   let to = all.length;
   while (from < to) {

@@ -15,7 +15,7 @@ import type { FleetKeeper } from './keeper.ts';
 /*
  * Writes that run no trigger leave nothing in the change log: with session_replication_role = replica, as logical replication and
  * pg_restore --disable-triggers write. They are found by reading all providers again from time to time, piece by piece, beside the
- * fleet. What the log names since the moment of the fleet, as of the snapshot of the piece, is left out: so the writes of others,
+ * fleet. What the log names since the snapshot of the fleet, as of the snapshot of the piece, is left out: so the writes of others,
  * which go on, are no difference.
  */
 

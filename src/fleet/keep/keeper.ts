@@ -9,7 +9,7 @@ import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
 import { type Outages, type Reported, reporting } from '../../log/outages.ts';
 import { createRecentChanges, type RecentChanges } from '../follow/position.ts';
 import type { Fleet } from '../model/fleet.ts';
-import { createHeldMoments, type HeldMoment, type HeldMoments } from '../model/held_moments.ts';
+import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from '../model/held_snapshots.ts';
 import { type OwnWrite, showEffects } from '../model/own_writes.ts';
 import { type CaughtUp, catchUp, loadFleet } from './load.ts';
 
@@ -31,19 +31,19 @@ export type FleetKeeper = {
    * @returns false if it was not added, since too many are shown already and no refresh has succeeded. Then a refresh
    *   must come before the next judgement.
    */
-  foresee(write: OwnWrite): boolean;
+  applyOwnWrite(write: OwnWrite): boolean;
   /**
-   * Holds the present moment of `known` for an answer that is sent while it is computed (held_moments.ts).
+   * Holds the present snapshot of `known` for an answer that is sent while it is computed (held_snapshots.ts).
    *
-   * @param giveUp called if too much would be kept for held moments
+   * @param giveUp called if too much would be kept for held snapshots
    */
-  readonly hold: (giveUp: () => void) => HeldMoment;
-  /** How many moments are held, and how many providers are kept for them. */
-  readonly heldMoments: HeldMoments['counts'];
+  readonly hold: (giveUp: () => void) => HeldSnapshot;
+  /** How many snapshots are held, and how many providers are kept for them. */
+  readonly heldSnapshots: HeldSnapshots['counts'];
   /** The moment of the last refresh, as of which `known` is. */
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
-  readonly foreseen: readonly string[];
+  readonly ownWrites: readonly string[];
   /**
    * Whether a connection broke since the last refresh, so that the server may have crashed, or another one may answer. Then `known` may
    * show what no server has, with generations that now belong to something else.
@@ -58,20 +58,20 @@ export type FleetKeeper = {
 };
 
 /**
- * After this number of foreseen writes a refresh begins without a request for one, so that the process keeps up with
+ * After this number of own writes that are shown a refresh begins without a request for one, so that the process keeps up with
  * the change log.
  */
-const foreseenLimit = 64;
+const ownWritesLimit = 64;
 /**
- * After this time, too, a foreseen write begins a refresh. While other transactions write thousands of rows to the change
- * log, such as when terms end, fewer foreseen writes would come to more rows than one statement reads.
+ * After this time, too, an own write that is shown begins a refresh. While other transactions write thousands of rows to the change
+ * log, such as when terms end, fewer own writes that are shown would come to more rows than one statement reads.
  */
 const refreshAfterMs = 500;
 /**
- * How many foreseen writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
+ * How many own writes that are shown are shown at most, while refreshes fail or take long. Each takes memory, and has to be
  * excluded when claims read what other transactions did.
  */
-const mostForeseen = 1024;
+const mostOwnWrites = 1024;
 /**
  * After so many refreshes in a row without a change, a refresh first looks whether there is one. That is cheaper than to
  * read changes, but it takes a second round trip if there is one.
@@ -85,12 +85,12 @@ const quietRefreshes = 2;
  */
 export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
   const counts = { refreshes: 0, loads: 0 };
-  const moments = createHeldMoments();
+  const snapshots = createHeldSnapshots();
   const { breaks } = database;
   const load = async () => {
     const broken = breaks.count;
     await forgetForeignChanges(database);
-    const loaded = await repeatLostRaces(() => loadFleet(database, { moments })); // it may deadlock with a TRUNCATE
+    const loaded = await repeatLostRaces(() => loadFleet(database, { snapshots })); // it may deadlock with a TRUNCATE
     breaks.settle(broken);
     counts.loads++;
     return loaded;
@@ -100,7 +100,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   const recent = createRecentChanges({ snapshot: moment.snapshot, log });
 
   /** The writes that `known` shows in addition to what was read as of its moment. */
-  let foreseen: OwnWrite[] = [];
+  let ownWrites: OwnWrite[] = [];
   const show = (write: OwnWrite, sign: 1 | -1): void => {
     living.detach(write.effects);
     showEffects(living.fleet, write, sign);
@@ -154,22 +154,22 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     quiet = changes?.lastXid === null ? quiet + 1 : 0;
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
-      const committed = new Set(foreseen);
+      const committed = new Set(ownWrites);
       const loaded = await load();
-      moments.leaveFleet(living.fleet.byId.size);
+      snapshots.leaveFleet(living.fleet.byId.size);
       ({ living, moment, log } = loaded);
       recent.restart({ snapshot: moment.snapshot, log });
-      foreseen = foreseen.filter((write) => !committed.has(write));
+      ownWrites = ownWrites.filter((write) => !committed.has(write));
     } else {
       mustLoad = true;
-      for (const write of foreseen) show(write, -1);
+      for (const write of ownWrites) show(write, -1);
       changes.apply();
       const { snapshot, lastXid, lastInventoryXid } = changes;
       moment = { ...moment, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
       recent.note(changes);
     }
-    foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));
-    for (const write of foreseen) show(write, 1);
+    ownWrites = ownWrites.filter(({ xid }) => !isRead(moment, xid));
+    for (const write of ownWrites) show(write, 1);
     mustLoad = false;
     tookTooLong = false;
     trueAtMs = startedMs;
@@ -181,24 +181,24 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
 
   return {
     fresh: refreshes.next,
-    foresee: (write) => {
+    applyOwnWrite: (write) => {
       // The next refresh does not look first whether something has changed. Where the write lost its guards, what it lost them to may be
       // in the log of inventory changes alone, which only `readChanges` reads.
       quiet = 0;
       if (write.effects.length === 0 || isRead(moment, write.xid)) return true;
-      const isShown = foreseen.length < mostForeseen;
+      const isShown = ownWrites.length < mostOwnWrites;
       if (isShown) {
-        foreseen.push(write);
+        ownWrites.push(write);
         show(write, 1);
       }
       // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
-      const isDue = foreseen.length >= foreseenLimit || performance.now() - trueAtMs >= refreshAfterMs;
+      const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
       return isShown;
     },
     hold: (giveUp) => living.hold(giveUp),
-    get heldMoments() {
-      return moments.counts;
+    get heldSnapshots() {
+      return snapshots.counts;
     },
     recent,
     get known() {
@@ -207,8 +207,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     get moment() {
       return moment;
     },
-    get foreseen() {
-      return foreseen.map(({ xid }) => xid);
+    get ownWrites() {
+      return ownWrites.map(({ xid }) => xid);
     },
     isInDoubt: breaks.isInDoubt,
     counts,

@@ -8,7 +8,7 @@ import type { Changes } from '../../../db/fleet/read_changes.ts';
 import { type Ids, selectClassNames, selectTraitNames } from '../../../db/fleet/rows.ts';
 import type { Tables } from '../../../db/tables.ts';
 import { buildFleet, type LivingFleet } from '../model/fleet.ts';
-import type { HeldMoments } from '../model/held_moments.ts';
+import type { HeldSnapshots } from '../model/held_snapshots.ts';
 
 /** The whole fleet, as one snapshot of the database shows it. */
 type LoadedFleet = {
@@ -21,13 +21,13 @@ type LoadedFleet = {
  * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
  * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
  *
- * @param options.moments those of the process, if it has had another fleet before
+ * @param options.snapshots those of the process, if it has had another fleet before
  */
 export function loadFleet(
   database: Database,
-  options: { readonly providersPerPage?: number; readonly moments?: HeldMoments } = {},
+  options: { readonly providersPerPage?: number; readonly snapshots?: HeldSnapshots } = {},
 ): Promise<LoadedFleet> {
-  const { providersPerPage = usualPage, moments } = options;
+  const { providersPerPage = usualPage, snapshots } = options;
   return inSnapshot(database, async (trx) => {
     const moment = await readMoment(trx);
     const log = await readLogState(trx);
@@ -35,7 +35,7 @@ export function loadFleet(
       traitNames: (await selectTraitNames.execute(trx)).rows,
       classNames: (await selectClassNames.execute(trx)).rows,
     };
-    const builder = buildFleet(names, moment.serverRun, moments);
+    const builder = buildFleet(names, moment.serverRun, snapshots);
     for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
     return { living: builder.finish(), moment, log };
   });
@@ -44,10 +44,10 @@ export function loadFleet(
 /** Ranges that together contain all ids, one range for each page. */
 async function pagesOfAll(trx: Transaction<Tables>, providersPerPage: number): Promise<readonly Ids[]> {
   const { rows } = await sql<{ last: number }>`
-    select id as last from (select id, row_number() over (order by id) as place from resource_providers) as numbered
-    where place % ${providersPerPage} = 0 order by id`.execute(trx);
+    select id as last from (select id, row_number() over (order by id) as number from resource_providers) as numbered
+    where number % ${providersPerPage} = 0 order by id`.execute(trx);
   const lasts = [...rows.map(({ last }) => last), maxId];
-  return lasts.map((last, place) => ({ first: (lasts[place - 1] ?? minId - 1) + 1, last }));
+  return lasts.map((last, index) => ({ first: (lasts[index - 1] ?? minId - 1) + 1, last }));
 }
 
 /** The range of PostgreSQL's integer. */

@@ -8,7 +8,7 @@ export type TraitIds = { readonly required: readonly (readonly number[])[]; read
 
 /**
  * What one provider must have and be by itself, with the names looked up. All that searches for providers has this form. A new filter is
- * a field of it, with its place in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet has an index for it.
+ * a field of it, with its index in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet has an index for it.
  */
 export type ProviderFilter = {
   readonly resources: readonly { readonly classId: number; readonly amount: number }[];

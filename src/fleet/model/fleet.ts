@@ -6,11 +6,11 @@ import { Postings } from '../index/postings.ts';
 import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
 import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';
 import { createUuidOrder, type UuidOrder } from '../index/uuid_order.ts';
-import { createHeldMoments, type HeldMoment, type HeldMoments } from './held_moments.ts';
+import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from './held_snapshots.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
 import { blankProvider, type Inventory, nowhere, type Provider } from './provider.ts';
-import { createPlaces, createProvidersById, type ProvidersById } from './providers_by_id.ts';
+import { createProvidersById, createSlots, type ProvidersById } from './providers_by_id.ts';
 import { linkTrees, replaceTree } from './trees.ts';
 
 /** All providers of the deployment, in memory, as one snapshot of the database shows them. */
@@ -48,8 +48,8 @@ export type LivingFleet = {
   apply(changes: Changes): void;
   /** Begins a change of very many providers, whose rows are added page by page. */
   gather(): GatheredChange;
-  /** Holds the present moment (held_moments.ts). */
-  hold(giveUp: () => void): HeldMoment;
+  /** Holds the present snapshot (held_snapshots.ts). */
+  hold(giveUp: () => void): HeldSnapshot;
   /** Makes the trees of some providers changeable: must be called before the fleet shows effects until a refresh. */
   detach(providers: Iterable<{ readonly providerId: number }>): void;
 };
@@ -70,24 +70,24 @@ export type GatheredChange = {
 export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
 
 /**
- * How many providers are kept for held moments in a small fleet. In a larger one as many as it has: so one answer is always sent to
+ * How many providers are kept for held snapshots in a small fleet. In a larger one as many as it has: so one answer is always sent to
  * its end, however slowly its client reads.
  */
 const fewestKept = 50_000;
 
-/** Creates a fleet without providers. @param moments those of the process, which may be of former fleets */
+/** Creates a fleet without providers. @param snapshots those of the process, which may be of former fleets */
 export function buildFleet(
   { traitNames, classNames }: NameRows,
   serverRun: string,
-  moments: HeldMoments = createHeldMoments(),
+  snapshots: HeldSnapshots = createHeldSnapshots(),
 ): GrowingFleet {
   const byId = createProvidersById();
   const byUuid = new Map<string, Provider>();
   const byName = new Map<string, Provider>();
   const roots: Provider[] = [];
-  const places = createPlaces();
+  const slots = createSlots();
   const inUuidOrder = createUuidOrder(byUuid);
-  const treeOrders = createTreeOrders(roots, places);
+  const treeOrders = createTreeOrders(roots, slots);
   const treeRoom = createTreeRoom(roots);
   let latestNumber = 0;
   const fleet = {
@@ -97,9 +97,9 @@ export function buildFleet(
     byName,
     inUuidOrder,
     roots,
-    withClass: new Postings<number>(places),
-    withTrait: new Postings<number>(places),
-    inAggregate: new Postings<string>(places),
+    withClass: new Postings<number>(slots),
+    withTrait: new Postings<number>(slots),
+    inAggregate: new Postings<string>(slots),
     treeOrders,
     treeRoom,
     numberOf: remembering((_key: string) => ++latestNumber, 1000),
@@ -108,12 +108,12 @@ export function buildFleet(
     classes: namesOf(classNames),
   };
 
-  /** @returns the provider as it may be changed: if a held moment shows its tree, the fleet has a copy of the tree from now on */
+  /** @returns the provider as it may be changed: if a held snapshot shows its tree, the fleet has a copy of the tree from now on */
   const changeable = (provider: Provider): Provider => {
     const { root } = provider;
-    if (!moments.shows(root)) return provider;
-    const copies = replaceTree(fleet, places, root);
-    moments.noteCopy(copies.get(root) ?? root, copies.size, Math.max(fewestKept, byId.size));
+    if (!snapshots.shows(root)) return provider;
+    const copies = replaceTree(fleet, slots, root);
+    snapshots.noteCopy(copies.get(root) ?? root, copies.size, Math.max(fewestKept, byId.size));
     return copies.get(provider) ?? provider;
   };
   const changeableById = (id: number): Provider | undefined => {
@@ -122,23 +122,23 @@ export function buildFleet(
   };
 
   const setRoot = (provider: Provider, isRoot: boolean): void => {
-    const place = provider.rootPlace;
-    if (isRoot || place !== nowhere) treeOrders.note(provider);
+    const index = provider.rootIndex;
+    if (isRoot || index !== nowhere) treeOrders.note(provider);
     if (isRoot) {
-      if (place === nowhere) provider.rootPlace = roots.push(provider) - 1;
-      treeRoom.note(provider.rootPlace);
+      if (index === nowhere) provider.rootIndex = roots.push(provider) - 1;
+      treeRoom.note(provider.rootIndex);
       return;
     }
-    if (place === nowhere) return;
-    // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet. (A held
-    // moment may show that root: no answer reads its place.)
-    provider.rootPlace = nowhere;
+    if (index === nowhere) return;
+    // The last root moves to the index of the removed one, so that the cost does not depend on the size of the fleet. (A held
+    // snapshot may show that root: no answer reads its index.)
+    provider.rootIndex = nowhere;
     const last = roots.pop();
     if (last === undefined || last === provider) return;
-    roots[place] = last;
-    last.rootPlace = place;
+    roots[index] = last;
+    last.rootIndex = index;
     treeOrders.note(last);
-    treeRoom.note(place);
+    treeRoom.note(index);
   };
 
   const remove = (provider: Provider): void => {
@@ -146,7 +146,7 @@ export function buildFleet(
     setRoot(provider, false);
     setParts(provider, none, none, none);
     treeOrders.forget(provider);
-    places.free(provider);
+    slots.free(provider);
   };
 
   const setParts = (
@@ -172,7 +172,7 @@ export function buildFleet(
       const provider = known ?? blankProvider(row.id);
       if (known === undefined) {
         byId.add(provider);
-        places.take(provider);
+        slots.take(provider);
         if (row.parent === null) setRoot(provider, true);
       }
       if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
@@ -232,7 +232,7 @@ export function buildFleet(
     if (traitNames !== null) fleet.traits = namesOf(traitNames);
     if (classNames !== null) fleet.classes = namesOf(classNames);
     if (traitNames !== null || classNames !== null) {
-      for (const root of roots) root.findings = undefined;
+      for (const root of roots) root.cache = undefined;
     }
   };
 
@@ -253,8 +253,8 @@ export function buildFleet(
       const provider = changeableById(id);
       if (provider === undefined) continue;
       for (const inventory of provider.inventories) {
-        const place = classes.indexOf(inventory.fields.classId);
-        if (place !== -1) inventory.used += deltas[place] ?? 0;
+        const index = classes.indexOf(inventory.fields.classId);
+        if (index !== -1) inventory.used += deltas[index] ?? 0;
       }
       noteChange(fleet, provider);
     }
@@ -299,7 +299,7 @@ export function buildFleet(
         fleet,
         apply,
         gather,
-        hold: (giveUp) => moments.hold(byId.size, giveUp),
+        hold: (giveUp) => snapshots.hold(byId.size, giveUp),
         detach: (effects) => {
           for (const { providerId } of effects) changeableById(providerId);
         },
@@ -310,9 +310,9 @@ export function buildFleet(
 
 /** Notes that the parts or the usages of a provider have changed: nothing that was found of its tree is true any more. */
 export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 'treeRoom'>, { root }: Provider): void {
-  root.findings = undefined;
+  root.cache = undefined;
   treeOrders.note(root);
-  treeRoom.note(root.rootPlace);
+  treeRoom.note(root.rootIndex);
 }
 
 const classOf = ({ fields }: Inventory): number => fields.classId;

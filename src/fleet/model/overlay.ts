@@ -1,6 +1,6 @@
 import { exactCapacity } from '../../placement/inventory.ts';
 import { type Fleet, noteChange } from './fleet.ts';
-import { type Inventory, inventoryOf, type Provider, type TreeFindings } from './provider.ts';
+import { type Inventory, inventoryOf, type Provider, type TreeCache } from './provider.ts';
 
 /** An amount of a class that counts as used at a provider; a negative one counts as free. */
 export type Amount = { readonly provider: Provider; readonly classId: number; readonly amount: number };
@@ -27,12 +27,12 @@ export type Overlay = {
  * anything is awaited. Of several overlays, the one that was opened last must be hidden first.
  *
  * @param fleet the orders, lists and caches that must follow the usage; without it only the inventories show the usage, which is
- *   enough for work that reads nothing else, and may be of a held moment
+ *   enough for work that reads nothing else, and may be of a held snapshot
  */
 export function openOverlay(fleet?: Fleet): Overlay {
   const shown: Amount[] = [];
   /** What was cached with the trees before: it is right again when the overlay is hidden. */
-  const cached = new Map<Provider, TreeFindings | undefined>();
+  const cached = new Map<Provider, TreeCache | undefined>();
   /** The fields that inventories had before more was tolerated. */
   const replaced = new Map<Inventory, Inventory['fields']>();
   const use = (amounts: readonly Amount[], sign: 1 | -1): void => {
@@ -43,7 +43,7 @@ export function openOverlay(fleet?: Fleet): Overlay {
       const { root } = provider;
       // To note a tree once is enough for all that one consumer takes of it.
       if (fleet === undefined || root === noted) continue;
-      if (!cached.has(root)) cached.set(root, root.findings);
+      if (!cached.has(root)) cached.set(root, root.cache);
       noteChange(fleet, provider);
       noted = root;
     }
@@ -70,7 +70,7 @@ export function openOverlay(fleet?: Fleet): Overlay {
       if (replaced.size > 0) fleet?.tolerating.clear();
       replaced.clear();
       use(shown, -1);
-      for (const [root, findings] of cached) root.findings = findings;
+      for (const [root, cache] of cached) root.cache = cache;
       cached.clear();
     },
     show() {

@@ -28,9 +28,9 @@ export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
           allocationRatio: usableRatio(Number(allocation_ratio)),
         },
       );
-      for (const [place, id] of holders.entries()) {
-        const modifiedAtSeconds = modified[place] ?? 0;
-        collected.get(id)?.inventories.push({ fields, used: used[place] ?? 0, modifiedAtSeconds });
+      for (const [index, id] of holders.entries()) {
+        const modifiedAtSeconds = modified[index] ?? 0;
+        collected.get(id)?.inventories.push({ fields, used: used[index] ?? 0, modifiedAtSeconds });
       }
     }
     for (const { trait, providers: holders } of traits)

@@ -16,7 +16,7 @@ export type Inventory = {
 /**
  * A resource provider in memory. Its fields change only when a refresh is applied, in one step: code that does not
  * await between its reads sees one state. Code that awaits looks the provider up again by its id: it may have been replaced by a
- * copy (held_moments.ts).
+ * copy (held_snapshots.ts).
  */
 export type Provider = {
   readonly id: number;
@@ -37,9 +37,9 @@ export type Provider = {
    */
   root: Provider;
   /** Its index among the providers of the fleet, in arbitrary order; -1 if it was removed. */
-  place: number;
+  slot: number;
   /** Its index among the roots of the fleet; -1 if it is no root. */
-  rootPlace: number;
+  rootIndex: number;
   children: readonly Provider[];
   /**
    * All providers of the tree, the root first and parents before children. Only a root with children has this list, since
@@ -55,11 +55,11 @@ export type Provider = {
   traitIds: readonly number[];
   aggregates: readonly string[];
   /** Results computed for the whole tree, cached in its root. Dropped when anything in the tree changes. */
-  findings: TreeFindings | undefined;
+  cache: TreeCache | undefined;
 };
 
 /** Results that are cached for a tree until one of its providers, their parts or their usages change. */
-export type TreeFindings = {
+export type TreeCache = {
   /** Its provider summaries for answers with allocation candidates. */
   summary: Buffer | undefined;
   /** For the groups of the latest requests for candidates, by group number: the providers that each may take from. */
@@ -78,14 +78,14 @@ export function blankProvider(id: number): Provider {
     updatedAtSeconds: undefined,
     parent: undefined,
     root: undefined,
-    place: nowhere,
-    rootPlace: nowhere,
+    slot: nowhere,
+    rootIndex: nowhere,
     children: none,
     tree: none,
     inventories: none,
     traitIds: none,
     aggregates: none,
-    findings: undefined,
+    cache: undefined,
   };
   const lone = provider as Provider; // complete after the next line, which sets the root
   lone.root = lone;
@@ -105,9 +105,9 @@ export const treeOf = (root: Provider): readonly Provider[] => (isAloneInTree(ro
 export const treeSize = (root: Provider): number => (isAloneInTree(root) ? 1 : root.tree.length);
 
 /** The cache for the tree of a root. */
-export function findingsOf(root: Provider): TreeFindings {
-  root.findings ??= { summary: undefined, options: undefined };
-  return root.findings;
+export function cacheOf(root: Provider): TreeCache {
+  root.cache ??= { summary: undefined, options: undefined };
+  return root.cache;
 }
 
 /**
@@ -147,5 +147,5 @@ export function subtreeOf(provider: Provider): Provider[] {
   return found;
 }
 
-/** The place of a provider that is not in a fleet. */
+/** The slot of a provider that is not in a fleet. */
 export const nowhere = -1;

@@ -50,31 +50,31 @@ export function createProvidersById(): LivingProvidersById {
  * Numbers the providers of a fleet, so that a set of providers can be bits. The number of a removed provider is used
  * again.
  */
-export type Places = {
+export type Slots = {
   readonly providers: readonly (Provider | undefined)[];
   take(provider: Provider): void;
   free(provider: Provider): void;
-  /** Puts a copy of a provider, which has its place, where the provider was. */
+  /** Puts a copy of a provider, which has its slot, where the provider was. */
   replace(copy: Provider): void;
 };
 
-/** Creates an empty list of places. */
-export function createPlaces(): Places {
+/** Creates an empty list of slots. */
+export function createSlots(): Slots {
   const providers: (Provider | undefined)[] = [];
   const free: number[] = [];
   return {
     providers,
     take: (provider) => {
-      provider.place = free.pop() ?? providers.length;
-      providers[provider.place] = provider;
+      provider.slot = free.pop() ?? providers.length;
+      providers[provider.slot] = provider;
     },
     free: (provider) => {
-      providers[provider.place] = undefined;
-      free.push(provider.place);
-      provider.place = nowhere;
+      providers[provider.slot] = undefined;
+      free.push(provider.slot);
+      provider.slot = nowhere;
     },
     replace: (copy) => {
-      providers[copy.place] = copy;
+      providers[copy.slot] = copy;
     },
   };
 }

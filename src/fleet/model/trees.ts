@@ -1,7 +1,7 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import type { Postings } from '../index/postings.ts';
 import { blankProvider, type Inventory, nowhere, type Provider, subtreeOf, treeOf } from './provider.ts';
-import type { LivingProvidersById, Places, ProvidersById } from './providers_by_id.ts';
+import type { LivingProvidersById, ProvidersById, Slots } from './providers_by_id.ts';
 
 /**
  * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
@@ -51,7 +51,7 @@ export function linkTrees(
   for (const node of nodes) {
     node.children = childrenOf.get(node)?.toSorted((a, b) => a.id - b.id) ?? none;
     setRoot(node, isRoot(node));
-    node.findings = undefined;
+    node.cache = undefined;
     if (!isRoot(node)) node.tree = none;
   }
   for (const node of nodes) {
@@ -91,7 +91,7 @@ function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
   return heads;
 }
 
-/** All that has the providers of a fleet. (A list by the index or the place of a provider need not know of its copy.) */
+/** All that has the providers of a fleet. (A list by the index or the slot of a provider need not know of its copy.) */
 type Indexes = {
   readonly withClass: Postings<number>;
   readonly withTrait: Postings<number>;
@@ -103,20 +103,20 @@ type Indexes = {
 };
 
 /** Puts a copy of a tree into the fleet. Nothing of the tree itself is changed from now on. @returns by provider, its copy */
-export function replaceTree(fleet: Indexes, places: Places, root: Provider): ReadonlyMap<Provider, Provider> {
+export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): ReadonlyMap<Provider, Provider> {
   const { byId, byUuid, byName, roots, withClass, withTrait, inAggregate } = fleet;
   const copies = copyTree(root);
   for (const [former, copy] of copies) {
     byId.add(copy);
     if (byUuid.get(former.uuid) === former) byUuid.set(former.uuid, copy);
     if (byName.get(former.name) === former) byName.set(former.name, copy);
-    if (former.rootPlace !== nowhere) roots[former.rootPlace] = copy;
-    places.replace(copy);
+    if (former.rootIndex !== nowhere) roots[former.rootIndex] = copy;
+    slots.replace(copy);
     withClass.replace(former, copy, former.inventories.map(classOf));
     withTrait.replace(former, copy, former.traitIds);
     inAggregate.replace(former, copy, former.aggregates);
   }
-  root.findings = undefined; // they take memory, and few answers that hold the moment will need them
+  root.cache = undefined; // they take memory, and few answers that hold the moment will need them
   return copies;
 }
 
@@ -150,8 +150,8 @@ function copyAlone(provider: Provider): Provider {
   copy.generation = provider.generation;
   copy.createdAtSeconds = provider.createdAtSeconds;
   copy.updatedAtSeconds = provider.updatedAtSeconds;
-  copy.place = provider.place;
-  copy.rootPlace = provider.rootPlace;
+  copy.slot = provider.slot;
+  copy.rootIndex = provider.rootIndex;
   copy.inventories = provider.inventories.map(({ fields, used, modifiedAtSeconds }) => ({
     fields,
     used,

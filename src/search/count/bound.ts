@@ -47,19 +47,19 @@ export function* mostAt(
   for (const anchor of anchors) {
     const usable = sharing.usableBy(anchor);
     if (turns?.isOver(groups.length * treeSize(anchor))) yield undefined;
-    for (const [place, group] of groups.entries()) {
+    for (const [index, group] of groups.entries()) {
       for (const [at, providers] of optionsOf(group, anchor, usable).entries()) {
-        for (const provider of providers) sources[place]?.[at]?.add(provider);
+        for (const provider of providers) sources[index]?.[at]?.add(provider);
       }
     }
   }
   let bound = Number.POSITIVE_INFINITY;
-  for (const [place, group] of groups.entries()) {
-    bound = Math.min(bound, mostOfGroup(group, sources[place] ?? []));
-    if (turns?.isOver(sources[place]?.[0]?.size)) yield undefined;
+  for (const [index, group] of groups.entries()) {
+    bound = Math.min(bound, mostOfGroup(group, sources[index] ?? []));
+    if (turns?.isOver(sources[index]?.[0]?.size)) yield undefined;
   }
-  const granular = groups.flatMap((group, place) =>
-    group.granular ? [{ group, providers: sources[place]?.[0] ?? new Set<Provider>() }] : [],
+  const granular = groups.flatMap((group, index) =>
+    group.granular ? [{ group, providers: sources[index]?.[0] ?? new Set<Provider>() }] : [],
   );
   bound = Math.min(bound, yield* mostByClass(groups, sources, turns));
   return isolate && granular.length > 1 ? yield* mostApart(granular, bound, work, turns) : bound;
@@ -85,8 +85,8 @@ function mostOfGroup(group: ResolvedGroup, sources: readonly Providers[]): numbe
   if (group.resources.length === 0) return first.size > 0 ? Number.POSITIVE_INFINITY : 0;
   if (group.granular) return sum(first, (provider) => timesOfGroup(provider, group));
   return Math.min(
-    ...group.resources.map(({ classId, amount }, place) =>
-      sum(sources[place] ?? first, (provider) => timesAt(provider, classId, amount)),
+    ...group.resources.map(({ classId, amount }, index) =>
+      sum(sources[index] ?? first, (provider) => timesAt(provider, classId, amount)),
     ),
   );
 }
@@ -101,8 +101,8 @@ function* mostByClass(
   turns: Turns | undefined,
 ): Pieces<number> {
   const asked = Map.groupBy(
-    groups.flatMap(({ granular, resources }, place) =>
-      resources.map(({ classId, amount }, at) => ({ classId, amount, providers: sources[place]?.[granular ? 0 : at] })),
+    groups.flatMap(({ granular, resources }, index) =>
+      resources.map(({ classId, amount }, at) => ({ classId, amount, providers: sources[index]?.[granular ? 0 : at] })),
     ),
     ({ classId }) => classId,
   );
@@ -156,8 +156,8 @@ function* mostApart(
       turns,
     );
     for (const provider of providers) {
-      if (overspends(work, some.length * looksOfTimes)) return bound;
-      if (turns?.isOver(some.length * looksOfTimes)) yield undefined;
+      if (overspends(work, some.length * stepsOfTimes)) return bound;
+      if (turns?.isOver(some.length * stepsOfTimes)) yield undefined;
       times.push(timesOfAny(provider, some));
     }
     needs.push({ groups: some.length, times });
@@ -175,17 +175,17 @@ function* mostApart(
   return enough;
 }
 
-/** What `timesOfAny` costs for each group, in looks. */
-const looksOfTimes = 4;
+/** What `timesOfAny` costs for each group, in steps. */
+const stepsOfTimes = 4;
 
 /** All sets of two or more groups. With very many groups: each pair, and the set of all groups. */
 function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[] {
   if (granular.length > mostGroupsInSets) {
-    const pairs = granular.flatMap((one, place) => granular.slice(place + 1).map((other) => [one, other]));
+    const pairs = granular.flatMap((one, index) => granular.slice(index + 1).map((other) => [one, other]));
     return [...pairs, granular];
   }
   return Array.from({ length: 2 ** granular.length }, (_, bits) =>
-    granular.filter((_group, place) => bits & (2 ** place)),
+    granular.filter((_group, index) => bits & (2 ** index)),
   ).filter((some) => some.length > 1);
 }
 
@@ -279,8 +279,8 @@ function mostPairs(left: ListedRoom, right: ListedRoom, needs: number): number {
     // Breadth first from the kinds that have members left; a step back dissolves pairs.
     const cameFrom = new Map<number, number>();
     const leftSeen = new Map<number, number>();
-    const open = leftRoom.flatMap((room, place) => (room > 0 ? [place] : []));
-    for (const place of open) leftSeen.set(place, -1);
+    const open = leftRoom.flatMap((room, index) => (room > 0 ? [index] : []));
+    for (const index of open) leftSeen.set(index, -1);
     let end = -1;
     for (const from of open) {
       for (const [to, [kind]] of right.entries()) {
@@ -333,9 +333,9 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
   const most = Math.min(mostSteps, Math.ceil(mostLookedAt / perStep));
   let steps = 0;
   let best = 0;
-  const descend = (place: number, made: number): void => {
+  const descend = (index: number, made: number): void => {
     best = Math.max(best, made);
-    const team = teams[place];
+    const team = teams[index];
     if (team === undefined || best === bound || ++steps > most) return;
     if (made + upperBound(left, needs) <= best) return;
     const fitting = Math.min(...team.map((kind, list) => left[list]?.get(kind) ?? 0));
@@ -344,7 +344,7 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
     };
     for (let times = fitting; times >= 0; times--) {
       take(times);
-      descend(place + 1, made + times);
+      descend(index + 1, made + times);
       take(-times);
       if (best === bound || steps > most) return;
     }

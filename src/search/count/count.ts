@@ -29,31 +29,31 @@ export type CountOptions = {
   readonly max: number;
   /** How many trees are returned. */
   readonly top: number;
-  /** How many looks the count may take (request.ts). */
-  readonly looks?: number;
+  /** How many steps the count may take (request.ts). */
+  readonly steps?: number;
   /** The turns after which the work pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;
 };
 
 /** About a tenth of a second. */
-const mostLooks = 6_000_000;
+const mostSteps = 6_000_000;
 
 /**
  * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
  * is a rule for it; otherwise it places consumers in an overlay of the fleet, which is hidden before it returns or pauses. Where
- * it pauses, the moment of the fleet must be held (src/fleet/model/held_moments.ts).
+ * it pauses, the snapshot of the fleet must be held (src/fleet/model/held_snapshots.ts).
  *
  * @param request a query whose names exist
  */
 export function* countPlacements(
   fleet: Fleet,
   request: CandidateRequest,
-  { max, top, looks = mostLooks, turns }: CountOptions,
+  { max, top, steps = mostSteps, turns }: CountOptions,
 ): Pieces<PlacementCount> {
   const resolved = resolveVariant(fleet, request);
   if (resolved === 'nothing') return { count: 0, exact: true, trees: [] };
   const sharing = sharingIn(fleet);
-  const work = { looks };
+  const work = { steps };
   const counter = treeCounter(resolved, sharing, work, turns);
   const best = keepBest(top, byCount);
   const taking = takingFromOthers(resolved, sharing);
@@ -258,30 +258,30 @@ type TreeCounter = {
 /** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
 type Filling = (anchor: Provider, max: number, overlay: Overlay) => Pieces<number>;
 
-/** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
-const mostLooksAtTree = 200_000;
+/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the others. */
+const mostStepsAtTree = 200_000;
 /** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
 /** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
 const mostOneByOne = 200;
 
 /**
- * @param work how many looks all trees may take together
+ * @param work how many steps all trees may take together
  * @param turns those after which the work at a tree pauses
  */
 function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work, turns: Turns | undefined): TreeCounter {
-  const atTree: Work = { looks: 0 };
+  const atTree: Work = { steps: 0 };
   const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
   const [only, another] = request.groups;
   const group = another === undefined ? only : undefined;
 
   const ways = (anchor: Provider, most: number): readonly (readonly Amount[])[] => {
-    const granted = Math.min(work.looks, mostLooksAtTree);
-    atTree.looks = granted;
+    const granted = Math.min(work.steps, mostStepsAtTree);
+    atTree.steps = granted;
     const found: (readonly Amount[])[] = [];
     const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
     for (const candidate of candidatesAt(anchor)) if (candidate !== undefined && take(candidate)) break;
-    work.looks -= granted - atTree.looks + request.groups.length * treeSize(anchor);
+    work.steps -= granted - atTree.steps + request.groups.length * treeSize(anchor);
     return found;
   };
 
@@ -327,7 +327,7 @@ function* fill(
 ): Pieces<number> {
   let placed = 0;
   let takes = first;
-  while (placed < max && work.looks > 0) {
+  while (placed < max && work.steps > 0) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
     takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
     if (takes === undefined) break;
@@ -341,7 +341,7 @@ function* fill(
 
 function* spread({ work, turns, ways }: Counted, anchor: Provider, max: number, overlay: Overlay): Pieces<number> {
   let placed = 0;
-  while (placed < max && work.looks > 0) {
+  while (placed < max && work.steps > 0) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
     let best: { readonly takes: readonly Amount[]; readonly left: number } | undefined;
     for (const takes of ways(anchor, mostWays)) {
@@ -363,9 +363,9 @@ function* bySearch(counted: Counted, anchor: Provider, max: number, atLeast: Bou
 function* mostFound(counted: Counted, anchor: Provider, max: number): Pieces<Bounded> {
   const { request, sharing, work, atTree, turns, ways } = counted;
   const [first, second] = ways(anchor, 2);
-  if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
+  if (first === undefined) return { count: 0, exact: work.steps > 0 && atTree.steps >= 0 };
   // If there is only one way to place a consumer, none is added by placing consumers.
-  if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
+  if (second === undefined && atTree.steps >= 0) return { count: timesOf(first), exact: true };
   const bound = yield* mostAt([anchor], request, sharing, work, turns);
   const most = Math.min(max, bound);
   const filled = yield* inOverlay((overlay) => fill(counted, anchor, most, overlay, first));
@@ -388,9 +388,9 @@ function ofGroupWithoutSuffix(group: ResolvedGroup, anchor: Provider, usable: re
   const needs = 2 ** required.length - 1;
   const options = optionsByClass(anchor, usable, group);
   if (options.length === 0) return { count: 0, exact: true };
-  const lists = group.resources.map(({ classId, amount }, place) => {
+  const lists = group.resources.map(({ classId, amount }, index) => {
     const kinds = new Map<number, number>();
-    for (const provider of options[place] ?? []) {
+    for (const provider of options[index] ?? []) {
       let kind = 0;
       for (const [need, anyOf] of required.entries()) if (hasAnyTrait(provider.traitIds, anyOf)) kind |= 2 ** need;
       kinds.set(kind, (kinds.get(kind) ?? 0) + timesAt(provider, classId, amount));

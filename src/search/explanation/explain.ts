@@ -43,30 +43,30 @@ export type ExplainOptions = {
   readonly nearest: number;
   /** The root of the tree to explain; undefined for all trees. */
   readonly tree?: Provider | undefined;
-  /** How many looks it may take (request.ts). */
-  readonly looks?: number;
+  /** How many steps it may take (request.ts). */
+  readonly steps?: number;
   /** The turns after which the work pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;
 };
 
 /** About a tenth of a second. */
-const mostLooks = 6_000_000;
+const mostSteps = 6_000_000;
 
 /**
  * Explains what each condition of a query does: it searches for candidates of the query with some conditions dropped.
- * The work is counted and not timed, so that the same fleet has the same explanation. Where it pauses, the moment of the fleet must be
- * held (src/fleet/model/held_moments.ts).
+ * The work is counted and not timed, so that the same fleet has the same explanation. Where it pauses, the snapshot of the fleet must be
+ * held (src/fleet/model/held_snapshots.ts).
  *
  * @param conditions of a query whose names exist
  */
 export function* explain(
   fleet: Fleet,
   conditions: readonly Condition[],
-  { nearest: limit, tree, looks = mostLooks, turns }: ExplainOptions,
+  { nearest: limit, tree, steps = mostSteps, turns }: ExplainOptions,
 ): Pieces<Explanation> {
   const names = namesNow(fleet, conditions);
   const sharing = rememberingLast(sharingIn(fleet));
-  const probes = createProbes(names, sharing, { looks });
+  const probes = createProbes(names, sharing, { steps });
   const judge = treeJudge(names, conditions, sharing, probes, turns);
   const nearest = nearestTrees(names, conditions, judge.checks, sharing, limit, probes.work, turns);
   const roots = tree === undefined ? [...fleet.roots] : [tree];
@@ -103,19 +103,19 @@ export function* explain(
   }
 
   const figures: ConditionFigures[] = [];
-  for (const [place, condition] of conditions.entries()) {
+  for (const [index, condition] of conditions.entries()) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
-    const trees = mayFitOther[place] ?? [];
+    const trees = mayFitOther[index] ?? [];
     const largest =
       condition.kind === 'resource'
         ? yield* largestAmount(names, conditions, condition, trees, sharing, probes, turns)
         : null;
     figures.push({
       condition,
-      alone: isBetween ? null : numberOf(alone[place]),
-      left: numberOf(left[place]),
-      without: numberOf(without[place]),
+      alone: isBetween ? null : numberOf(alone[index]),
+      left: numberOf(left[index]),
+      without: numberOf(without[index]),
       largest,
     });
   }
@@ -155,14 +155,14 @@ function count(tally: ConditionTally, verdict: Verdict): void {
 }
 
 function countEach(tallies: readonly ConditionTally[], verdicts: readonly Verdict[]): void {
-  for (let place = 0; place < tallies.length; place++) {
-    const tally = tallies[place];
-    if (tally !== undefined) count(tally, verdicts[place]);
+  for (let index = 0; index < tallies.length; index++) {
+    const tally = tallies[index];
+    if (tally !== undefined) count(tally, verdicts[index]);
   }
 }
 
 function noteTrees(lists: readonly Provider[][], { otherAmount }: TreeVerdicts, anchor: Provider): void {
-  for (let place = 0; place < lists.length; place++) if (otherAmount[place] !== false) lists[place]?.push(anchor);
+  for (let index = 0; index < lists.length; index++) if (otherAmount[index] !== false) lists[index]?.push(anchor);
 }
 
 /** Caches the answer for the latest tree: many questions about one tree come before the next tree. */

@@ -116,7 +116,7 @@ type Nearest = {
 
 type Noted = {
   readonly root: Provider;
-  readonly places: readonly number[];
+  readonly indexes: readonly number[];
   readonly isTogether: boolean;
   readonly shortfall: number;
 };
@@ -142,20 +142,20 @@ export function nearestTrees(
     const usable = sharing.usableBy(anchor);
     return usable.length === 0 ? treeOf(anchor) : [...treeOf(anchor), ...usable];
   };
-  const richest = (providers: readonly Provider[], place: number): { provider: Provider; free: number } | undefined => {
+  const richest = (providers: readonly Provider[], index: number): { provider: Provider; free: number } | undefined => {
     let found: { provider: Provider; free: number } | undefined;
     for (const provider of providers) {
-      const free = freeOf(provider, classIds[place] ?? -1);
+      const free = freeOf(provider, classIds[index] ?? -1);
       if (free !== undefined && free > (found?.free ?? Number.NEGATIVE_INFINITY)) found = { provider, free };
     }
     return found;
   };
-  const shortfallOf = (anchor: Provider, places: readonly number[]): number => {
+  const shortfallOf = (anchor: Provider, indexes: readonly number[]): number => {
     let largest = 0;
-    for (const place of places) {
-      const condition = conditions[place];
+    for (const index of indexes) {
+      const condition = conditions[index];
       if (condition?.kind !== 'resource') continue;
-      const free = richest(serving(anchor), place)?.free ?? 0;
+      const free = richest(serving(anchor), index)?.free ?? 0;
       largest = Math.max(largest, condition.amount / Math.max(free, 0));
     }
     return largest;
@@ -165,23 +165,23 @@ export function nearestTrees(
   const nearest = keepBest(limit, inOrderOfNearness);
   const unmetAt = (
     anchor: Provider,
-    place: number,
+    index: number,
     providers: readonly Provider[],
     nearestOf: Map<string, Provider>,
   ): Unmet | undefined => {
-    const condition = conditions[place];
+    const condition = conditions[index];
     if (condition === undefined) return undefined;
     if (condition.kind !== 'resource') {
       const provider = nearestTo(condition, anchor, providers, nearestOf);
       return { condition, provider, asked: undefined, free: undefined, reason: reasonOf(condition) };
     }
-    const { provider = anchor, free = 0 } = richest(providers, place) ?? {};
+    const { provider = anchor, free = 0 } = richest(providers, index) ?? {};
     return {
       condition,
       provider,
       asked: condition.amount,
       free,
-      reason: shortReason(provider, classIds[place] ?? -1, condition),
+      reason: shortReason(provider, classIds[index] ?? -1, condition),
     };
   };
   /**
@@ -199,12 +199,12 @@ export function nearestTrees(
     const { suffix } = condition;
     const found = known.get(suffix);
     if (found !== undefined) return found;
-    const places = [...conditions.entries()].flatMap(([place, other]) =>
-      'suffix' in other && other.suffix === suffix ? [place] : [],
+    const indexes = [...conditions.entries()].flatMap(([index, other]) =>
+      'suffix' in other && other.suffix === suffix ? [index] : [],
     );
     let best = { provider: anchor, met: -1 };
     for (const provider of providers) {
-      const met = places.filter((place) => meets[place]?.(provider, anchor)).length;
+      const met = indexes.filter((index) => meets[index]?.(provider, anchor)).length;
       if (met > best.met) best = { provider, met };
     }
     known.set(suffix, best.provider);
@@ -219,19 +219,19 @@ export function nearestTrees(
         isComplete = false;
         return;
       }
-      let places: number[] = [];
-      for (let place = 0; place < meets.length; place++) {
-        if (!providers.some((provider) => meets[place]?.(provider, anchor))) places.push(place);
+      let indexes: number[] = [];
+      for (let index = 0; index < meets.length; index++) {
+        if (!providers.some((provider) => meets[index]?.(provider, anchor))) indexes.push(index);
       }
-      const isTogether = places.length === 0;
+      const isTogether = indexes.length === 0;
       if (isTogether) {
         const all = [...meets.keys()];
-        const enough = all.filter((place) => isEnough[place] === true);
-        places = enough.length > 0 ? enough : all;
+        const enough = all.filter((index) => isEnough[index] === true);
+        indexes = enough.length > 0 ? enough : all;
       }
       const worst = nearest.worst();
-      if (worst !== undefined && places.length > worst.places.length) return;
-      nearest.note({ root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) });
+      if (worst !== undefined && indexes.length > worst.indexes.length) return;
+      nearest.note({ root: anchor, indexes, isTogether, shortfall: shortfallOf(anchor, indexes) });
     },
     isComplete: () => isComplete,
     list: () => listTrees(nearest.list(), serving, unmetAt, turns),
@@ -243,19 +243,19 @@ function* listTrees(
   serving: (anchor: Provider) => readonly Provider[],
   unmetAt: (
     anchor: Provider,
-    place: number,
+    index: number,
     providers: readonly Provider[],
     nearestOf: Map<string, Provider>,
   ) => Unmet | undefined,
   turns: Turns | undefined,
 ): Pieces<readonly NearTree[]> {
   const trees: NearTree[] = [];
-  for (const { root, places, isTogether } of noted) {
+  for (const { root, indexes, isTogether } of noted) {
     const providers = serving(root);
     const nearestOf = new Map<string, Provider>();
     const unmet: Unmet[] = [];
-    for (const place of places) {
-      const each = unmetAt(root, place, providers, nearestOf);
+    for (const index of indexes) {
+      const each = unmetAt(root, index, providers, nearestOf);
       if (each !== undefined) unmet.push(isTogether ? { ...each, reason: 'together' } : each);
       if (turns?.isOver(providers.length)) yield undefined;
     }
@@ -265,7 +265,7 @@ function* listTrees(
 }
 
 const inOrderOfNearness = (a: Noted, b: Noted): number =>
-  a.places.length - b.places.length ||
+  a.indexes.length - b.indexes.length ||
   (a.shortfall === b.shortfall ? 0 : a.shortfall - b.shortfall) ||
   byName(a.root, b.root);
 

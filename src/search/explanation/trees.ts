@@ -5,7 +5,7 @@ import type { Sharing } from '../anchors.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
 import { isAlone } from '../options.ts';
-import { looksToResolve } from '../place.ts';
+import { stepsToResolve } from '../place.ts';
 import { overspends, type Work } from '../request.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import { type ConditionCheck, checkOf } from './nearest.ts';
@@ -78,19 +78,19 @@ function judgeOfLone(
     if (overspends(work, meets.length)) return forget(verdicts);
     let unmet = 0;
     let firstUnmet = meets.length;
-    for (let place = 0; place < meets.length; place++) {
-      const isMet = meets[place]?.(anchor, anchor) === true;
-      alone[place] = isMet;
+    for (let index = 0; index < meets.length; index++) {
+      const isMet = meets[index]?.(anchor, anchor) === true;
+      alone[index] = isMet;
       if (isMet) continue;
       unmet += 1;
-      if (unmet === 1) firstUnmet = place;
+      if (unmet === 1) firstUnmet = index;
     }
     verdicts.fits = unmet === 0;
-    for (let place = 0; place < meets.length; place++) {
-      const meetsOthers = unmet === 0 || (unmet === 1 && place === firstUnmet);
-      left[place] = place < firstUnmet;
-      otherAmount[place] = meetsOthers;
-      without[place] = meetsOthers || isLast[place] === true;
+    for (let index = 0; index < meets.length; index++) {
+      const meetsOthers = unmet === 0 || (unmet === 1 && index === firstUnmet);
+      left[index] = index < firstUnmet;
+      otherAmount[index] = meetsOthers;
+      without[index] = meetsOthers || isLast[index] === true;
     }
   };
 }
@@ -103,13 +103,13 @@ function judgeBySearch(
   turns: Turns | undefined,
 ): Pick<TreeJudge, 'first' | 'rest'> {
   const fitsAll = probes.of(() => conditions);
-  const alone = conditions.map((condition, place): Probe => {
+  const alone = conditions.map((condition, index): Probe => {
     if (condition.kind === 'isolate' || condition.kind === 'subtree') return () => undefined;
     if (condition.kind === 'resource') return probes.of(() => [condition]);
-    return (anchor) => (overspends(probes.work, treeSize(anchor)) ? undefined : checks[place]?.isMetIn(anchor));
+    return (anchor) => (overspends(probes.work, treeSize(anchor)) ? undefined : checks[index]?.isMetIn(anchor));
   });
-  const left = conditions.map((_, place) =>
-    place === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, place + 1)),
+  const left = conditions.map((_, index) =>
+    index === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, index + 1)),
   );
   const without = conditions.map((condition) => probes.of(() => conditionsWithout(conditions, condition)));
   // A group without resources that only forbids fits nowhere, but may fit with more conditions.
@@ -140,10 +140,10 @@ function* judgeFirst(
   verdicts: TreeVerdicts,
 ): Pieces<void> {
   verdicts.fits = fitsAll(anchor);
-  for (const [place, condition] of conditions.entries()) {
+  for (const [index, condition] of conditions.entries()) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
     const isImplied = verdicts.fits === true && condition.kind === 'resource';
-    verdicts.alone[place] = isImplied || alone[place]?.(anchor);
+    verdicts.alone[index] = isImplied || alone[index]?.(anchor);
   }
 }
 
@@ -154,21 +154,21 @@ function* judgeRest(
 ): Pieces<void> {
   const { fits } = verdicts;
   let failedAt = Number.POSITIVE_INFINITY;
-  for (let place = 0; place < conditions.length; place++) {
+  for (let index = 0; index < conditions.length; index++) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
-    const isImplied = isMonotone && (fits === true || failedAt < place);
-    const verdict = isImplied ? fits === true : left[place]?.(anchor);
-    verdicts.left[place] = verdict;
-    if (isMonotone && verdict === false && place < failedAt) failedAt = place;
+    const isImplied = isMonotone && (fits === true || failedAt < index);
+    const verdict = isImplied ? fits === true : left[index]?.(anchor);
+    verdicts.left[index] = verdict;
+    if (isMonotone && verdict === false && index < failedAt) failedAt = index;
   }
-  for (let place = 0; place < conditions.length; place++) {
+  for (let index = 0; index < conditions.length; index++) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
-    const isRelaxed = relaxes[place] === true;
-    const failsBefore = isMonotone && failedAt < place;
+    const isRelaxed = relaxes[index] === true;
+    const failsBefore = isMonotone && failedAt < index;
     const isImplied = failsBefore || (isRelaxed && fits === true);
-    const verdict = isImplied ? !failsBefore : without[place]?.(anchor);
-    verdicts.without[place] = verdict;
-    verdicts.otherAmount[place] = isRelaxed || failsBefore ? verdict : undefined;
+    const verdict = isImplied ? !failsBefore : without[index]?.(anchor);
+    verdicts.without[index] = verdict;
+    verdicts.otherAmount[index] = isRelaxed || failsBefore ? verdict : undefined;
   }
 }
 
@@ -212,8 +212,8 @@ export type Verdict = boolean | undefined;
 /** Whether a tree fits a variant of a query. */
 type Probe = (anchor: Provider) => Verdict;
 
-/** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
-const mostLooksAtTree = 200_000;
+/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the others. */
+const mostStepsAtTree = 200_000;
 
 /** Probes that run the search for candidates, and share one budget. */
 export type Probes = {
@@ -226,7 +226,7 @@ export type Probes = {
 
 /** @param work the budget of all probes together */
 export function createProbes(names: KnownNames, sharing: Sharing, work: Work): Probes {
-  const atTree: Work = { looks: 0 };
+  const atTree: Work = { steps: 0 };
   const ofResolved = (request: ResolvedRequest): Probe => {
     if (request.groups.length === 0) return () => true;
     const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
@@ -234,11 +234,11 @@ export function createProbes(names: KnownNames, sharing: Sharing, work: Work): P
       if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
       const providers = treeSize(anchor) + sharing.usableBy(anchor).length;
       if (overspends(work, request.groups.length * providers)) return undefined;
-      const granted = Math.min(work.looks, mostLooksAtTree);
-      atTree.looks = granted;
+      const granted = Math.min(work.steps, mostStepsAtTree);
+      atTree.steps = granted;
       const found = hasFirst(candidatesAt, anchor);
-      work.looks -= granted - atTree.looks;
-      return found || atTree.looks >= 0 ? found : undefined;
+      work.steps -= granted - atTree.steps;
+      return found || atTree.steps >= 0 ? found : undefined;
     };
   };
   return {
@@ -248,9 +248,9 @@ export function createProbes(names: KnownNames, sharing: Sharing, work: Work): P
       let probe: Probe | undefined;
       return (anchor) => {
         if (probe === undefined) {
-          if (work.looks < 0) return undefined;
+          if (work.steps < 0) return undefined;
           const wanted = conditions();
-          if (overspends(work, wanted.length * looksToResolve)) return undefined;
+          if (overspends(work, wanted.length * stepsToResolve)) return undefined;
           const resolved = resolveVariant(names, requestWith(wanted));
           probe = resolved === 'nothing' ? () => false : ofResolved(resolved);
         }

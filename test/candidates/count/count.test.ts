@@ -94,12 +94,12 @@ suite('how many consumers can be claimed', () => {
       fc.property(
         fc.tuple(crowdedTree, crowdedRequest),
         fc.integer({ min: 0, max: 300 }),
-        ([topology, asked], looks) => {
+        ([topology, asked], steps) => {
           const request = { ...asked, nested: true };
           fc.pre(request.groups.some(({ resources }) => resources.size > 0));
           const most = naiveCount(topology, request);
           fc.pre(most !== undefined);
-          const { count, exact } = countNow(fleetOf(topology), request, { ...unlimited, looks });
+          const { count, exact } = countNow(fleetOf(topology), request, { ...unlimited, steps });
           assert.ok(exact ? count === most : count <= (most ?? 0), `${count}, exact ${exact}; naive ${most}`);
           notExact += Number(!exact);
         },

@@ -117,12 +117,12 @@ suite('explanation of a query', () => {
     let incomplete = 0;
     let known = 0;
     fc.assert(
-      fc.property(anyCase, fc.integer({ min: 0, max: 400 }), ([topology, request], looks) => {
+      fc.property(anyCase, fc.integer({ min: 0, max: 400 }), ([topology, request], steps) => {
         const text = queryOf(partsOf(request));
         const fleet = fleetOf(topology);
         const whole = explained(fleet, text);
-        const part = explained(fleet, text, { looks });
-        assert.deepEqual(explained(fleet, text, { looks }), part, 'the same again');
+        const part = explained(fleet, text, { steps });
+        assert.deepEqual(explained(fleet, text, { steps }), part, 'the same again');
         const pairs = [
           [part.fitting, whole.fitting],
           ...part.conditions.flatMap((figures, place) =>
@@ -154,9 +154,9 @@ suite('explanation of a query', () => {
     const whole = explained(fleet, text);
     assert.equal(whole.nearest.length, 3);
     let lacking = 0;
-    for (let looks = 0; ; looks += 1) {
-      assert.ok(looks < 1000);
-      const { complete, nearest, fitting, conditions } = explained(fleet, text, { looks });
+    for (let steps = 0; ; steps += 1) {
+      assert.ok(steps < 1000);
+      const { complete, nearest, fitting, conditions } = explained(fleet, text, { steps });
       if (complete) break;
       const numbers = [
         fitting,

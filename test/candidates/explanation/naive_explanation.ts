@@ -1,5 +1,5 @@
 import { candidatesAt, capacityOf, hasTraits } from '../oracle.ts';
-import { type ClassName, type Node, rootPlace, type Stock, sharingTrait, type Topology } from '../topology.ts';
+import { type ClassName, type Node, rootIndex, type Stock, sharingTrait, type Topology } from '../topology.ts';
 import { type Part, requestOfParts } from './parts.ts';
 
 /** The numbers of one condition. */
@@ -80,9 +80,9 @@ function aloneCount(queries: PlainQueries, part: Part): number | null | Promise<
 }
 
 const treeOf = (topology: Topology, root: Node): Node[] =>
-  topology.filter((_, place) => topology[rootPlace(topology, place)] === root);
+  topology.filter((_, place) => topology[rootIndex(topology, place)] === root);
 
-const rootOf = (topology: Topology, node: Node): Node => topology[rootPlace(topology, topology.indexOf(node))] ?? node;
+const rootOf = (topology: Topology, node: Node): Node => topology[rootIndex(topology, topology.indexOf(node))] ?? node;
 
 function hasIt(topology: Topology, node: Node, { kind, value }: Part): boolean {
   const names = value.replace(/^!?(in:)?/, '').split(',');

@@ -7,14 +7,14 @@ import type { CandidateRequest } from '../search/request.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 
 /** The trees in which the consumers of a claim, and those that its queries name, have something. */
-export type Neighbours = {
+export type Affinity = {
   /**
    * The trees in which a consumer may be placed, by its index in the claim: those of the consumers that `with` names, but
    * not those of the consumers that `apart_from` names, nor of those that name this one in their own `apart_from`.
    */
-  allowedTrees(place: number, request: CandidateRequest): AllowedTrees;
+  allowedTrees(index: number, request: CandidateRequest): AllowedTrees;
   /** Notes that a consumer of the claim is placed by a query. */
-  note(place: number, placed: ConsumerClaim, request: CandidateRequest): void;
+  note(index: number, placed: ConsumerClaim, request: CandidateRequest): void;
   /**
    * The ids of the providers by which these trees were found: those that the consumers have something of, and all that are above
    * them. While none of them gets another parent, they are in the same trees.
@@ -29,8 +29,8 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
   if (placing.length === 0 || !consumers.some(namesOthers)) return none;
   const named = new Set<string>();
   const own = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
-  for (const place of placing) {
-    const { queries = none } = consumers[place] ?? {};
+  for (const index of placing) {
+    const { queries = none } = consumers[index] ?? {};
     for (const uuid of [...namedBy(queries, 'with'), ...namedBy(queries, 'apartFrom')]) {
       if (own.has(normalUuid(uuid))) continue;
       named.add(uuid);
@@ -44,8 +44,8 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
 export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
   if (placing.length === 0 || !consumers.some(namesOthers)) return none;
   const related = new Set<string>();
-  for (const place of placing) {
-    const { uuid = '', queries = none } = consumers[place] ?? {};
+  for (const index of placing) {
+    const { uuid = '', queries = none } = consumers[index] ?? {};
     const named = [...namedBy(queries, 'with'), ...namedBy(queries, 'apartFrom')].map(normalUuid);
     if (named.length > 0) for (const each of [normalUuid(uuid), ...named]) related.add(each);
   }
@@ -58,14 +58,14 @@ export function relatedConsumers({ consumers, placing = [] }: Claim): readonly s
  * @param states the consumers of the claim, and those that its queries name, as they are
  * @param isCertain whether the fleet is fresh, so that providers which it lacks are gone
  */
-export function neighboursOf(
+export function affinityOf(
   fleet: Fleet,
   { consumers }: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   isCertain: boolean,
-): Neighbours {
-  if (!consumers.some(namesOthers)) return noNeighbours;
-  const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
+): Affinity {
+  if (!consumers.some(namesOthers)) return noAffinity;
+  const indexes = new Map(consumers.map(({ uuid }, index) => [normalUuid(uuid), index]));
   const reliedOn = new Set<number>();
   const treesOfProviders = (providers: readonly Provider[]): ReadonlySet<Provider> => {
     for (const provider of providers) {
@@ -80,12 +80,12 @@ export function neighboursOf(
     }
     return heldTrees(fleet, providers);
   };
-  /** What consumers of the claim have after it, by their place. */
+  /** What consumers of the claim have after it, by their index. */
   const after = new Map<number, ReadonlySet<Provider>>();
   const treesAfter = ({ allocations }: ConsumerClaim): ReadonlySet<Provider> =>
     treesOfProviders([...allocations.keys()].flatMap((uuid) => fleet.byUuid.get(uuid) ?? none));
-  for (const [place, consumer] of consumers.entries()) {
-    if (consumer.queries === undefined) after.set(place, treesAfter(consumer));
+  for (const [index, consumer] of consumers.entries()) {
+    if (consumer.queries === undefined) after.set(index, treesAfter(consumer));
   }
   const treesBefore = (uuid: string): ReadonlySet<Provider> => {
     const held = states.get(uuid)?.allocations ?? none;
@@ -94,24 +94,24 @@ export function neighboursOf(
     return treesOfProviders(providers);
   };
   const treesOf = (uuid: string, asking: number): Iterable<Provider> => {
-    const place = places.get(normalUuid(uuid));
-    if (place === asking) return treesBefore(consumers[place]?.uuid ?? uuid);
-    if (place !== undefined) return after.get(place) ?? none;
+    const index = indexes.get(normalUuid(uuid));
+    if (index === asking) return treesBefore(consumers[index]?.uuid ?? uuid);
+    if (index !== undefined) return after.get(index) ?? none;
     return treesBefore(uuid).union(treesBefore(normalUuid(uuid)));
   };
-  /** By the place of a consumer, the trees of those that are placed and want to be apart from it. */
+  /** By the index of a consumer, the trees of those that are placed and want to be apart from it. */
   const avoidedBy = new Map<number, Set<Provider>>();
   return {
-    allowedTrees: (place, request) => {
-      const { only, not } = allowedTreesOf(request, (uuid) => treesOf(uuid, place));
-      return { only, not: not.union(avoidedBy.get(place) ?? new Set()) };
+    allowedTrees: (index, request) => {
+      const { only, not } = allowedTreesOf(request, (uuid) => treesOf(uuid, index));
+      return { only, not: not.union(avoidedBy.get(index) ?? new Set()) };
     },
-    note: (place, placed, request) => {
+    note: (index, placed, request) => {
       const trees = treesAfter(placed);
-      after.set(place, trees);
+      after.set(index, trees);
       for (const uuid of request.apartFrom) {
-        const other = places.get(normalUuid(uuid));
-        if (other === undefined || other === place) continue;
+        const other = indexes.get(normalUuid(uuid));
+        if (other === undefined || other === index) continue;
         avoidedBy.set(other, trees.union(avoidedBy.get(other) ?? new Set()));
       }
     },
@@ -119,7 +119,7 @@ export function neighboursOf(
   };
 }
 
-const noNeighbours: Neighbours = { allowedTrees: () => allTrees, note: () => {}, reliedOn: new Set() };
+const noAffinity: Affinity = { allowedTrees: () => allTrees, note: () => {}, reliedOn: new Set() };
 
 const none: readonly never[] = [];
 

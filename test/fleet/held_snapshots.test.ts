@@ -6,7 +6,7 @@ import v8 from 'node:v8';
 import vm from 'node:vm';
 import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
-import { createHeldMoments, type HeldMoment } from '../../src/fleet/model/held_moments.ts';
+import { createHeldSnapshots, type HeldSnapshot } from '../../src/fleet/model/held_snapshots.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
 import { search } from '../../src/search/search.ts';
 import { candidateKey } from '../candidates/candidate_key.ts';
@@ -22,8 +22,8 @@ import { createFleet } from './made_up_fleet.ts';
 const contentOf = ({ parent, root, children, tree, inventories, ...own }: Provider) => ({
   ...own,
   // An index in a list of the fleet, and what is cached.
-  rootPlace: undefined,
-  findings: undefined,
+  rootIndex: undefined,
+  cache: undefined,
   parent: parent?.uuid,
   root: root.uuid,
   children: children.map(({ uuid }) => uuid),
@@ -34,7 +34,7 @@ const contentOf = ({ parent, root, children, tree, inventories, ...own }: Provid
 /** The fleet without generations, which an own write raises before the rows have them, and without what is cached. */
 function plainForm(fleet: Fleet) {
   const { providers, ...rest } = formOf(fleet);
-  return { ...rest, providers: providers.map((each) => ({ ...each, generation: undefined, findings: undefined })) };
+  return { ...rest, providers: providers.map((each) => ({ ...each, generation: undefined, cache: undefined })) };
 }
 
 const steps = fc.array(
@@ -45,7 +45,7 @@ const steps = fc.array(
   { minLength: 2, maxLength: 25 },
 );
 
-test('a held moment stays as it is, and the fleet is the same as without it', () => {
+test('a held snapshot stays as it is, and the fleet is the same as without it', () => {
   const seen = { compared: 0, replaced: 0 };
   const request = requestOf([groupOf('', { VCPU: 1 })]);
   const all = { strategy: 'depth-first', randomize: false, limited: false } as const;
@@ -58,7 +58,7 @@ test('a held moment stays as it is, and the fleet is the same as without it', ()
       const living = createFleet(rows);
       const { fleet } = living;
       foundIn(fleet, ordered); // from now on the fleet keeps its trees in this order
-      const held: { readonly moment: HeldMoment; readonly shown: [Provider, ReturnType<typeof contentOf>][] }[] = [];
+      const held: { readonly moment: HeldSnapshot; readonly shown: [Provider, ReturnType<typeof contentOf>][] }[] = [];
       for (const step of list) {
         if ('what' in step) {
           rows = changeFleet(living, rows, step);
@@ -124,13 +124,13 @@ test('each tree is copied once for a moment, and once more for a later one', () 
   assert.ok(hosts().every((each, place) => each === copies[place]));
 });
 
-/** Stands for a tree, of which held moments ask only whether it was copied. */
+/** Stands for a tree, of which held snapshots ask only whether it was copied. */
 const newRoot = (): Provider =>
   [...createFleet(rowsOf([nodeAt(0)])).fleet.byId.values()].find(() => true) ?? assert.fail();
 
 test('however many moments are held, no more is kept than is allowed; the oldest are given up', () => {
   const [size, most] = [100, 150];
-  const moments = createHeldMoments();
+  const moments = createHeldSnapshots();
   const givenUp: number[] = [];
   let largest = 0;
   const changeEverything = (): void => {
@@ -154,7 +154,7 @@ test('however many moments are held, no more is kept than is allowed; the oldest
 });
 
 test('what was kept for a moment counts for the next older one when it ends, and for none after the last', () => {
-  const moments = createHeldMoments();
+  const moments = createHeldSnapshots();
   const none = () => assert.fail('nothing must be given up');
   const [older, newer] = [moments.hold(10, none), moments.hold(10, none)];
   for (let tree = 0; tree < 4; tree++) moments.noteCopy(newRoot(), 2, 100);
@@ -169,7 +169,7 @@ test('what was kept for a moment counts for the next older one when it ends, and
 });
 
 test('a fleet that was loaded anew copies nothing for moments of the former one, which count as that fleet', () => {
-  const moments = createHeldMoments();
+  const moments = createHeldSnapshots();
   const older = moments.hold(10, () => {});
   moments.leaveFleet(10);
   assert.deepEqual(moments.counts, { held: 1, kept: 10 });
