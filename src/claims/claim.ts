@@ -135,8 +135,17 @@ export type Placement = {
 export type ClaimOutcome = {
   /** In the order of the claim. */
   readonly consumers: readonly ConsumerOutcome[];
-  /** The generations of the providers of their allocations, by UUID. */
-  readonly generations: ReadonlyMap<string, number>;
+  /** The providers of their allocations, by UUID. */
+  readonly providers: ReadonlyMap<string, ProviderOutcome>;
+};
+
+/** A provider that consumers of a claim have allocations of. */
+export type ProviderOutcome = {
+  readonly name: string;
+  /** The UUID of the root of its tree. */
+  readonly root: string;
+  /** Its generation after the claim. */
+  readonly generation: number;
 };
 
 /** What a consumer has once its claim is written. */

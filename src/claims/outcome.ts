@@ -8,7 +8,7 @@ import { inBatches } from '../queue/queue.ts';
 import type { ClaimOutcome } from './claim.ts';
 import type { Judged } from './judge_batch.ts';
 
-const empty: ClaimOutcome = { consumers: [], generations: new Map() };
+const empty: ClaimOutcome = { consumers: [], providers: new Map() };
 
 /** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
 export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
@@ -53,8 +53,11 @@ export function outcomeOf(
           generation === null ? 1 + (formerGenerations.get(uuid) ?? 0) : laterGeneration(generation, 1) + former,
       };
     }),
-    generations: new Map(
-      usageChanges.map(({ provider: { id, uuid, generation } }) => [uuid, generations.get(id) ?? generation]),
+    providers: new Map(
+      usageChanges.map(({ provider: { id, uuid, name, root, generation } }) => [
+        uuid,
+        { name, root: root.uuid, generation: generations.get(id) ?? generation },
+      ]),
     ),
   };
 }

@@ -52,7 +52,11 @@ export function addPlaceCommand(allocation: Command): void {
       const placed = await explained(shell.placement, query, () =>
         shell.placement.allocations.place(consumer, { candidates: query, ...owner }, { dryRun }),
       );
-      const nameOf = await namesOf(shell.placement, Object.keys(placed.allocations));
+      const names = placed.resource_providers;
+      const nameOf =
+        names === undefined
+          ? await namesOf(shell.placement, Object.keys(placed.allocations)) // below 2.7
+          : (uuid: string) => names[uuid]?.name ?? uuid;
       shell.print({ consumer, ...placed }, () => {
         const hadBefore = held !== undefined && Object.keys(held.allocations).length > 0;
         return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, hadBefore });

@@ -25,6 +25,10 @@ export type FollowOptions = {
   readonly since?: string | undefined;
   /** Only these parts. Deleted providers and changes of names are always told. Default: all. */
   readonly parts?: readonly ProviderPart[] | undefined;
+  /** Only providers with an inventory of this class, and those that may have had one; from 2.7. */
+  readonly resource_class?: string | undefined;
+  /** Only providers of the tree that this provider is in, and those that may have been in it; from 2.7. */
+  readonly in_tree?: string | undefined;
   /** How long the server waits for a change before it answers, in seconds, up to 60. Default: 30. */
   readonly waitSeconds?: number | undefined;
   /** Ends it: the iteration then throws the reason of the signal. */
@@ -41,6 +45,7 @@ export type ChangesCall = (options?: FollowOptions) => AsyncGenerator<FollowedCh
 type ChangesAnswer = { readonly changes: readonly Change[]; readonly next: string };
 
 const since = versionNumber('2.5');
+const sinceNarrowed = versionNumber('2.7');
 
 /** How long to wait before it is tried again, in milliseconds: a random time up to this, so that clients do not come together. */
 const pauseMs = 5_000;
@@ -50,14 +55,22 @@ const marginMs = 30_000;
 
 /** Makes the call that follows changes. */
 export function changesCall(call: Call): ChangesCall {
-  const read = (token: string | undefined, { parts, waitSeconds = 30, signal }: FollowOptions) =>
+  const read = (
+    token: string | undefined,
+    { parts, resource_class, in_tree, waitSeconds = 30, signal }: FollowOptions,
+  ) =>
     answered<ChangesAnswer>(
       call(
         {
           method: 'GET',
           path: pathOf('changes'),
           since,
-          query: [...optional('since', token), ...optional('parts', parts?.join(','))],
+          query: [
+            ...optional('since', token),
+            ...optional('parts', parts?.join(',')),
+            ...optional('resource_class', resource_class, sinceNarrowed),
+            ...optional('in_tree', in_tree, sinceNarrowed),
+          ],
           ...(token === undefined ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
         },
         { signal, deadlineMs: waitSeconds * 1000 + marginMs },

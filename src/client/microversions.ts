@@ -14,6 +14,7 @@ export const microversions = [
   '2.4',
   '2.5',
   '2.6',
+  '2.7',
 ] as const;
 
 /** Such as `1.0`. */

@@ -39,10 +39,13 @@ export type Placed = {
   readonly mappings?: Mappings;
   /** When its term ends; null for a consumer that lasts. From 2.6. */
   readonly expires_at?: string | null;
+  /** By UUID, the names of the providers, and the UUIDs of the roots of their trees. From 2.7. */
+  readonly resource_providers?: { readonly [provider: string]: { readonly name: string; readonly root: string } };
 };
 
 /** What a consumer has after its place was found. */
-export type PlacedByQuery = Required<Omit<Placed, 'expires_at'>> & Pick<Placed, 'expires_at'>;
+export type PlacedByQuery = Required<Omit<Placed, 'expires_at' | 'resource_providers'>> &
+  Pick<Placed, 'expires_at' | 'resource_providers'>;
 
 /** The body of a claim by query. */
 export const placingBody = ({ candidates, ...owner }: Placing): object => ({

@@ -84,6 +84,10 @@ export const changes = {
   placing: ['2.4', 'Claims by query; order, with and apart_from; dry runs.'],
   following: ['2.5', 'GET /changes, and the header Placement-Changes-Token.'],
   terms: ['2.6', 'Claims that end by themselves: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
+  namedProviders: [
+    '2.7',
+    'Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree.',
+  ],
 } as const satisfies VersionChanges;
 
 /** The version that brought each change: `request.version >= since.mappings`. */

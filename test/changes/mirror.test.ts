@@ -1,6 +1,7 @@
 /**
  * A mirror that is updated by GET /changes alone equals the truth, after random writes by two services and by SQL. It reads only the
- * parts that it is told of, so a part that is told too seldom makes it differ. `HISTORIES=1000` runs more of them.
+ * parts that it is told of, so a part that is told too seldom makes it differ. Two others follow a class and a tree. `HISTORIES=1000` runs more
+ * of them.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,15 +25,24 @@ for (const engine of engines) {
     try {
       let told = 0;
       let anew = 0;
+      let narrower = 0;
       const enough = histories * 10;
       // Where few of the random writes change a provider, there are more histories.
       for (let history = 0; history < histories || (told <= enough && history < 4 * histories); history += 1) {
         const mirror = await openMirror(world.send(random));
+        const narrowed = [
+          await openMirror(world.send(random), { resource_class: random.pick(classes) }),
+          await openMirror(world.send(random), { in_tree: world.anyUuid(random) }),
+        ];
+        let toldNarrowed = 0;
         const late = engine === 'postgresql' ? await world.beginLate(random) : undefined;
         const lateStep = random.below(steps);
         for (let step = 0; step < steps; step += 1) {
           await world.write(random);
           if (random.percent(25)) told += await mirror.follow(world.send(random), world.send(random));
+          for (const each of narrowed) {
+            if (random.percent(15)) toldNarrowed += await each.follow(world.send(random), world.send(random));
+          }
           if (random.percent(1)) await world.restart(random);
           if (random.percent(2)) await world.prune();
           if (step === lateStep) {
@@ -43,9 +53,16 @@ for (const engine of engines) {
         }
         for (let last = 1; last > 0; told += last) last = await mirror.follow(world.send(random), world.send(random));
         await mirror.check(world.send(random));
+        for (const each of narrowed) {
+          for (let last = 1; last > 0; ) last = await each.follow(world.send(random), world.send(random));
+          await each.check(world.send(random));
+        }
         anew += mirror.reads - 1;
+        narrower += toldNarrowed;
       }
-      t.diagnostic(`${told} changes were told, and everything was read anew ${anew} times`);
+      t.diagnostic(
+        `${told} changes were told, ${narrower} to mirrors of a part; everything was read anew ${anew} times`,
+      );
       assert.ok(told > enough, `only ${told}`);
     } finally {
       await world.close();
@@ -66,8 +83,8 @@ async function openWorld(engine: Engine) {
     const db = kysely();
     if (db !== undefined) await sql.raw(statement).execute(db);
   };
-  const send = (random: Random): Send => requestsTo(random.pick(services), 'placement 2.5');
-  const setUp = requestsTo(services[0] as PlacementService, 'placement 2.5'); // opened above
+  const send = (random: Random): Send => requestsTo(random.pick(services), 'placement 2.7');
+  const setUp = requestsTo(services[0] as PlacementService, 'placement 2.7'); // opened above
   await setUp('PUT', '/resource_classes/CUSTOM_NAME_X');
   await setUp('PUT', '/traits/CUSTOM_TRAIT_X');
   const lateHost = '00000000-0000-4000-8000-00000000001a';
@@ -76,6 +93,7 @@ async function openWorld(engine: Engine) {
   const writes = writesTo({ send, run, uuids, consumers, names });
   return {
     send,
+    anyUuid: (random: Random) => random.pick([lateHost, ...uuids.filter((uuid) => uuid !== 'none')]),
     write: (random: Random) => random.pick(writes)(random),
     truncate: () => run('truncate resource_provider_aggregates'),
     /** A transaction that commits after many others that began later. */

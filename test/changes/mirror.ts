@@ -14,8 +14,14 @@ export type Mirror = {
   readonly reads: number;
 };
 
-/** Reads everything, and from then on what it is told to read. */
-export async function openMirror(first: Send): Promise<Mirror> {
+/** Which providers a mirror follows: of a class, or of the tree that a provider is in. */
+export type Narrowing = { readonly resource_class: string } | { readonly in_tree: string };
+
+/** Reads everything, and from then on what it is told to read. @param narrowing what it follows; without it everything */
+export async function openMirror(first: Send, narrowing?: Narrowing): Promise<Mirror> {
+  const filter = narrowing === undefined ? '' : `&${new URLSearchParams(narrowing)}`;
+  const followed = (all: ReadonlyMap<string, Copy>) =>
+    sorted(all).filter(([, copy]) => isFollowed(copy, all, narrowing));
   let copies = new Map<string, Copy>();
   let token = '';
   let reads = 0;
@@ -35,7 +41,7 @@ export async function openMirror(first: Send): Promise<Mirror> {
       return reads;
     },
     follow: async (changes, read) => {
-      const answer = await changes('GET', `/changes?since=${token}`);
+      const answer = await changes('GET', `/changes?since=${token}${filter}`);
       if (answer.status === 410) {
         await readAll(read);
         return 1;
@@ -66,9 +72,16 @@ export async function openMirror(first: Send): Promise<Mirror> {
     },
     check: async (send) => {
       const present = copiesOf(accepted(await send('GET', '/provider_summaries?limit=10000')).json);
-      assert.deepEqual(sorted(copies), sorted(present));
+      assert.deepEqual(followed(copies), followed(present));
     },
   };
+}
+
+function isFollowed(copy: Copy, all: ReadonlyMap<string, Copy>, narrowing: Narrowing | undefined): boolean {
+  if (narrowing === undefined) return true;
+  if ('resource_class' in narrowing) return at(copy.inventories, narrowing.resource_class) !== undefined;
+  const rootOf = (each: Copy | undefined) => (Array.isArray(each?.provider) ? each.provider[2] : undefined);
+  return rootOf(copy) !== undefined && rootOf(copy) === rootOf(all.get(narrowing.in_tree));
 }
 
 function copiesOf(json: unknown): Map<string, Copy> {

@@ -133,7 +133,9 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   const placed = await place(...query, '--project', 'web', '--json');
   assert.equal(placed.code, 0, placed.stderr);
   const held = await open().allocations.show(consumer);
-  assert.deepEqual(JSON.parse(placed.stdout), { consumer, ...held, expires_at: null, mappings: { '': [two] } });
+  const resource_providers = { [two]: { name: `${name}-1`, root: two } };
+  const expected = { consumer, ...held, expires_at: null, mappings: { '': [two] }, resource_providers };
+  assert.deepEqual(JSON.parse(placed.stdout), expected);
   assert.equal(held.user_id, 'web');
 
   const away = [`${name}=1`, '--apart-from', consumer, '--consumer', consumer];

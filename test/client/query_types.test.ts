@@ -88,7 +88,7 @@ test('the client can send each parameter of a query', async () => {
     await client.candidateQuestions.count({ ...unlimited, max: 1, top: limit });
     await client.consumers.page(consumers);
     await client.providerSummaries.page(summaries);
-    const followed = client.changes({ parts: ['usages'], since: 'token' });
+    const followed = client.changes({ parts: ['usages'], since: 'token', resource_class: 'VCPU', in_tree: uuid });
     await followed.next();
     await followed.return();
   } finally {

@@ -173,7 +173,7 @@ async function removeSeen(
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */
 function outcomeJson(
   { allocations, mappings, projectId, userId, generation, consumerType, etag, expiresAtMs }: ConsumerOutcome,
-  { generations }: ClaimOutcome,
+  { providers }: ClaimOutcome,
   { version }: Pick<ApiRequest, 'version'>,
 ): object {
   if (allocations.size === 0) return { allocations: {} };
@@ -181,10 +181,11 @@ function outcomeJson(
     allocations: Object.fromEntries(
       Array.from(allocations, ([uuid, resources]) => [
         uuid,
-        { resources: Object.fromEntries(resources), generation: generations.get(uuid) },
+        { resources: Object.fromEntries(resources), generation: providers.get(uuid)?.generation },
       ]),
     ),
     ...(mappings === undefined ? {} : { mappings: Object.fromEntries(mappings) }),
+    ...(version >= since.namedProviders ? { resource_providers: namesOf(allocations.keys(), providers) } : {}),
     project_id: projectId,
     user_id: userId,
     consumer_generation: generation,
@@ -193,3 +194,12 @@ function outcomeJson(
     ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
   };
 }
+
+/** The names of providers, and the roots of their trees, by UUID: a client that reads them apart may come too late. */
+const namesOf = (uuids: Iterable<string>, providers: ClaimOutcome['providers']): object =>
+  Object.fromEntries(
+    Array.from(uuids, (uuid) => {
+      const { name, root } = providers.get(uuid) ?? {};
+      return [uuid, { name, root }];
+    }),
+  );

@@ -1,12 +1,13 @@
 import * as v from 'valibot';
-import { allParts } from '../../../db/fleet/changed_parts.ts';
-import { bitsOf, type ChangeSet, type Part, partNames } from '../../fleet/follow/change_set.ts';
+import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
 import { type FollowerSeat, mostEntries, type Told } from '../../fleet/follow/followers.ts';
 import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
 import { since } from '../../placement/microversions.ts';
-import { ApiError, badRequest, errorCodes } from '../../request/errors.ts';
+import { normalUuid } from '../../placement/uuid.ts';
+import { bySince } from '../../placement/versions.ts';
+import { ApiError, badRequest, errorCodes, noSuchClass } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { object, text } from '../../rest/json_schema.ts';
+import { object, text, uuidText } from '../../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { failed } from '../../rest/schema_complaint.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -29,7 +30,7 @@ export const changeEndpoints: readonly Endpoint<Dependencies>[] = [
 
 const isPart = (name: string): name is Part => partNames.some((part) => part === name);
 
-const parameters = object({
+const ofParts = {
   since: v.optional(text()),
   parts: v.optional(
     v.pipe(
@@ -40,7 +41,14 @@ const parameters = object({
       ),
     ),
   ),
-});
+};
+
+const narrowed = object({ ...ofParts, resource_class: v.optional(text()), in_tree: v.optional(uuidText) });
+
+const parameters = [
+  { since: since.namedProviders, schema: narrowed },
+  { since: since.following, schema: object(ofParts) },
+] as const;
 
 /** How long a request may wait, in seconds. */
 const mostWaitSeconds = 60;
@@ -60,9 +68,8 @@ function readWait(prefer: string | undefined): number | undefined {
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked = checkQuery(request.query(), parameters);
-  refuseRepeated(request.query(), ['since', 'parts']);
-  const bits = asked.parts === undefined ? allParts : bitsOf(asked.parts.split(',').filter(isPart));
+  const asked: v.InferOutput<typeof narrowed> = checkQuery(request.query(), bySince(parameters, request.version));
+  refuseRepeated(request.query(), ['since', 'parts', 'resource_class', 'in_tree']);
   const waitSeconds = readWait(request.header('prefer'));
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
   const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
@@ -71,20 +78,24 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
 
   const { fleet, followers } = dependencies;
-  await fleet.fresh();
-  const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, bits);
+  const { classes } = await fleet.fresh();
+  const { parts, resource_class: className, in_tree: tree } = asked;
+  if (className !== undefined && !classes.byName.has(className)) throw badRequest(noSuchClass(className));
+  const inTree = tree === undefined ? undefined : normalUuid(tree);
+  const interest = interestOf(parts?.split(',').filter(isPart), { className, inTree });
+  const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, interest);
   if (told === 'expired') throw expired();
 
   if (wantsEvents) {
-    const place = takePlace(request, dependencies);
+    const seat = takeSeat(request, dependencies);
     const isNew = read === undefined;
-    return { status: 200, events: (cutOff) => streamEvents({ request, place, bits, told, isNew, cutOff }) };
+    return { status: 200, events: (cutOff) => streamEvents({ request, seat, interest, told, isNew, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
-  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits), ...applied };
-  const place = takePlace(request, dependencies);
+  if (told.changes.size(interest) > 0 || !waitSeconds) return { ...answerOf(told, interest), ...applied };
+  const seat = takeSeat(request, dependencies);
   return {
-    ...answerOf(await firstChange(request, place, { told, bits, waitSeconds }), bits),
+    ...answerOf(await firstChange(request, seat, { told, interest, waitSeconds }), interest),
     ...applied,
   };
 }
@@ -96,8 +107,8 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
  */
 function firstChange(
   request: ApiRequest,
-  place: FollowerSeat,
-  { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
+  seat: FollowerSeat,
+  { told, interest, waitSeconds }: { readonly told: Told; readonly interest: Interest; readonly waitSeconds: number },
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
   let last = told;
@@ -107,15 +118,15 @@ function firstChange(
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
   if (gone.aborted) leave();
-  const unfollow = place.follow(
+  const unfollow = seat.follow(
     {
-      bits,
+      interest,
       tell: (next) => {
         if (next === 'expired') reject(expired());
         else if (next === 'ended') leave();
         else {
           last = next;
-          if (next.changes.size(bits) > 0) resolve(next);
+          if (next.changes.size(interest) > 0) resolve(next);
         }
       },
     },
@@ -130,15 +141,15 @@ function firstChange(
 }
 
 /**
- * Takes a place for a request that follows changes. Without Keystone, clients can claim to be any user, so they are told apart by address.
+ * Takes a seat for a request that follows changes. Without Keystone, clients can claim to be any user, so they are told apart by address.
  *
  * @throws ApiError 429 where all are taken, and no other user has more of them
  */
-function takePlace(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
+function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
   const byKeystone = config.api.authStrategy === 'keystone';
   const user = byKeystone ? request.identity.userId : request.network();
-  const place = followers.takePlace(user);
-  if (place !== undefined) return place;
+  const seat = followers.takeSeat(user);
+  if (seat !== undefined) return seat;
   const owner = byKeystone ? `user ${user}` : `the address ${user}`;
   throw new ApiError(
     429,
@@ -169,16 +180,16 @@ const expired = (): ApiError =>
 
 const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
 
-function answerOf({ changes, position }: Told, bits: number): Answer {
-  const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${tokenOf(position)}"}`);
+function answerOf({ changes, position }: Told, interest: Interest): Answer {
+  const body = new TextEncoder().encode(`{"changes": ${changes.text(interest)}, "next": "${tokenOf(position)}"}`);
   return { status: 200, body, lastModified: null };
 }
 
 /** What a stream of changes works with. */
 type EventStream = {
   readonly request: ApiRequest;
-  readonly place: FollowerSeat;
-  readonly bits: number;
+  readonly seat: FollowerSeat;
+  readonly interest: Interest;
   /** What had changed when the request came. */
   readonly told: Told;
   /** Whether the client came without a token: then the first event tells it one. */
@@ -195,17 +206,17 @@ const mostWaiting = 256 * 1024;
 const encoder = new TextEncoder();
 const comment = encoder.encode(':\n\n');
 
-/** The event of each set of changes, by the parts that a client follows: it is made once for all clients. */
-const eventsOf = new WeakMap<ChangeSet, Map<number, Uint8Array<ArrayBuffer>>>();
+/** The event of each set of changes, by what a client wants: it is made once for all clients. */
+const eventsOf = new WeakMap<ChangeSet, Map<string, Uint8Array<ArrayBuffer>>>();
 
-function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuffer> {
-  const events = eventsOf.get(changes) ?? new Map<number, Uint8Array<ArrayBuffer>>();
+function eventOf({ changes, position }: Told, interest: Interest): Uint8Array<ArrayBuffer> {
+  const events = eventsOf.get(changes) ?? new Map<string, Uint8Array<ArrayBuffer>>();
   eventsOf.set(changes, events);
-  let event = events.get(bits);
+  let event = events.get(interest.key);
   if (event === undefined) {
     const id = tokenOf(position);
-    event = encoder.encode(`id: ${id}\ndata: {"changes": ${changes.text(bits)}, "next": "${id}"}\n\n`);
-    events.set(bits, event);
+    event = encoder.encode(`id: ${id}\ndata: {"changes": ${changes.text(interest)}, "next": "${id}"}\n\n`);
+    events.set(interest.key, event);
   }
   return event;
 }
@@ -216,8 +227,8 @@ function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuf
  */
 function streamEvents({
   request,
-  place,
-  bits,
+  seat,
+  interest,
   told,
   isNew,
   cutOff,
@@ -259,16 +270,16 @@ function streamEvents({
     };
     const gone = request.gone();
     gone.addEventListener('abort', () => end(), { once: true });
-    send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits) : comment);
+    send(isNew || told.changes.size(interest) > 0 ? eventOf(told, interest) : comment);
     const tell = (next: Told | 'expired' | 'ended'): void => {
       if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
       else if (next === 'ended') end();
       else {
         position = next.position;
-        if (next.changes.size(bits) > 0) send(eventOf(next, bits));
+        if (next.changes.size(interest) > 0) send(eventOf(next, interest));
       }
     };
-    unfollow = place.follow({ bits, tell }, position);
+    unfollow = seat.follow({ interest, tell }, position);
     if (gone.aborted) end();
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(

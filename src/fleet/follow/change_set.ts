@@ -15,16 +15,41 @@ export type Change =
   | { readonly traits: true }
   | { readonly resource_classes: true };
 
-/** What changed between two positions, for clients that follow the same or other parts. */
-export type ChangeSet = {
-  /** How many entries there are for a client that follows these parts. */
-  size(bits: number): number;
-  /** The entries as a JSON list. It is made once for all clients that follow the same parts. */
-  text(bits: number): string;
+/** What a client wants to be told of. */
+export type Interest = {
+  /** The bits of the parts. */
+  readonly bits: number;
+  /** Only providers that have an inventory of the class with this name, or may have had one before. */
+  readonly className?: string | undefined;
+  /** Only providers of the tree that the provider with this UUID is in, or that may have been in it before. */
+  readonly inTree?: string | undefined;
+  /** Equal for clients that want the same. */
+  readonly key: string;
 };
 
-/** The bits of some parts. */
-export const bitsOf = (parts: readonly Part[]): number => parts.reduce((bits, part) => bits | partBits[part], 0);
+/** Makes what a client wants to be told of. Without parts it is all of them. */
+export function interestOf(
+  parts: readonly Part[] = partNames,
+  { className, inTree }: Pick<Interest, 'className' | 'inTree'> = {},
+): Interest {
+  const bits = parts.reduce((all, part) => all | partBits[part], 0);
+  return { bits, className, inTree, key: `${bits} ${className ?? ''} ${inTree ?? ''}` };
+}
+
+/** The bits of the parts by which a provider may begin or end to be of interest: it may get or lose the class, or enter or leave the tree. */
+const decidingBits = ({ className, inTree }: Interest): number =>
+  (className === undefined ? 0 : partBits.inventories) | (inTree === undefined ? 0 : partBits.provider);
+
+/** The bits of all parts that decide what a client is told. */
+export const bitsToRead = (interest: Interest): number => interest.bits | decidingBits(interest);
+
+/** What changed between two positions, for clients that want to be told of the same or of other things. */
+export type ChangeSet = {
+  /** How many entries there are for a client. */
+  size(interest: Interest): number;
+  /** The entries as a JSON list. It is made once for all clients that want the same. */
+  text(interest: Interest): string;
+};
 
 /**
  * Merges rows of the change log by UUID, to the state that a fleet shows.
@@ -54,23 +79,23 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
     ...(kinds.traits ? [{ traits: true } as const] : []),
     ...(kinds.classes ? [{ resource_classes: true } as const] : []),
   ];
-  const sizes = new Map<number, number>();
-  const texts = new Map<number, string>();
+  const lists = new Map<string, readonly Change[]>();
+  const texts = new Map<string, string>();
+  const listOf = (interest: Interest): readonly Change[] => {
+    let list = lists.get(interest.key);
+    if (list === undefined) {
+      list = [...entries(fleet, parts, deleted, interest), ...names];
+      lists.set(interest.key, list);
+    }
+    return list;
+  };
   return {
-    size: (wanted) => {
-      let size = sizes.get(wanted);
-      if (size === undefined) {
-        size = deleted.size + names.length;
-        for (const bits of parts.values()) if (bits & wanted) size += 1;
-        sizes.set(wanted, size);
-      }
-      return size;
-    },
-    text: (wanted) => {
-      let text = texts.get(wanted);
+    size: (interest) => listOf(interest).length,
+    text: (interest) => {
+      let text = texts.get(interest.key);
       if (text === undefined) {
-        text = JSON.stringify([...entries(parts, deleted, wanted), ...names]);
-        texts.set(wanted, text);
+        text = JSON.stringify(listOf(interest));
+        texts.set(interest.key, text);
       }
       return text;
     },
@@ -99,10 +124,32 @@ function takeNames(
 const movedWith = (provider: Provider): readonly Provider[] =>
   provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
-function* entries(parts: ReadonlyMap<string, number>, deleted: ReadonlySet<string>, wanted: number): Generator<Change> {
+function* entries(
+  fleet: Fleet,
+  parts: ReadonlyMap<string, number>,
+  deleted: ReadonlySet<string>,
+  interest: Interest,
+): Generator<Change> {
+  const isOfInterest = filterOf(fleet, interest);
+  const deciding = decidingBits(interest);
   for (const [uuid, bits] of parts) {
-    const told = bits & wanted;
-    if (told !== 0) yield { resource_provider: uuid, parts: partNames.filter((name) => told & partBits[name]) };
+    // Of a provider that is of interest only from now on, the client knows nothing.
+    const told = bits & deciding ? interest.bits : bits & interest.bits;
+    if (told === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
+    yield { resource_provider: uuid, parts: partNames.filter((name) => told & partBits[name]) };
   }
   for (const uuid of deleted) yield { resource_provider: uuid, deleted: true };
+}
+
+/** Whether a provider is of interest as a fleet shows it. */
+function filterOf(fleet: Fleet, { className, inTree }: Interest): (uuid: string) => boolean {
+  if (className === undefined && inTree === undefined) return () => true;
+  const classId = className === undefined ? undefined : fleet.classes.byName.get(className)?.id;
+  const root = inTree === undefined ? undefined : fleet.byUuid.get(inTree)?.root;
+  return (uuid) => {
+    const provider = fleet.byUuid.get(uuid);
+    if (provider === undefined) return true; // it was deleted since the rows were read
+    const hasClass = className === undefined || provider.inventories.some(({ fields }) => fields.classId === classId);
+    return hasClass && (inTree === undefined || provider.root === root);
+  };
 }

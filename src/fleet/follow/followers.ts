@@ -3,7 +3,7 @@ import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type ChangedParts, readChangedParts } from '../../../db/fleet/changed_parts.ts';
 import { openFairSeats } from '../../queue/items.ts';
 import type { FleetKeeper } from '../keep/keeper.ts';
-import { type ChangeSet, changeSetOf } from './change_set.ts';
+import { bitsToRead, type ChangeSet, changeSetOf, type Interest } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';
 
 /** Changes for a client that follows, and the position in the log up to which it has been told with them. */
@@ -11,10 +11,10 @@ export type Told = { readonly changes: ChangeSet; readonly position: Position };
 
 /** A client that follows changes. */
 export type Follower = {
-  /** The bits of the parts that it asks for. */
-  readonly bits: number;
+  /** What it wants to be told of. */
+  readonly interest: Interest;
   /**
-   * Called when something was logged, even if none of it is about these parts. `expired`: the client must read everything
+   * Called when something was logged, even if none of it is of interest. `expired`: the client must read everything
    * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
    * seat is given to another user. After these two it is not called again.
    */
@@ -32,13 +32,13 @@ export type Followers = {
   /** How many follow. */
   readonly size: number;
   /** What was logged since a position, until the one that the fleet shows. */
-  since(position: Position, bits: number): Promise<Told | 'expired'>;
+  since(position: Position, interest: Interest): Promise<Told | 'expired'>;
   /**
    * Takes a seat. If none is free, the user with most seats loses its youngest one.
    *
    * @returns undefined where there is none, and no user has more than this one
    */
-  takePlace(user: string): FollowerSeat | undefined;
+  takeSeat(user: string): FollowerSeat | undefined;
   /** How many seats a user has. */
   seatsOf(user: string): number;
   /** Ends all, and from now on those that begin. */
@@ -106,7 +106,7 @@ export function openFollowers(
   const deliver = (states: readonly State[], told: Told | 'expired'): void => {
     for (const state of states) {
       if (!following.has(state)) continue;
-      if (told === 'expired' || told.changes.size(state.bits) > mostEntries) {
+      if (told === 'expired' || told.changes.size(state.interest) > mostEntries) {
         following.delete(state);
         state.tell('expired');
       } else {
@@ -120,7 +120,7 @@ export function openFollowers(
   const readFor = async (position: Position, states: readonly State[]): Promise<void> => {
     reading.add(position);
     try {
-      const bits = states.reduce((all, state) => all | state.bits, 0);
+      const bits = states.reduce((all, { interest }) => all | bitsToRead(interest), 0);
       deliver(states, await readLog(position, bits));
     } catch {
       // The database is away. Clients that still follow are told after a later refresh.
@@ -170,14 +170,14 @@ export function openFollowers(
     get size() {
       return following.size;
     },
-    since: async (position, bits) => {
+    since: async (position, interest) => {
       recent.record();
       if (!recent.hasReached(position)) return 'expired';
       const rows = recent.since(position);
-      const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
-      return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
+      const told = rows === undefined ? await readLog(position, bitsToRead(interest)) : toldOf(rows, recent.position);
+      return told === 'expired' || told.changes.size(interest) > mostEntries ? 'expired' : told;
     },
-    takePlace: (user) => {
+    takeSeat: (user) => {
       const seat: ReservedFollow = { state: undefined, isLost: false };
       if (!seats.take(user, seat)) return undefined;
       const giveBack = (): void => void seats.leave(user, seat);
