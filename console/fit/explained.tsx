@@ -4,9 +4,9 @@ import { ProviderLink } from '../provider_link.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.tsx';
 
-/** How many hosts each condition leaves, as a funnel. */
+/** How many trees each condition leaves, as a funnel. */
 export function Funnel({
-  explanation: { trees, fitting, complete, conditions },
+  explanation: { trees, pools = 0, fitting, complete, conditions },
 }: {
   readonly explanation: Explanation;
 }) {
@@ -17,12 +17,16 @@ export function Funnel({
     <>
       <p role="status">
         {fitting === null ? (
-          'How many hosts it fits is not known: that would take too much work.'
+          'How many trees it fits is not known: that would take too much work.'
         ) : fitting === 0 ? (
-          <strong>It fits none of {counted(trees, 'host')}.</strong>
+          <strong>
+            It fits none of {counted(trees, 'tree')}
+            {poolsText(pools)}.
+          </strong>
         ) : (
           <>
-            It fits <strong>{numberText(fitting)}</strong> of {counted(trees, 'host')}.
+            It fits <strong>{numberText(fitting)}</strong> of {counted(trees, 'tree')}
+            {poolsText(pools)}.
           </>
         )}
         {complete ? '' : ' Numbers that would take too much work to find are missing.'}
@@ -32,10 +36,10 @@ export function Funnel({
         kind="funnel"
         headings={[
           'condition',
-          { text: 'hosts left by it and all before it', kind: 'bar-column' },
+          { text: 'trees left by it and all before it', kind: 'bar-column' },
           { text: 'left', kind: 'number' },
-          { text: 'alone', kind: 'number', title: 'hosts that meet this condition' },
-          { text: 'without', kind: 'number', title: 'hosts that fit if this condition is dropped' },
+          { text: 'alone', kind: 'number', title: 'trees that meet this condition' },
+          { text: 'without', kind: 'number', title: 'trees that fit if this condition is dropped' },
           { text: 'largest', kind: 'number', title: 'the largest amount that fits, all else as asked' },
         ]}
       >
@@ -66,7 +70,7 @@ export function Funnel({
       </Table>
       {end === -1 ? null : (
         <p class="faint">
-          The marked condition leaves no host. “without”: how many would fit if a condition was dropped; “largest”: how
+          The marked condition leaves no tree. “without”: how many would fit if a condition was dropped; “largest”: how
           much of the class would fit.
         </p>
       )}
@@ -74,11 +78,14 @@ export function Funnel({
   );
 }
 
-/** Hosts that do not fit, the nearest first, and what each of them lacks. */
+/** A pool of licences is a tree as well, and no host. */
+const poolsText = (pools: number): string => (pools === 0 ? '' : `, ${numberText(pools)} of which only share`);
+
+/** Trees that do not fit, the nearest first, and what each of them lacks. */
 export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] }) {
   if (nearest.length === 0) return null;
   return (
-    <Table name="Table of the nearest hosts" headings={['host', 'unmet condition', 'why']}>
+    <Table name="Table of the nearest trees" headings={['tree', 'unmet condition', 'why']}>
       {nearest.flatMap(({ root, unmet }) =>
         unmet.map((condition, place) => (
           <tr key={`${root.uuid} ${place}`}>

@@ -55,7 +55,7 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
         <p>Say what is needed, such as 4 VCPU and 8192 MEMORY_MB, and which traits a host must have.</p>
         <p class="faint">
           The answer says where it fits and how often; and if it fits nowhere, which condition leaves no host, and which
-          hosts come nearest. The address of this page has the query, as GET /allocation_candidates takes it.
+          trees come nearest. The address of this page has the query, as GET /allocation_candidates takes it.
         </p>
       </div>
     );

@@ -30,11 +30,11 @@ export function addCandidateCommands(program: Command): void {
 
   const why = candidate
     .command('why')
-    .description('explain why resources fit only on some hosts or on none, and list the nearest hosts; from 2.3');
+    .description('explain why resources fit only in some trees or in none, and list the nearest trees; from 2.3');
   const readExplained = takeQuery(why);
   why
     .option('--host <provider>', 'ask about the tree of this provider only')
-    .option('--nearest <number>', 'how many of the nearest hosts to show', readNumber)
+    .option('--nearest <number>', 'how many of the nearest trees to show', readNumber)
     .addHelpText('after', queryHelp('placement candidate why VCPU=64 --required HW_CPU_X86_VMX --host host-1'))
     .action(
       async (_amounts: unknown, options: { readonly host?: string; readonly nearest?: number }, command: Command) => {
@@ -56,7 +56,7 @@ export function addCandidateCommands(program: Command): void {
   const readCounted = takeQuery(count);
   count
     .option('--max <number>', 'stop counting at this number', readNumber)
-    .option('--top <number>', 'how many of the hosts with the largest counts to show', readNumber)
+    .option('--top <number>', 'how many of the trees with the largest counts to show', readNumber)
     .addHelpText('after', queryHelp('placement candidate count VCPU=2 MEMORY_MB=4096'))
     .action(async (_amounts: unknown, options: { readonly max?: number; readonly top?: number }, command: Command) => {
       const shell = shellOf(command);

@@ -8,8 +8,8 @@ import {
 } from '../client/index.ts';
 import { table } from './table.ts';
 
-/** An explanation as two tables: the conditions, and the nearest hosts. */
-export function explanationText({ trees, fitting, complete, conditions, nearest }: Explanation): string {
+/** An explanation as two tables: the conditions, and the nearest trees. */
+export function explanationText({ trees, pools = 0, fitting, complete, conditions, nearest }: Explanation): string {
   const conditionRows = conditions.map(({ parameter, value, alone, left, without, largest }) => [
     `${parameter}=${value}`,
     alone ?? undefined,
@@ -17,7 +17,7 @@ export function explanationText({ trees, fitting, complete, conditions, nearest 
     without ?? undefined,
     largest ?? undefined,
   ]);
-  const hostRows = nearest.flatMap(({ root, unmet }) =>
+  const treeRows = nearest.flatMap(({ root, unmet }) =>
     unmet.map((condition, place) => [
       place === 0 ? root.name : undefined,
       `${condition.parameter}=${condition.value}`,
@@ -25,20 +25,28 @@ export function explanationText({ trees, fitting, complete, conditions, nearest 
     ]),
   );
   return [
-    `It fits ${fitting ?? 'an unknown number'} of ${trees} hosts. ` +
-      'Numbers of hosts: "alone" meet the condition, "left" also all before it, "without" all others.',
+    `It fits ${fitting ?? 'an unknown number'} of ${trees} trees${pools === 0 ? '' : `, ${pools} of which only share`}. ` +
+      'Numbers of trees: "alone" meet the condition, "left" also all before it, "without" all others.',
     table(['condition', 'alone', 'left', 'without', 'largest'], conditionRows),
     ...(complete ? [] : ['The missing numbers would take too much work to find.']),
-    ...(hostRows.length === 0 ? [] : ['The nearest hosts:', table(['host', 'unmet', 'why'], hostRows)]),
+    ...(treeRows.length === 0 ? [] : ['The nearest trees:', table(['tree', 'unmet', 'why'], treeRows)]),
   ].join('\n');
 }
 
-/** Why no provider of a host meets a condition. */
-export function sentenceOf({ reason, value, resource_provider: { name }, free }: UnmetCondition): string {
+/** Why no provider of a tree meets a condition. */
+export function sentenceOf({
+  reason,
+  value,
+  resource_provider: { name },
+  asked,
+  free,
+  tree_free,
+}: UnmetCondition): string {
+  const fitsInParts = asked !== null && tree_free !== undefined && tree_free !== null && tree_free >= asked;
   const isForbidden = value.startsWith('!');
   switch (reason) {
     case 'capacity':
-      return `${name} has ${free} left`;
+      return `${name} has ${free} left${fitsInParts ? `; its tree has ${tree_free} in parts: ask by groups` : ''}`;
     case 'absent':
       return 'there is none';
     case 'max_unit':

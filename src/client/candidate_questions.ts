@@ -28,9 +28,11 @@ export type UnmetCondition = {
   readonly value: string;
   /** The nearest provider. */
   readonly resource_provider: NamedProvider;
-  /** The requested amount. For conditions other than resources, this and `free` are null. */
+  /** The requested amount. For conditions other than resources, this, `free` and `tree_free` are null. */
   readonly asked: number | null;
   readonly free: number | null;
+  /** What all providers that may serve the tree have left together; if it is enough, ask in parts, by groups. From 2.7. */
+  readonly tree_free?: number | null;
   readonly reason:
     | 'capacity'
     | 'max_unit'
@@ -46,6 +48,8 @@ export type UnmetCondition = {
 /** Why a query fits only where it fits. */
 export type Explanation = {
   readonly trees: number;
+  /** How many of the trees are one provider that shares, such as a pool of licences. From 2.7. */
+  readonly pools?: number;
   readonly fitting: number | null;
   /** Whether all numbers are known. */
   readonly complete: boolean;

@@ -93,7 +93,7 @@ test('a user fills a service with data, lists candidates, claims one of them and
   assert.equal(granular.allocation_requests.length, 1);
   assert.match(
     await run('candidate', 'list', 'VCPU=9999'),
-    /^It fits nowhere\.\nIt fits 0 of 1 hosts[\s\S]*resources=VCPU:9999/,
+    /^It fits nowhere\.\nIt fits 0 of 1 trees[\s\S]*resources=VCPU:9999/,
   );
   const older = ['--os-placement-api-version', '2.2'];
   assert.equal((await run('candidate', 'list', 'VCPU=9999', ...older)).trim(), 'It fits nowhere.');

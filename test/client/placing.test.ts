@@ -145,7 +145,7 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   assert.match(moved.stdout, new RegExp(`${consumer} has this now, in the place of what it had.\n[^]*${one} `));
 
   await mustFail(
-    new RegExp(`no tree meets resources=${name}:9[^]*It fits 0 of \\d+ hosts[^]*has 8 left`),
+    new RegExp(`no tree meets resources=${name}:9[^]*It fits 0 of \\d+ trees[^]*has 8 left`),
     ['allocation', 'place', `${name}=9`, '--project', 'web'],
     env,
   );

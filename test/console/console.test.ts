@@ -185,7 +185,7 @@ for (const engine of engines) {
         const host = nearest[0]?.root.name ?? assert.fail('some host does not fit');
         await page.getByLabel('Name or UUID of a provider').fill(host);
         await page.getByRole('button', { name: 'Why not?' }).click();
-        await shows(page, 'It fits none of 1 host.');
+        await shows(page, 'It fits none of 1 tree.');
         // A query that the service refuses keeps its form, with the reason.
         await page.getByLabel('Resource class 1').fill('CUSTOM_NO_SUCH');
         await page.getByRole('button', { name: 'Where does it fit?' }).click();

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
+import type { Version } from '../../placement/versions.ts';
 import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
 import { inPiecesOfOneSnapshot, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -79,7 +80,7 @@ async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Pr
   const turns = request.turns();
   const work = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree, turns });
   const explanation = await inPiecesOfOneSnapshot(work, fleet.hold, turns, tooWide);
-  return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
+  return { status: 200, json: explanationJson(explanation, request.version), lastModified: new Date() };
 }
 
 async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
@@ -150,12 +151,19 @@ function rootOf(fleet: Fleet, sent: string): Provider {
 
 // Response shapes
 
-const explanationJson = ({ trees, fitting, complete, conditions, nearest }: Explanation): object => ({
+const explanationJson = (
+  { trees, pools, fitting, complete, conditions, nearest }: Explanation,
+  version: Version,
+): object => ({
   trees,
+  ...(version >= since.namedProviders ? { pools } : {}),
   fitting: fitting ?? null,
   complete,
   conditions: conditions.map(figuresJson),
-  nearest: nearest.map(({ root, unmet }) => ({ root: shownProvider(root), unmet: unmet.map(unmetJson) })),
+  nearest: nearest.map(({ root, unmet }) => ({
+    root: shownProvider(root),
+    unmet: unmet.map((each) => unmetJson(each, version)),
+  })),
 });
 
 const figuresJson = ({ condition, alone, left, without, largest }: ConditionFigures): object => ({
@@ -167,12 +175,13 @@ const figuresJson = ({ condition, alone, left, without, largest }: ConditionFigu
   ...(condition.kind === 'resource' ? { largest: largest ?? null } : {}),
 });
 
-const unmetJson = ({ condition, provider, asked, free, reason }: Unmet): object => ({
+const unmetJson = ({ condition, provider, asked, free, treeFree, reason }: Unmet, version: Version): object => ({
   parameter: condition.parameter,
   value: condition.value,
   resource_provider: shownProvider(provider),
   asked: asked === undefined ? null : exactNumber(asked),
   free: free === undefined ? null : exactNumber(free),
+  ...(version >= since.namedProviders ? { tree_free: treeFree === undefined ? null : exactNumber(treeFree) } : {}),
   reason,
 });
 

@@ -15,6 +15,8 @@ import { createProbes, newVerdicts, type Probes, type TreeVerdicts, treeJudge, t
  */
 export type Explanation = {
   readonly trees: number;
+  /** How many of the trees are one provider that shares, such as a pool of licences. */
+  readonly pools: number;
   readonly fitting: number | undefined;
   /** Whether all numbers are known. */
   readonly complete: boolean;
@@ -125,6 +127,7 @@ export function* explain(
   ];
   return {
     trees: roots.length,
+    pools: roots.filter((root) => treeSize(root) === 1 && sharing.isSharing(root)).length,
     fitting: numberOf(fitting),
     complete: nearest.isComplete() && !numbers.includes(undefined),
     conditions: figures,

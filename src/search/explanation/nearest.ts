@@ -94,7 +94,10 @@ export type Unmet = {
   readonly provider: Provider;
   /** Of resources only. */
   readonly asked: number | undefined;
+  /** What the provider has left. */
   readonly free: number | undefined;
+  /** What all providers that may serve the tree have left together. */
+  readonly treeFree: number | undefined;
   readonly reason: Reason;
 };
 
@@ -173,7 +176,14 @@ export function nearestTrees(
     if (condition === undefined) return undefined;
     if (condition.kind !== 'resource') {
       const provider = nearestTo(condition, anchor, providers, nearestOf);
-      return { condition, provider, asked: undefined, free: undefined, reason: reasonOf(condition) };
+      return {
+        condition,
+        provider,
+        asked: undefined,
+        free: undefined,
+        treeFree: undefined,
+        reason: reasonOf(condition),
+      };
     }
     const { provider = anchor, free = 0 } = richest(providers, index) ?? {};
     return {
@@ -181,6 +191,7 @@ export function nearestTrees(
       provider,
       asked: condition.amount,
       free,
+      treeFree: providers.reduce((sum, each) => sum + Math.max(0, freeOf(each, classIds[index] ?? -1) ?? 0), 0),
       reason: shortReason(provider, classIds[index] ?? -1, condition),
     };
   };

@@ -9,7 +9,7 @@ import type { Explanation } from '../../../src/search/explanation/explain.ts';
 import { nodeAt, stockOf } from '../topology.ts';
 import { anyCase } from './any_case.ts';
 import { explained, figuresOf, fleetOf, latest } from './explained.ts';
-import { fittingTrees, naiveFigures, naiveNearest, queriesByTheRules } from './naive_explanation.ts';
+import { fittingTrees, naiveFigures, naiveNearest, poolsOf, queriesByTheRules } from './naive_explanation.ts';
 import { partsOf, queryOf } from './parts.ts';
 
 /** How many random cases are tried; a long run may set more. */
@@ -18,7 +18,12 @@ const numRuns = Number(process.env.EXPLANATION_CASES ?? 400);
 const nearestOf = ({ nearest }: Explanation) =>
   nearest.map(({ root, unmet }) => ({
     name: root.name,
-    unmet: unmet.map(({ condition: { parameter, value }, reason }) => ({ parameter, value, reason })),
+    unmet: unmet.map(({ condition: { parameter, value }, treeFree, reason }) => ({
+      parameter,
+      value,
+      treeFree,
+      reason,
+    })),
   }));
 
 suite('explanation of a query', () => {
@@ -37,6 +42,7 @@ suite('explanation of a query', () => {
         const explanation = explained(fleetOf(topology), text);
         assert.equal(explanation.complete, true);
         assert.equal(explanation.trees, topology.filter(({ parent }) => parent === undefined).length);
+        assert.equal(explanation.pools, poolsOf(topology).length);
         assert.equal(explanation.fitting, fittingTrees(topology, parts).length, text);
         const figures = await naiveFigures(queriesByTheRules(topology), parts);
         assert.deepEqual(figuresOf(explanation), figures, text);
@@ -52,6 +58,7 @@ suite('explanation of a query', () => {
         count('would fit without one', explanation.fitting === 0 && figures.some(({ without }) => without > 0));
         count('would fit with less', explanation.fitting === 0 && figures.some(({ largest }) => (largest ?? 0) > 0));
         for (const { unmet } of nearest) for (const { reason } of unmet) count(reason, true);
+        count('some trees only share', explanation.pools > 0);
         count('several groups', request.groups.length > 1);
         count(
           'a group without resources',

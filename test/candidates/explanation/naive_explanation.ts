@@ -144,8 +144,12 @@ function shortReason(stock: Stock | undefined, amount: number): string | undefin
 export type NaiveTree = {
   readonly name: string;
   readonly shortfall: number;
-  readonly unmet: readonly Omit<Verdict, 'uuid'>[];
+  readonly unmet: readonly (Omit<Verdict, 'uuid'> & { readonly treeFree: number | undefined })[];
 };
+
+/** The trees of one provider that shares. */
+export const poolsOf = (topology: Topology): readonly Node[] =>
+  rootsOf(topology).filter((root) => treeOf(topology, root).length === 1 && root.traits.includes(sharingTrait));
 
 /** All trees that do not fit, the nearest first. */
 export function naiveNearest(topology: Topology, parts: readonly Part[]): NaiveTree[] {
@@ -171,6 +175,10 @@ export function naiveNearest(topology: Topology, parts: readonly Part[]): NaiveT
             (best, stock) => (best === undefined || freeIn(stock) > freeIn(best) ? stock : best),
             undefined,
           );
+      const freeOfAll = (part: Part): number => {
+        const free = providers.map((node) => Math.max(0, freeIn(stockOf(node, part))));
+        return free.reduce((sum, each) => sum + each, 0);
+      };
       const asking = unmet.filter(({ kind }) => kind === 'resource');
       return {
         name: `provider ${topology.indexOf(root)}`,
@@ -178,6 +186,7 @@ export function naiveNearest(topology: Topology, parts: readonly Part[]): NaiveT
         unmet: unmet.map((part) => ({
           parameter: part.parameter,
           value: part.value,
+          treeFree: part.kind === 'resource' ? freeOfAll(part) : undefined,
           reason: isTogether ? 'together' : reasonOf(part, richest(part)),
         })),
       };
