@@ -16,7 +16,7 @@ const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
   ['--os-region-name <name>', 'the region of the endpoint'],
   ['--os-interface <name>', 'the interface of the endpoint: public, internal or admin'],
   ['--os-cacert <file>', 'certificates of authorities to trust, as PEM'],
-  ['--os-placement-api-version <version>', '1.N or latest; default: the newest that client and server know'],
+  ['--os-placement-api-version <version>', '1.N, 2.N or latest; default: the newest that client and server know'],
 ];
 
 const variableOf = (option: Option): string => option.long?.slice('--'.length).replaceAll('-', '_').toUpperCase() ?? '';

@@ -33,6 +33,10 @@ export const options: readonly Option[] = Object.entries(optionTable).flatMap(([
   })),
 );
 
+/** The environment variable that sets an option: `OS_API__PORT`. */
+export const variableOf = ({ group, name }: Pick<Option, 'group' | 'name'>): string =>
+  `OS_${group}__${name}`.toUpperCase();
+
 /** The configuration in which every option has its value. It is frozen, with everything in it. */
 export function configOf(values: readonly { readonly option: Option; readonly value: unknown }[]): Config {
   const groups: Record<string, Record<string, unknown>> = {};

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { versionOfText } from '../placement/versions.ts';
 import { nearName } from '../text/strings.ts';
-import { type Config, ConfigError, configOf, groups, knownNames, type Option, options } from './config.ts';
+import { type Config, ConfigError, configOf, groups, knownNames, type Option, options, variableOf } from './config.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
@@ -239,18 +239,24 @@ function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): r
   );
 }
 
+/** Only options of a service have such names, so that every unknown one is reported. */
 function misspelledVariables(env: Environment): readonly string[] {
   return Object.keys(env).flatMap((variable) => {
-    const [, section = '', name = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
-    const { known, meant } = knownNames(section === 'DEFAULT' ? section : section.toLowerCase());
-    const near = known.has(name.toLowerCase()) ? undefined : nearName(name, meant);
-    if (near === undefined) return [];
-    return [`environment: ${unknownOption(variable, `OS_${section}__${near.toUpperCase()}`)}`];
+    const [, section, name = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
+    if (section === undefined) return [];
+    const named = section === 'DEFAULT' ? section : section.toLowerCase();
+    const group = groups.has(named) ? named : nearName(named, groups);
+    if (group === undefined) return [`environment: ${unknownOption(variable)}`];
+    const { known, meant } = knownNames(group);
+    if (group === named && known.has(name.toLowerCase())) return [];
+    const near = known.has(name.toLowerCase()) ? name.toLowerCase() : nearName(name, meant);
+    const nearVariable = near === undefined ? undefined : variableOf({ group, name: near });
+    return [`environment: ${unknownOption(variable, nearVariable)}`];
   });
 }
 
-const unknownOption = (name: string, near: string): string =>
-  `${name} is no option of this service and is ignored. Did you mean ${near}?`;
+const unknownOption = (name: string, near?: string): string =>
+  `${name} is no option of this service and is ignored.${near === undefined ? '' : ` Did you mean ${near}?`}`;
 
 function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
   const setting = settingOf(settings, 'oslo_policy', 'policy_file');

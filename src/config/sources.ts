@@ -1,4 +1,4 @@
-import { ignoredOptions, type Option, options } from './config.ts';
+import { ignoredOptions, type Option, options, variableOf } from './config.ts';
 import { maskUrls } from './database_url.ts';
 import { normalizeSection } from './oslo_ini.ts';
 import type { ConfigFile } from './search.ts';
@@ -67,7 +67,7 @@ export function openSources(
   }
 
   function fromEnvironment(group: string, name: string): Written | undefined {
-    const variable = `OS_${group}__${name}`.toUpperCase();
+    const variable = variableOf({ group, name });
     const text = env[variable];
     return text === undefined
       ? undefined

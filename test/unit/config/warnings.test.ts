@@ -100,7 +100,15 @@ suite('options that are probably misspelled are reported with file and line', ()
     withPlace({}, ({ load }) => {
       assert.deepEqual(load({ env: { OS_API__PROT: '1', OS_PLACEMENT__OTHER: '1', OS_TOKEN: 't' } }).warnings, [
         'environment: OS_API__PROT is no option of this service and is ignored. Did you mean OS_API__PORT?',
+        'environment: OS_PLACEMENT__OTHER is no option of this service and is ignored.',
       ]);
+      assert.deepEqual(
+        load({ env: { OS_PLACMENT__MAX_TERM: '1', OS_NOVA__X: '1', OS_DEFAULT__DEBUG: '1' } }).warnings,
+        [
+          'environment: OS_PLACMENT__MAX_TERM is no option of this service and is ignored. Did you mean OS_PLACEMENT__MAX_TERM?',
+          'environment: OS_NOVA__X is no option of this service and is ignored.',
+        ],
+      );
     });
   });
 

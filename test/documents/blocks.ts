@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { hasPrograms } from '../support/debian_packages.ts';
+
+export const project = path.join(import.meta.dirname, '..', '..');
+
+/** A block of a document that is run, and what it prints; undefined where the document does not say it. */
+type Block = { readonly language: 'sh' | 'python'; readonly code: string; readonly output: string | undefined };
+
+async function readBlocks(document: string): Promise<readonly Block[]> {
+  const markdown = await readFile(path.join(project, document), 'utf8');
+  const found = markdown.matchAll(/^```(sh|python)\n([\s\S]*?)^```$(?:\n\n```text\n([\s\S]*?)^```$)?/gm);
+  return Array.from(found, ([, language, code = '', output]) => ({
+    language: language === 'sh' ? 'sh' : 'python',
+    code,
+    output,
+  }));
+}
+
+/**
+ * Runs the blocks of a document one after the other, and compares what they print. `...` in a document stands for any text. Python keeps
+ * what earlier blocks have defined; the shell only what the first block defines.
+ *
+ * @param url of the service, in the place of the one that the document names
+ * @returns how many blocks there are
+ */
+export async function runBlocks(document: string, url: string): Promise<number> {
+  const blocks = await readBlocks(document);
+  const here = (code: string) => code.replaceAll('http://127.0.0.1:8778', url).replace(/^placement\(\) .*\n/gm, '');
+  const setup = here(blocks.find(({ language }) => language === 'sh')?.code ?? '');
+  const python = startPython();
+  try {
+    for (const { language, code, output } of blocks) {
+      const printed = await (language === 'python' ? python.run(here(code)) : runShell(setup, here(code), url));
+      if (output !== undefined) assert.match(printed.trimEnd(), patternOf(output.trimEnd()), code);
+    }
+  } finally {
+    python.end();
+  }
+  return blocks.length;
+}
+
+async function runShell(setup: string, code: string, url: string): Promise<string> {
+  const program = path.join(project, 'src', 'bin', 'placement.ts');
+  const command = `placement() { '${process.execPath}' '${program}' "$@"; }`;
+  const script = ['set -euo pipefail', command, setup, code === setup ? '' : code].join('\n');
+  const env = { ...process.env, OS_ENDPOINT: url, OS_TOKEN: 'admin' };
+  const { stdout } = await promisify(execFile)('bash', ['-c', script], { env, timeout: 60_000 });
+  return stdout;
+}
+
+/** Runs each line of its input, which is a program as JSON text, and prints a null character behind what the program has printed. */
+const driver = `
+import sys, json
+names = {'__name__': '__main__'}
+for line in sys.stdin:
+    exec(compile(json.loads(line), 'block', 'exec'), names)
+    print('\\0', end='', flush=True)
+`;
+
+function startPython() {
+  const child = spawn('python3', ['-u', '-c', driver], { stdio: ['pipe', 'pipe', 'inherit'] });
+  let printed = '';
+  let told = (): void => {};
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    printed += chunk;
+    told();
+  });
+  let ended = false;
+  child.once('exit', () => {
+    ended = true;
+    told();
+  });
+  return {
+    run: async (code: string): Promise<string> => {
+      printed = '';
+      child.stdin.write(`${JSON.stringify(code)}\n`);
+      while (!printed.endsWith('\0')) {
+        if (ended) throw new Error(`Python ended at:\n${code}`);
+        const { promise, resolve } = Promise.withResolvers<void>();
+        told = resolve;
+        await promise;
+      }
+      return printed.slice(0, -1);
+    },
+    end: () => child.kill(),
+  };
+}
+
+/** `...` stands for any text; a line that begins with a blank goes on with the line before it. */
+function patternOf(output: string): RegExp {
+  const parts = output.replaceAll('\n ', '').split('...');
+  return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('[^]*?')}$`);
+}
+
+/** Whether Python can send requests; where it cannot, and these tests run as root on Debian, the package is installed. */
+export const hasPython = (): boolean =>
+  hasPrograms(() => spawnSync('python3', ['-c', 'import requests']).status === 0, ['python3', 'python3-requests']);
