@@ -211,7 +211,7 @@ function jsonError(error: ApiError, title: string, body: string, context: ErrorC
   return {
     status: error.status,
     title,
-    detail: withoutTags(body),
+    detail: saysItself(error, context) ? ownSentence(error) : withoutTags(body),
     ...((context.version ?? 0) >= since.errorCodes ? { code: error.code } : {}),
     request_id: context.requestId,
     ...(error.status === 406 && context.version === undefined
@@ -225,10 +225,16 @@ const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[statu
 /** The titles of statuses that upstream's framework words differently from Node.js. */
 const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
 
+/** Whether the detail is only what the error says: from 2.7 on, where the generic sentence of the status tells nothing more. */
+const saysItself = ({ status }: ApiError, { version = 0 }: ErrorContext): boolean =>
+  version >= since.namedProviders && ![405, 406, 415].includes(status);
+
+const ownSentence = (error: ApiError): string => error.sentence ?? error.message;
+
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
 function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
   const isOwn = (context.version ?? 0) >= since.consumers;
-  const detail = quote(isOwn ? (error.sentence ?? error.message) : error.message);
+  const detail = quote(isOwn ? ownSentence(error) : error.message);
   switch (error.status) {
     case 405:
       return `The method ${context.method} is not allowed for this resource. <br /><br />\n${detail}`;
