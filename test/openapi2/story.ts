@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import type { Json } from '../openapi/document.ts';
+import { anyEngine } from '../support/engines.ts';
+import { requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+
+/** A request and its answer, as examples of an operation. Where there is no body it is undefined. */
+export type Example = {
+  readonly request: Json | undefined;
+  readonly status: number;
+  readonly response: Json | undefined;
+};
+
+const uuid = (last: string): string => `00000000-0000-4000-8000-${last.padStart(12, '0')}`;
+const [host, node, spare, aggregate] = [uuid('a'), uuid('b'), uuid('c'), uuid('aa')];
+const [job, other, moved] = [uuid('1'), uuid('2'), uuid('3')];
+const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: null, consumer_type: 'JOB' };
+const gpus = (total: number) => ({ inventories: { PGPU: { total } } });
+const generation = (value: number) => ({ resource_provider_generation: value });
+
+/** One request for each operation, in an order in which each finds what it needs. */
+const requests: readonly (readonly [operation: string, method: string, path: string, body?: object])[] = [
+  ['createResourceProvider', 'POST', '/resource_providers', { name: 'gpu-1', uuid: host }],
+  ['', 'POST', '/resource_providers', { name: 'gpu-1-link-0', uuid: node, parent_provider_uuid: host }],
+  ['', 'POST', '/resource_providers', { name: 'gpu-2', uuid: spare }],
+  ['updateResourceProvider', 'PUT', `/resource_providers/${spare}`, { name: 'gpu-spare', parent_provider_uuid: null }],
+  ['listResourceProviders', 'GET', `/resource_providers?in_tree=${host}`],
+  ['showResourceProvider', 'GET', `/resource_providers/${node}`],
+  ['createResourceClass', 'POST', '/resource_classes', { name: 'CUSTOM_LICENCE' }],
+  ['putResourceClass', 'PUT', '/resource_classes/CUSTOM_SLOT'],
+  ['showResourceClass', 'GET', '/resource_classes/CUSTOM_SLOT'],
+  ['putTrait', 'PUT', '/traits/CUSTOM_GPU_80GB'],
+  ['', 'PUT', '/traits/CUSTOM_OLD'],
+  ['showTrait', 'GET', '/traits/CUSTOM_GPU_80GB'],
+  ['listTraits', 'GET', '/traits?name=startswith:CUSTOM_'],
+  ['replaceInventories', 'PUT', `/resource_providers/${host}/inventories`, { ...generation(0), ...gpus(4) }],
+  ['', 'PUT', `/resource_providers/${spare}/inventories`, { ...generation(0), ...gpus(2) }],
+  [
+    'createInventory',
+    'POST',
+    `/resource_providers/${host}/inventories`,
+    { resource_class: 'VCPU', total: 64, ...generation(1) },
+  ],
+  [
+    'updateInventory',
+    'PUT',
+    `/resource_providers/${host}/inventories/VCPU`,
+    { total: 64, reserved: 4, ...generation(2) },
+  ],
+  ['listInventories', 'GET', `/resource_providers/${host}/inventories`],
+  ['showInventory', 'GET', `/resource_providers/${host}/inventories/PGPU`],
+  [
+    'replaceProviderTraits',
+    'PUT',
+    `/resource_providers/${host}/traits`,
+    { traits: ['CUSTOM_GPU_80GB'], ...generation(3) },
+  ],
+  ['listProviderTraits', 'GET', `/resource_providers/${host}/traits`],
+  [
+    'replaceProviderAggregates',
+    'PUT',
+    `/resource_providers/${host}/aggregates`,
+    { aggregates: [aggregate], ...generation(4) },
+  ],
+  ['listProviderAggregates', 'GET', `/resource_providers/${host}/aggregates`],
+  ['listAllocationCandidates', 'GET', '/allocation_candidates?resources=PGPU:4&limit=1'],
+  ['explainAllocationCandidates', 'GET', '/allocation_candidates/explanation?resources=PGPU:8&nearest=1'],
+  ['countAllocationCandidates', 'GET', '/allocation_candidates/count?resources=PGPU:1&top=1'],
+  [
+    'replaceAllocations',
+    'PUT',
+    `/allocations/${job}`,
+    { candidates: ['resources=PGPU:2&required=CUSTOM_GPU_80GB&order=free:PGPU'], ...owner, expires_in: 3600 },
+  ],
+  ['showAllocations', 'GET', `/allocations/${job}`],
+  [
+    'manageAllocations',
+    'POST',
+    '/allocations',
+    { [other]: { candidates: [`resources=PGPU:1&apart_from=${job}`], ...owner } },
+  ],
+  ['listProviderAllocations', 'GET', `/resource_providers/${host}/allocations`],
+  ['showProviderUsages', 'GET', `/resource_providers/${host}/usages`],
+  ['showProjectUsages', 'GET', '/usages?project_id=ci'],
+  ['listConsumers', 'GET', '/consumers?project_id=ci&limit=1'],
+  ['setConsumerTerm', 'PUT', `/consumers/${job}/term`, { expires_in: 3600, consumer_generation: 1 }],
+  ['updateConsumer', 'PUT', `/consumers/${job}`, { ...owner, project_id: 'web', consumer_generation: 1 }],
+  ['showConsumer', 'GET', `/consumers/${job}`],
+  ['listProviderSummaries', 'GET', `/provider_summaries?uuid=${host}`],
+  ['listResourceClasses', 'GET', '/resource_classes'],
+  ['', 'PUT', `/allocations/${moved}`, { allocations: { [host]: { resources: { PGPU: 1 } } }, ...owner }],
+  [
+    'reshape',
+    'POST',
+    '/reshaper',
+    { inventories: { [node]: { ...generation(0), inventories: { PGPU: { total: 4 } } } }, allocations: {} },
+  ],
+  ['deleteAllocations', 'DELETE', `/allocations/${moved}`],
+  ['deleteInventory', 'DELETE', `/resource_providers/${host}/inventories/VCPU`],
+  ['deleteProviderTraits', 'DELETE', `/resource_providers/${host}/traits`],
+  ['deleteTrait', 'DELETE', '/traits/CUSTOM_OLD'],
+  ['deleteResourceClass', 'DELETE', '/resource_classes/CUSTOM_SLOT'],
+  ['', 'DELETE', `/allocations/${other}`],
+  ['deleteInventories', 'DELETE', `/resource_providers/${spare}/inventories`],
+  ['deleteResourceProvider', 'DELETE', `/resource_providers/${spare}`],
+];
+
+/** Sends one request for each operation to a new service. @returns the examples, by operationId */
+export async function tellStory(version: string): Promise<ReadonlyMap<string, Example>> {
+  const examples = new Map<string, Example>();
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, version);
+    const first = await send('GET', '/changes');
+    const { next } = JSON.parse(first.text) as { readonly next: string }; // by openapi.yaml
+    for (const [operation, method, path, body] of requests) {
+      const answer = await send(method, path, body);
+      assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
+      if (operation !== '') {
+        const response: Json | undefined = answer.text === '' ? undefined : steady(JSON.parse(answer.text));
+        const request: Json | undefined = body === undefined ? undefined : JSON.parse(JSON.stringify(body));
+        examples.set(operation, { request, status: answer.status, response });
+      }
+    }
+    const changes = await send('GET', `/changes?since=${next}&resource_class=PGPU`);
+    examples.set('listChanges', {
+      request: undefined,
+      status: changes.status,
+      response: steady(JSON.parse(changes.text)),
+    });
+  });
+  return examples;
+}
+
+const time = '2026-11-26T12:00:00.000Z';
+
+/** What differs from run to run gets a fixed value, and long lists are cut. */
+function steady(value: Json): Json {
+  if (Array.isArray(value)) return value.slice(0, 3).map(steady);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => {
+      if (typeof each === 'string' && /(_at)$/.test(key)) return [key, time];
+      if (key === 'next') return [key, 'AZUMSn3ajoULiogG7Ej8Qw'];
+      return [key, steady(each)];
+    }),
+  );
+}

@@ -1,0 +1,52 @@
+/** openapi-2.yaml is made of openapi.yaml and of a story that a service is told. `UPDATE=1 npm test -- test/openapi2` writes it. */
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import { stringify } from 'yaml';
+import { versionText } from '../../src/placement/versions.ts';
+import { isObject, type Json, objectAt } from '../openapi/document.ts';
+import { tellStory } from './story.ts';
+import { version, versionTwo } from './version_2.ts';
+
+const file = path.join(import.meta.dirname, '..', '..', 'openapi-2.yaml');
+const text = async () =>
+  `# Made of openapi.yaml; see test/openapi2.\n${stringify(versionTwo(await tellStory(`placement ${versionText(version)}`)), { lineWidth: 140, aliasDuplicateObjects: false })}`;
+
+test('openapi-2.yaml is what openapi.yaml says of the newest version 2', async () => {
+  const made = await text();
+  if (process.env.UPDATE !== undefined) await writeFile(file, made);
+  assert.equal(await readFile(file, 'utf8'), made);
+});
+
+test('it has an example for each body, and nothing that generators do not know', async () => {
+  const document = versionTwo(await tellStory(`placement ${versionText(version)}`));
+  const keywords = new Set<string>();
+  const visit = (part: Json): void => {
+    if (Array.isArray(part)) for (const entry of part) visit(entry);
+    if (!isObject(part)) return;
+    for (const [key, value] of Object.entries(part)) {
+      keywords.add(key);
+      if (key !== 'example') visit(value);
+    }
+  };
+  visit(document);
+  for (const keyword of ['x-openstack', 'oneOf', 'anyOf', 'allOf', 'patternProperties', 'unevaluatedProperties']) {
+    assert.ok(!keywords.has(keyword), keyword);
+  }
+  const without: string[] = [];
+  let bodies = 0;
+  for (const item of Object.values(objectAt(document, 'paths')).filter(isObject)) {
+    for (const operation of Object.values(item).filter(isObject)) {
+      const responses = Object.entries(objectAt(operation, 'responses')).filter(([status]) => status.startsWith('2'));
+      const contents = [objectAt(operation, 'requestBody'), ...responses.map(([, response]) => response)]
+        .filter(isObject)
+        .map((body) => objectAt(objectAt(body, 'content'), 'application/json'))
+        .filter((content) => 'schema' in content);
+      bodies += contents.length;
+      if (contents.some((content) => !('example' in content))) without.push(String(operation.operationId));
+    }
+  }
+  assert.ok(bodies > 40, `${bodies}`);
+  assert.deepEqual(without, []);
+});
