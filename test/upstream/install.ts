@@ -3,11 +3,14 @@ import { install } from '../support/debian_packages.ts';
 
 /*
  * Installs what the tests beside this file need, where it is missing: the real OpenStack Placement of Debian with what serves it,
- * the client of OpenStack, and a MariaDB server.
+ * clients of OpenStack, and a MariaDB server.
  */
 
 const packages = [
+  'python3-ironicclient',
   'python3-openstackclient',
+  'python3-openstacksdk',
+  'python3-osc-placement',
   'python3-placement',
   'python3-psycopg2',
   'python3-pymysql',

@@ -9,6 +9,7 @@ import { startKept, unprivilegedOwner } from '../support/kept_process.ts';
 
 /** OpenStack Placement itself, as Debian packages it, on a database. */
 export type Upstream = {
+  readonly url: string;
   readonly client: Client;
   stop(): Promise<void>;
 };
@@ -83,12 +84,13 @@ export async function startUpstream(databaseUrl: string): Promise<Upstream> {
     owner: await unprivilegedOwner(),
     env: { PATH: process.env.PATH, HOME: folder, OS_PLACEMENT_CONFIG_DIR: folder },
   });
-  const client = openClient(`http://127.0.0.1:${port}`);
+  const url = `http://127.0.0.1:${port}`;
+  const client = openClient(url);
   const stop = async (): Promise<void> => {
     client.close();
     await server.stop();
   };
-  if (await server.answers(() => succeed(client, 'GET', '/resource_providers', 39))) return { client, stop };
+  if (await server.answers(() => succeed(client, 'GET', '/resource_providers', 39))) return { url, client, stop };
   const log = await server.log();
   await stop();
   throw new Error(`OpenStack Placement did not start. Its log says:\n${log}`);

@@ -6,7 +6,7 @@ import { succeed } from '../races/client.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
 
 /** OpenStack Placement on SQLite, where it has fewer faults than on PostgreSQL. */
-export type UpstreamOnSqlite = Upstream & {
+export type UpstreamOnSqlite = Omit<Upstream, 'url'> & {
   /** Runs statements on its database, in one transaction. */
   write(statements: Iterable<string>): void;
 };
