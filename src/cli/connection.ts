@@ -16,8 +16,20 @@ const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
   ['--os-region-name <name>', 'the region of the endpoint'],
   ['--os-interface <name>', 'the interface of the endpoint: public, internal or admin'],
   ['--os-cacert <file>', 'certificates of authorities to trust, as PEM'],
-  ['--os-placement-api-version <version>', '1.N, 2.N or latest; default: the newest that client and server know'],
+  [
+    '--os-placement-api-version <version>',
+    '1.N, 2.N or latest, also --version 2.N; default: the newest that client and server know',
+  ],
 ];
+
+/**
+ * A command line in which `--version 2.6` is the longer option of OpenStack's client. `--version` alone stays: it prints the version of
+ * this program.
+ */
+export const versionAsOption = (argv: readonly string[]): readonly string[] =>
+  argv.map((word, index) =>
+    word === '--version' && /^(?:\d+\.\d+|latest)$/.test(argv[index + 1] ?? '') ? '--os-placement-api-version' : word,
+  );
 
 const variableOf = (option: Option): string => option.long?.slice('--'.length).replaceAll('-', '_').toUpperCase() ?? '';
 

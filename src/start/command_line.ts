@@ -63,18 +63,20 @@ type ExitCodes = { readonly failed: (error: unknown) => number; readonly noComma
  * problem is printed, without a stack.
  *
  * @param explain turns an error of an action into one with a better message, or returns it unchanged
+ * @param argv the command line, as `process.argv` has it
  */
 export async function runCommand(
   command: Command,
   exitCodes: ExitCodes,
   explain: (problem: unknown) => unknown = (problem) => problem,
+  argv: readonly string[] = process.argv,
 ): Promise<void> {
   // A program that reads the output, such as head, may close it early. That is no error for console.log, so it must not
   // be an error for the help texts either.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
   try {
-    await command.parseAsync();
+    await command.parseAsync(argv);
   } catch (thrown) {
     const error = explain(thrown);
     if (error instanceof CommanderError) {

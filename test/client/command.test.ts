@@ -226,6 +226,8 @@ test('the version can be named, by option or environment', async () => {
   await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
   assert.deepEqual(cells(await run('version'))[0], ['spoken', newestVersion]);
   assert.deepEqual(cells(await run('version', '--os-placement-api-version', '2.3'))[0], ['spoken', '2.3']);
+  assert.deepEqual(cells(await run('version', '--version', '2.3'))[0], ['spoken', '2.3']);
+  assert.match(await run('--version'), /^\d+\.\d+\.\d+\n$/);
   assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.39']);
 });
 
