@@ -10,7 +10,7 @@ import { FleetTable } from './fleet_table.tsx';
 import { Grid, type GridControl } from './grid.tsx';
 import { groupingTraits, groupsOf } from './grouping.ts';
 import { Legend } from './legend.tsx';
-import { fullness, type Measure, openTrees, sumOf, type Tree } from './trees.ts';
+import { commonClass, fullness, type Measure, openTrees, sumOf, type Tree } from './trees.ts';
 
 const treesNow = openTrees();
 
@@ -23,8 +23,7 @@ export function FleetView() {
   const trees = useMemo(() => treesNow(mirror.get()), [version]);
   const sums = useMemo(() => sumOf(trees.map(({ amounts }) => amounts)), [trees]);
   const classes = [...sums.keys()].sort();
-  const resourceClass =
-    query.get('class') ?? (sums.has('VCPU') || classes.length === 0 ? 'VCPU' : (classes[0] ?? 'VCPU'));
+  const resourceClass = query.get('class') ?? commonClass(trees);
   const measure: Measure = query.get('of') === 'total' ? 'total' : 'capacity';
   const by = query.get('group') ?? '';
   const search = (query.get('search') ?? '').toLowerCase();

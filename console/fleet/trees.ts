@@ -97,6 +97,14 @@ function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
   };
 }
 
+/** The class that most trees have, so that a pool of licences does not come before the hosts; VCPU where there is none. */
+export function commonClass(trees: readonly Tree[]): string {
+  const counts = new Map<string, number>();
+  for (const { amounts } of trees) for (const name of amounts.keys()) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const [[most] = ['VCPU']] = [...counts].sort(([a, x], [b, y]) => y - x || rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
+  return most;
+}
+
 /**
  * The meaning of a colour: used of capacity, or used and reserved of the total, which is above 1 if it is
  * overcommitted.
