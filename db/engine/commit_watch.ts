@@ -27,9 +27,17 @@ export type CommitWatch = {
    *
    * @returns the answer
    */
-  watch(client: pg.PoolClient, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
+  watch(connection: Holder, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
   /** Ends the connections that still wait. */
   close(): void;
+};
+
+/** A connection that waits for an answer. */
+type Holder = {
+  /** Keeps the connection in use until its answer comes, although the request gives it back earlier. */
+  keepUntil(answer: Promise<unknown>): void;
+  /** Closes the connection. */
+  breakOff(): void;
 };
 
 /** The server is asked for the reason where a write has no answer after this time, in milliseconds. */
@@ -137,18 +145,17 @@ export function watchCommits(options: {
     isUnconfirmed: () => heldSinceMs !== undefined,
     isWatched: (text) => text === 'commit' || isWriting(text),
     refusalOf: (text) => (isRefusing && isWriting(text) ? new CommitsUnconfirmed() : undefined),
-    watch: (client, answer) =>
+    watch: (connection, answer) =>
       new Promise((resolve, reject) => {
         const each: Missing = {
           sentMs: performance.now(),
           isGivenUp: false,
           giveUp: () => {
             each.isGivenUp = true;
-            const { release } = client;
-            client.release = () => void answer.then(() => release()).catch(() => release(true));
+            connection.keepUntil(answer);
             reject(new CommitsUnconfirmed());
           },
-          breakOff: () => void client.connection.stream.destroy(),
+          breakOff: connection.breakOff,
         };
         missing.add(each);
         timer ??= setInterval(look, lookEveryMs).unref();

@@ -1,26 +1,32 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
+import type { CompiledQuery, Kysely, RawBuilder } from 'kysely';
 import pg from 'pg';
 import type { Tables } from '../tables.ts';
 import { isConfirming, watchCommits } from './commit_watch.ts';
+import {
+  begin,
+  type Connect,
+  lendingFrom,
+  lendingWithoutLimits,
+  type OnStatement,
+  withoutLimits,
+} from './connection.ts';
+import { kyselyOn } from './driver.ts';
 import type { EmbeddedSettings } from './embedded.ts';
 import { CommitsUnconfirmed, isDatabaseError, isLockRefused, isTooManyConnections } from './failures.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
   type Breaks,
   type BreakWatch,
-  begin,
-  beginWithoutLimits,
-  borrowingFrom,
   graceMs,
-  type OnStatement,
+  type OpenPool,
   oneAfterTheOther,
+  plainPool,
   poolsOf,
   prepareConnection,
-  sendingFrom,
+  prepareWithoutLimits,
   sparingFullServer,
   watchForBreaks,
-  withoutLimits,
 } from './pool.ts';
 import { briefWait, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { withFreeIds } from './taken_ids.ts';
@@ -125,31 +131,36 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     };
     const breaks = watchForBreaks();
     const openAny = poolsOf(settings.connection);
-    const openPool = (config: Parameters<typeof openAny>[0], hasOther: boolean): pg.Pool =>
-      sparingFullServer(openAny(config), { hasOther }).on('connect', breaks.watch);
-    const limited = (max: number, { hasOther = false } = {}): pg.Pool => {
+    const openPool = (config: Parameters<typeof openAny>[0], hasOther: boolean): OpenPool => {
+      const opened = openAny(config);
+      opened.pool.on('connect', breaks.watch);
+      return { pool: opened.pool, take: sparingFullServer(opened, { hasOther }) };
+    };
+    const limited = (max: number, { hasOther = false } = {}): OpenPool => {
       // A server that does not answer any more does not cancel a statement either. The client closes the connection
       // then.
       const timeout = statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs };
-      const pool = openPool({ ...common, max, ...timeout }, hasOther);
-      pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
-      return pool;
+      const opened = openPool({ ...common, max, ...timeout }, hasOther);
+      opened.pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
+      return opened;
     };
-    const unlimited = (max: number): pg.Pool => openPool({ ...common, max }, true).on('connect', beginWithoutLimits);
-    const [pool, patientPool, lockPool] = [limited(settings.maxPoolSize), unlimited(1), unlimited(1)];
-    const borrowing = borrowingFrom(patientPool, async () => withoutLimits(await pool.connect(), statementTimeoutMs));
-    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: borrowing }) });
-    return database(pool, {
+    const unlimited = (max: number): OpenPool => {
+      const opened = openPool({ ...common, max }, true);
+      opened.pool.on('connect', prepareWithoutLimits);
+      return opened;
+    };
+    const [patientPool, lockPool] = [unlimited(1), unlimited(1)];
+    return database(limited(settings.maxPoolSize), {
       engine: 'postgresql',
       slowPool: limited(slowConnections, { hasOther: true }),
-      patient,
+      lendPatiently: lendingWithoutLimits(patientPool.take),
       breaks,
       preparedStatements,
       statementTimeoutMs,
       onStatement,
-      withMigrationLock: migrationLockOn(lockPool),
+      withMigrationLock: migrationLockOn(lendingWithoutLimits(lockPool.take)),
       closeEngine: async () => {
-        await Promise.all([patientPool.end(), lockPool.end()]);
+        await Promise.all([patientPool.pool.end(), lockPool.pool.end()]);
       },
     });
   }
@@ -158,7 +169,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));
-  const opened = database(pool, {
+  const opened = database(plainPool(pool), {
     engine: 'embedded',
     breaks: watchForBreaks(), // its only connection is to this process
     preparedStatements: true,
@@ -187,11 +198,11 @@ const isInUse = ({ idleCount, totalCount, options }: pg.Pool): boolean => idleCo
 const pauseOnSharedMs = 200;
 
 function database(
-  pool: pg.Pool,
+  main: OpenPool,
   {
     engine,
     slowPool,
-    patient,
+    lendPatiently,
     breaks,
     preparedStatements,
     statementTimeoutMs,
@@ -199,8 +210,9 @@ function database(
     withMigrationLock,
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
-    readonly slowPool?: pg.Pool;
-    readonly patient?: Kysely<Tables>;
+    readonly slowPool?: OpenPool;
+    /** Lends connections without time limits. On a full server those of the requests serve as well. */
+    readonly lendPatiently?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;
     readonly onStatement: OnStatement | undefined;
@@ -208,18 +220,27 @@ function database(
   },
 ): Database {
   // While commits are unconfirmed, writes may occupy all connections of the requests: then one of the slow lane is used.
-  const freeKysely = (): Kysely<Tables> => (slowPool !== undefined && isInUse(pool) ? slowKysely : kysely);
+  const freeKysely = (): Kysely<Tables> => (slowPool !== undefined && isInUse(main.pool) ? slowKysely : kysely);
   const commits =
     engine === 'embedded'
       ? undefined
       : watchCommits({ isConfirming: (ms) => isConfirming(freeKysely(), ms), statementTimeoutMs, graceMs });
   const sending = { preparedStatements, onStatement, breaks, commits };
-  const sender = sendingFrom(pool, sending);
-  const slow = slowPool === undefined ? sender : sendingFrom(slowPool, sending);
-  const pools = slowPool === undefined ? [pool] : [pool, slowPool];
+  const lend = lendingFrom(main.take, sending);
+  const slow = slowPool === undefined ? lend : lendingFrom(slowPool.take, sending);
+  const pools = [main, ...(slowPool === undefined ? [] : [slowPool])].map(({ pool }) => pool);
   const sumOf = (count: (pool: pg.Pool) => number): number => pools.reduce((sum, each) => sum + count(each), 0);
-  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: sender }) });
-  const slowKysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: slow }) });
+  const kysely = kyselyOn(lend);
+  const slowKysely = kyselyOn(slow);
+  const patient =
+    lendPatiently === undefined
+      ? kysely
+      : kyselyOn(() =>
+          lendPatiently().catch(async (error: unknown) => {
+            if (isTooManyConnections(error)) return withoutLimits(await lend(), statementTimeoutMs);
+            throw error;
+          }),
+        );
   const slowLane = openSlowLane(() => commits?.isUnconfirmed() ?? false);
   const transact: Database['transaction'] = async (statements, wait) => {
     const queries = statements.map((statement) => statement.compile(kysely));
@@ -228,7 +249,7 @@ function database(
     const rows: readonly (readonly unknown[])[] = await withFreeIds(kysely, () =>
       wait?.isSlow
         ? transactSlowly(queries, wait.lockTimeoutMs)
-        : transaction(sender, engine, queries, wait?.lockTimeoutMs),
+        : transaction(lend, engine, queries, wait?.lockTimeoutMs),
     );
     return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
   };
@@ -239,13 +260,13 @@ function database(
     } catch (error) {
       if (!isTooManyConnections(error)) throw error;
       const briefMs = Math.min(lockTimeoutMs ?? briefWait.lockTimeoutMs, briefWait.lockTimeoutMs);
-      return onSharedConnections(() => transaction(sender, engine, queries, briefMs));
+      return onSharedConnections(() => transaction(lend, engine, queries, briefMs));
     }
   };
   const onSharedConnections = oneAfterTheOther(pauseOnSharedMs);
   return {
     kysely,
-    patient: patient ?? kysely,
+    patient,
     engine,
     transaction: transact,
     write: async (statements) => {
@@ -287,12 +308,12 @@ async function eventLoopTurn(): Promise<void> {
 }
 
 async function transaction(
-  pool: Pick<pg.Pool, 'connect'>,
+  connect: Connect,
   engine: Database['engine'],
   queries: readonly CompiledQuery[],
   lockTimeoutMs: number | undefined,
 ) {
-  const client = await pool.connect();
+  const connection = await connect();
   let broken: unknown;
   // No other program can hold a lock in the embedded engine.
   const isPatient = lockTimeoutMs === undefined || engine === 'embedded';
@@ -306,17 +327,17 @@ async function transaction(
     const sent: Promise<pg.QueryResult>[] = [];
     // All statements are sent by one write to the socket instead of one write each. This saves a tenth of the CPU time
     // of creating a provider.
-    const stream = engine === 'postgresql' ? client.connection.stream : undefined;
-    stream?.cork();
+    const isCorked = engine === 'postgresql'; // the embedded engine has no socket
+    if (isCorked) connection.cork();
     try {
       for (const { sql, parameters } of texts) {
-        sent.push(client.query(sql, [...parameters]));
+        sent.push(connection.send(sql, parameters));
         // The embedded engine takes one query at a time. A failed query is found below, after the commit, which rolls
         // back.
         if (engine === 'embedded') await sent.at(-1)?.catch(() => {});
       }
     } finally {
-      stream?.uncork();
+      if (isCorked) connection.uncork();
     }
     await Promise.allSettled(sent);
     const rows = (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]); // throws the first error
@@ -326,7 +347,7 @@ async function transaction(
     broken = isDatabaseError(error) || error instanceof CommitsUnconfirmed ? undefined : error;
     throw error;
   } finally {
-    client.release(broken instanceof Error ? broken : undefined);
+    connection.release(broken instanceof Error ? broken : undefined);
   }
 }
 

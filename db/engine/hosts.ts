@@ -73,6 +73,9 @@ function urlOf(url: string, { host, port }: Host): string {
   return `${start}${path === '' ? '/' : path}${parameters.size === 0 ? '' : `?${parameters}`}`;
 }
 
+/** Takes a connection of a pool. @throws the error of the server, or of the network, if there is none */
+export type TakeClient = () => Promise<pg.PoolClient>;
+
 /** Which server new connections are sent to. The pools of one database share it. */
 type HostSearch = {
   /** The index of the server that is tried next: the one that answered last. */
@@ -95,7 +98,12 @@ export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
  * @param config without connectionString; its connectionTimeoutMillis is for all servers together
  * @param url names the servers
  */
-export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, search: HostSearch): pg.Pool {
+export function openHostsPool(
+  config: pg.PoolConfig,
+  url: string,
+  asked: Hosts,
+  search: HostSearch,
+): { readonly pool: pg.Pool; readonly take: TakeClient } {
   const { hosts, target } = asked;
   const { connectionTimeoutMillis = 0 } = config;
   const eachTimeoutMs = asked.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
@@ -142,14 +150,12 @@ export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, 
   };
 
   const pool = new pg.Pool({ ...config, Client: HostClient, onConnect: check });
-  const connect = pool.connect.bind(pool);
   // For prefer-standby the servers are tried a second time, when a primary is accepted as well.
   const most = target === 'prefer-standby' ? 2 * hosts.length : hosts.length;
-  // Kysely and transaction() call connect() without a callback, so only the form with a promise is replaced.
-  pool.connect = (async () => {
+  const take: TakeClient = async () => {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await connect();
+        return await pool.connect();
       } catch (error) {
         const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
         if (!(cause instanceof Error && causes.has(cause))) throw error;
@@ -162,8 +168,8 @@ export function openHostsPool(config: pg.PoolConfig, url: string, asked: Hosts, 
         if (attempt >= most) throw allFailed(hosts, search);
       }
     }
-  }) as typeof pool.connect;
-  return pool;
+  };
+  return { pool, take };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Kysely, PostgresDialect, sql } from 'kysely';
-import type pg from 'pg';
+import { sql } from 'kysely';
+import type { Connect } from './connection.ts';
+import { kyselyOn } from './driver.ts';
 
 /**
  * Runs work while no other process migrates the database.
@@ -20,10 +21,10 @@ const number = 3853314791062309107n;
  * again: a statement that waits for it would have a snapshot, and a process that has the lock waits for all older snapshots where it
  * builds an index while others write.
  *
- * @param pool for the lock alone; one connection is enough
+ * @param connect lends a connection for the lock alone
  */
-export function migrationLockOn(pool: pg.Pool): WithMigrationLock {
-  const kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
+export function migrationLockOn(connect: Connect): WithMigrationLock {
+  const kysely = kyselyOn(connect);
   return (work) =>
     kysely.transaction().execute(async (trx) => {
       const taken = sql`select where pg_try_advisory_xact_lock(${sql.lit(number)})`;

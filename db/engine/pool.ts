@@ -1,32 +1,29 @@
-import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import pg from 'pg';
-import type { CommitWatch } from './commit_watch.ts';
-import { isReadOnly, isTooManyConnections, isUnheard } from './failures.ts';
-import { hostsOf, newHostSearch, openHostsPool } from './hosts.ts';
+import { isTooManyConnections } from './failures.ts';
+import { hostsOf, newHostSearch, openHostsPool, type TakeClient } from './hosts.ts';
 import { tellsCrashes } from './server_state.ts';
 
-/**
- * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
- *
- * @param text the SQL with parameters as `$1`, never with their values
- * @param ms the time from sending the statement to its answer. In a transaction it includes the statements before this
- *   one.
- */
-export type OnStatement = (text: string, ms: number) => void;
+/** A pool, and how a connection of it is taken. */
+export type OpenPool = { readonly pool: pg.Pool; readonly take: TakeClient };
 
 /**
  * How the pools of a database are opened. A URL with one server and without a wanted kind gets pools of node-postgres
  * itself.
  */
-export function poolsOf(url: string): (config: PoolConfig) => pg.Pool {
+export function poolsOf(url: string): (config: PoolConfig) => OpenPool {
   const asked = hostsOf(url);
   if (asked.hosts.length === 1 && asked.target === 'any') {
-    return (config) => replacingBroken(new pg.Pool({ ...config, connectionString: url }));
+    return (config) => plainPool(replacingBroken(new pg.Pool({ ...config, connectionString: url })));
   }
   const search = newHostSearch(asked);
-  return (config) => replacingBroken(openHostsPool(config, url, asked, search));
+  return (config) => {
+    const { pool, take } = openHostsPool(config, url, asked, search);
+    return { pool: replacingBroken(pool), take };
+  };
 }
+
+/** A pool of node-postgres as it is. */
+export const plainPool = (pool: pg.Pool): OpenPool => ({ pool, take: () => pool.connect() });
 
 type PoolConfig = pg.PoolConfig & { readonly pipeline: boolean };
 
@@ -88,179 +85,13 @@ const reliedOn = [
   'set array_nulls = on',
 ];
 
+/** Sends only what statements rely on, ahead of the first statement of a connection without time limits. */
+export const prepareWithoutLimits = (client: pg.PoolClient): void => sendSettings(client, reliedOn);
+
 function sendSettings(client: pg.PoolClient, settings: readonly string[]): void {
   // If this fails, the connection is broken, and the statement after it fails as well.
   client.query(settings.join(';')).catch(() => {});
 }
-
-/**
- * Begins a transaction of several statements. It says the isolation itself: behind a pooler in transaction mode it may run on
- * a connection of the server that `prepareConnection` has not prepared.
- */
-export const begin = 'begin isolation level read committed';
-
-/**
- * Lets every transaction that a connection begins run without time limits, whatever the role, the database or the
- * connection have. A pooler in transaction mode may have given this transaction a connection of the server on which the
- * limits of `prepareConnection` were set.
- */
-export function beginWithoutLimits(client: pg.PoolClient): void {
-  sendSettings(client, reliedOn);
-  const query = client.query.bind(client) as (...sent: unknown[]) => unknown; // one of its many forms
-  const sendBegin = (text: unknown, ...more: unknown[]) =>
-    query(isBegin(text) ? `${beginOf(text)}; ${noLimits}` : text, ...more);
-  client.query = sendBegin as typeof client.query;
-}
-
-/**
- * A connection of the requests, lent for work without time limits, which `sendingFrom` has wrapped. Its own limits are in force again after
- * each transaction, and after each statement outside of one.
- *
- * @param timeoutMs the limit that `prepareConnection` has set
- */
-export function withoutLimits(client: pg.PoolClient, timeoutMs: number): pg.PoolClient {
-  const send = client.query.bind(client) as unknown as Send; // the form that `sendingFrom` gave it
-  const sendPatiently: Send = (text, values) => send(text, values, { isPatient: true });
-  // If this fails, the connection is broken.
-  const setTimeLimit = (ms: number) => void sendPatiently(`set statement_timeout = ${ms}`).catch(() => {});
-  let isInTransaction = false;
-  const query: Send = (text, values) => {
-    if (isBegin(text)) {
-      isInTransaction = true;
-      return sendPatiently(`${beginOf(text)}; ${noLimits}`);
-    }
-    if (isInTransaction) {
-      isInTransaction = !isEnd(text);
-      return sendPatiently(text, values);
-    }
-    if (timeoutMs === 0) return sendPatiently(text, values);
-    // All three are sent at once, so that a pooler in transaction mode has no time to give this connection of the server to another client.
-    setTimeLimit(0);
-    const answer = sendPatiently(text, values);
-    setTimeLimit(timeoutMs);
-    return answer;
-  };
-  const lent = { query, release: (error?: Error | boolean) => client.release(error) };
-  return lent as unknown as pg.PoolClient; // Kysely uses nothing else of it
-}
-
-const isBegin = (text: unknown): text is string =>
-  typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
-const isEnd = (text: string): boolean => text === 'commit' || text === 'rollback';
-/** Kysely sends `begin` for a transaction whose isolation is not asked for. */
-const beginOf = (text: string): string => (text === 'begin' ? begin : text);
-const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
-  select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null`;
-
-/**
- * Gives every statement a name made from its text, so that the server parses and plans it once per connection. Our
- * statements take arrays where the number of values varies, so there are few different texts. Without
- * `preparedStatements` the server parses and plans a statement each time.
- */
-export function sendingFrom(
-  pool: pg.Pool,
-  options: {
-    readonly preparedStatements: boolean;
-    readonly onStatement: OnStatement | undefined;
-    readonly breaks: BreakWatch;
-    /** Undefined for the embedded database, which has no standby. */
-    readonly commits: CommitWatch | undefined;
-  },
-): pg.Pool {
-  const { preparedStatements, onStatement, breaks, commits } = options;
-  const names = new Map<string, string>();
-  const nameOf = (text: string): string => {
-    let name = names.get(text);
-    if (name === undefined) {
-      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
-      names.set(text, name);
-    }
-    return name;
-  };
-  const wrapped = new WeakSet<pg.PoolClient>();
-  const connect = pool.connect.bind(pool);
-  // Kysely and transaction() only call connect() without a callback, and query(text, values).
-  pool.connect = (async () => {
-    const client = await connect();
-    if (wrapped.has(client)) return client;
-    wrapped.add(client);
-    const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
-    const noted = (answered: Promise<pg.QueryResult>): Promise<pg.QueryResult> => {
-      const answer = answered.catch((error: unknown) => afterItsEnd(client, error));
-      return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
-    };
-    const send: Send = (asked, parameters = [], { isPatient = false } = {}) => {
-      const text = beginOf(asked);
-      const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
-      const named = preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values };
-      const patient = { ...named, query_timeout: neverMs };
-      if (isPatient) return noted(query(patient));
-      if (commits?.isWatched(text)) {
-        const refusal = commits.refusalOf(text);
-        if (refusal !== undefined) return Promise.reject(refusal);
-        return noted(commits.watch(client, query(patient)));
-      }
-      return noted(query(named));
-    };
-    client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
-    return client;
-  }) as typeof pool.connect;
-  return pool;
-}
-
-/** The longest time of a timer, instead of the `query_timeout` of the pool. */
-const neverMs = 2 ** 31 - 1;
-
-/** @param options.isPatient whether the answer may take any time; otherwise the pool or `CommitWatch` ends what takes too long */
-type Send = (text: string, values?: unknown[], options?: { readonly isPatient?: boolean }) => Promise<pg.QueryResult>;
-
-/**
- * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
- * then the connection looks usable, and the caller would put it back into the pool.
- *
- * A connection that refuses writes is not used again: it may be of a time when this was the default of the role or the database, or lead to
- * a server that was the primary. The next one need not.
- */
-async function afterItsEnd(client: pg.PoolClient, error: unknown): Promise<never> {
-  if (isReadOnly(error)) {
-    const { release } = client;
-    client.release = () => release(true);
-  }
-  if (isUnheard(error)) await once(client, 'end');
-  throw error;
-}
-
-const timed =
-  (send: Send, onStatement: OnStatement): Send =>
-  async (text, values, options) => {
-    if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
-    const startedMs = performance.now();
-    try {
-      return await send(text, values, options);
-    } finally {
-      onStatement(text, performance.now() - startedMs);
-    }
-  };
-
-const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
-
-/**
- * A list of numbers or of texts as PostgreSQL reads it. node-postgres would make the same text, but with two searches in each element:
- * that is a twentieth of the CPU time of a claim for a hundred consumers.
- *
- * @returns the list as it is where it contains something else, or a text that must be escaped
- */
-export function arrayText(values: readonly unknown[]): string | readonly unknown[] {
-  const [first] = values;
-  if (typeof first === 'number') return values.every(isNumber) ? `{${values.join(',')}}` : values;
-  if (typeof first === 'string') return values.every(isPlainText) ? `{"${values.join('","')}"}` : values;
-  return values;
-}
-
-const isNumber = (value: unknown): boolean => typeof value === 'number';
-
-const isPlainText = (value: unknown): boolean =>
-  typeof value === 'string' && !value.includes('"') && !value.includes('\\');
 
 /** So long after the server has refused a connection no further one is opened, in milliseconds. */
 const fullServerPauseMs = 1_000;
@@ -274,9 +105,12 @@ const fullServerPauseMs = 1_000;
  *
  * @param options.hasOther whether callers have another pool to turn to. Then a pool without any connection does not ask the server again
  *   before that time is over.
- * @returns the same pool, whose `connect` rejects with the refusal only if it has no open connection
+ * @returns how a connection is taken, which fails with the refusal only if the pool has no open connection
  */
-export function sparingFullServer(pool: pg.Pool, { hasOther = false }: { readonly hasOther?: boolean } = {}): pg.Pool {
+export function sparingFullServer(
+  { pool, take }: OpenPool,
+  { hasOther = false }: { readonly hasOther?: boolean } = {},
+): TakeClient {
   const { options } = pool;
   const { max: most, connectionTimeoutMillis: patienceMs = 0 } = options;
   let opened = 0;
@@ -307,14 +141,12 @@ export function sparingFullServer(pool: pg.Pool, { hasOther = false }: { readonl
     refusal = error;
   };
 
-  const connect = pool.connect.bind(pool);
-  // Kysely and transaction() call connect() without a callback, so only the form with a promise is replaced.
-  pool.connect = (async () => {
+  return async () => {
     const startedMs = performance.now();
     for (;;) {
       if (hasOther && refusal !== undefined && openNow() === 0) throw refusal;
       try {
-        return await connect();
+        return await take();
       } catch (error) {
         if (!isTooManyConnections(error)) throw error;
         pause(error);
@@ -322,26 +154,7 @@ export function sparingFullServer(pool: pg.Pool, { hasOther = false }: { readonl
         if (openNow() === 0 || isLate) throw error;
       }
     }
-  }) as typeof pool.connect;
-  return pool;
-}
-
-/**
- * Makes a pool use the connections of another one where it gets none of its own from a full server.
- *
- * @param borrow takes a connection of the other pool
- */
-export function borrowingFrom(pool: pg.Pool, borrow: () => Promise<pg.PoolClient>): pg.Pool {
-  const connect = pool.connect.bind(pool);
-  pool.connect = (async () => {
-    try {
-      return await connect();
-    } catch (error) {
-      if (isTooManyConnections(error)) return borrow();
-      throw error;
-    }
-  }) as typeof pool.connect;
-  return pool;
+  };
 }
 
 /**

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { OnStatement } from '../../db/engine/pool.ts';
+import type { OnStatement } from '../../db/engine/connection.ts';
 import type { Config } from '../config/config.ts';
 import { escapeControls, escapeControlsInJson, messageOf } from '../text/print.ts';
 import { errorOf, type LogEntry, messageText, osloLine } from './oslo_line.ts';

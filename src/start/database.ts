@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import type { OnStatement } from '../../db/engine/connection.ts';
 import { failureOf, hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import { hostsOf, nameOfHost } from '../../db/engine/hosts.ts';
-import type { OnStatement } from '../../db/engine/pool.ts';
 import { reach } from '../../db/engine/server_state.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/schema/migrate.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { arrayText } from '../../db/engine/pool.ts';
+import { arrayText } from '../../db/engine/connection.ts';
 import { engines, withFreshDatabase } from '../support/engines.ts';
 
 /** Lists that the service writes itself, and lists that it leaves to node-postgres. */

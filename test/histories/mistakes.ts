@@ -69,8 +69,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'changes of traits are not told',
     file: 'src/fleet/follow/change_set.ts',
-    from: 'if (told !== 0) yield',
-    to: 'if (told !== 0 && told !== partBits.traits) yield',
+    from: 'if (told === 0 || ',
+    to: 'if (told === 0 || told === partBits.traits || ',
   },
   {
     name: 'changes of usages are not told',

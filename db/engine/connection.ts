@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type pg from 'pg';
+import type { CommitWatch } from './commit_watch.ts';
+import { isReadOnly, isUnheard } from './failures.ts';
+import type { TakeClient } from './hosts.ts';
+import type { BreakWatch } from './pool.ts';
+
+/**
+ * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
+ *
+ * @param text the SQL with parameters as `$1`, never with their values
+ * @param ms the time from sending the statement to its answer. In a transaction it includes the statements before this
+ *   one.
+ */
+export type OnStatement = (text: string, ms: number) => void;
+
+/** @param options.isPatient whether the answer may take any time; otherwise the pool or `CommitWatch` ends what takes too long */
+export type Send = (
+  text: string,
+  values?: readonly unknown[],
+  options?: { readonly isPatient?: boolean },
+) => Promise<pg.QueryResult>;
+
+/** A connection to the server that is lent for some statements. */
+export type Connection = {
+  readonly send: Send;
+  /** From `cork` to `uncork` what is sent is kept for one write to the socket, which the embedded engine does not have. */
+  cork(): void;
+  uncork(): void;
+  /** Gives the connection back. @param broken the error after which it must not be used again */
+  release(broken?: Error): void;
+};
+
+/** Lends a connection. @throws the error of the server, or of the network, if there is none */
+export type Connect = () => Promise<Connection>;
+
+/**
+ * Begins a transaction of several statements. It says the isolation itself: behind a pooler in transaction mode it may run on
+ * a connection of the server that `prepareConnection` has not prepared.
+ */
+export const begin = 'begin isolation level read committed';
+
+/**
+ * Lends connections on which every statement has a name made from its text, so that the server parses and plans it once per connection. Our
+ * statements take arrays where the number of values varies, so there are few different texts. Without
+ * `preparedStatements` the server parses and plans a statement each time.
+ */
+export function lendingFrom(
+  take: TakeClient,
+  options: {
+    readonly preparedStatements: boolean;
+    readonly onStatement: OnStatement | undefined;
+    readonly breaks: BreakWatch;
+    /** Undefined for the embedded database, which has no standby. */
+    readonly commits: CommitWatch | undefined;
+  },
+): Connect {
+  const { preparedStatements, onStatement, breaks, commits } = options;
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string => {
+    let name = names.get(text);
+    if (name === undefined) {
+      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+      names.set(text, name);
+    }
+    return name;
+  };
+  const open = (client: pg.PoolClient): Lent => {
+    const plain = plainConnection(client);
+    /** What the connection must be kept for after its release, which is reset by each loan. */
+    let keptUntil: Promise<unknown> | undefined;
+    let isSpent = false;
+    const holder = {
+      keepUntil: (answer: Promise<unknown>) => {
+        keptUntil = answer;
+      },
+      breakOff: () => void client.connection.stream.destroy(),
+    };
+    /**
+     * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
+     * then the connection looks usable, and the caller would put it back into the pool.
+     *
+     * A connection that refuses writes is not used again: it may be of a time when this was the default of the role or the database, or
+     * lead to a server that was the primary. The next one need not.
+     */
+    const failed = async (error: unknown): Promise<never> => {
+      if (isReadOnly(error)) isSpent = true;
+      if (isUnheard(error)) await once(client, 'end');
+      throw error;
+    };
+    const noted = (answered: Promise<pg.QueryResult>): Promise<pg.QueryResult> => {
+      const answer = answered.catch(failed);
+      return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
+    };
+    const send: Send = (text, parameters = [], { isPatient = false } = {}) => {
+      const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
+      const named = preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values };
+      const patient = { ...named, query_timeout: neverMs };
+      if (isPatient) return noted(client.query(patient));
+      if (commits?.isWatched(text)) {
+        const refusal = commits.refusalOf(text);
+        if (refusal !== undefined) return Promise.reject(refusal);
+        return noted(commits.watch(holder, client.query(patient)));
+      }
+      return noted(client.query(named));
+    };
+    return {
+      begin: () => {
+        keptUntil = undefined;
+      },
+      connection: {
+        ...plain,
+        send: onStatement === undefined ? send : timed(send, onStatement),
+        release: (broken) => {
+          const { release } = client;
+          const end = (isUsable: boolean): void => release(isUsable && !isSpent ? undefined : (broken ?? true));
+          if (keptUntil === undefined) end(broken === undefined);
+          else
+            keptUntil.then(
+              () => end(broken === undefined),
+              () => end(false),
+            );
+        },
+      },
+    };
+  };
+  const known = new WeakMap<pg.PoolClient, Lent>();
+  return async () => {
+    const client = await take();
+    const lent = known.get(client) ?? open(client);
+    known.set(client, lent);
+    lent.begin();
+    return lent.connection;
+  };
+}
+
+/** @param begin called when the connection is lent again */
+type Lent = { readonly connection: Connection; begin(): void };
+
+/** A connection without anything around it. */
+function plainConnection(client: pg.PoolClient): Connection {
+  return {
+    send: (text, values = []) => client.query(text, [...values]),
+    cork: () => client.connection.stream.cork(),
+    uncork: () => client.connection.stream.uncork(),
+    release: (broken) => client.release(broken),
+  };
+}
+
+/**
+ * Lends connections on which every transaction runs without time limits, whatever the role, the database or the
+ * connection have. A pooler in transaction mode may have given this transaction a connection of the server on which the
+ * limits of `prepareConnection` were set.
+ */
+export const lendingWithoutLimits =
+  (take: TakeClient): Connect =>
+  async () => {
+    const connection = plainConnection(await take());
+    return {
+      ...connection,
+      send: (text, values) => connection.send(isBegin(text) ? `${text}; ${noLimits}` : text, values),
+    };
+  };
+
+/**
+ * A connection of the requests, lent for work without time limits. Its own limits are in force again after
+ * each transaction, and after each statement outside of one.
+ *
+ * @param timeoutMs the limit that `prepareConnection` has set
+ */
+export function withoutLimits(connection: Connection, timeoutMs: number): Connection {
+  const sendPatiently: Send = (text, values) => connection.send(text, values, { isPatient: true });
+  // If this fails, the connection is broken.
+  const setTimeLimit = (ms: number) => void sendPatiently(`set statement_timeout = ${ms}`).catch(() => {});
+  let isInTransaction = false;
+  const send: Send = (text, values) => {
+    if (isBegin(text)) {
+      isInTransaction = true;
+      return sendPatiently(`${text}; ${noLimits}`);
+    }
+    if (isInTransaction) {
+      isInTransaction = !isEnd(text);
+      return sendPatiently(text, values);
+    }
+    if (timeoutMs === 0) return sendPatiently(text, values);
+    // All three are sent at once, so that a pooler in transaction mode has no time to give this connection of the server to another client.
+    setTimeLimit(0);
+    const answer = sendPatiently(text, values);
+    setTimeLimit(timeoutMs);
+    return answer;
+  };
+  return { ...connection, send };
+}
+
+const isBegin = (text: string): boolean => /^(begin|start transaction)\b/.test(text);
+const isEnd = (text: string): boolean => text === 'commit' || text === 'rollback';
+const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+  select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null`;
+
+/** The longest time of a timer, instead of the `query_timeout` of the pool. */
+const neverMs = 2 ** 31 - 1;
+
+const timed =
+  (send: Send, onStatement: OnStatement): Send =>
+  async (text, values, options) => {
+    if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
+    const startedMs = performance.now();
+    try {
+      return await send(text, values, options);
+    } finally {
+      onStatement(text, performance.now() - startedMs);
+    }
+  };
+
+const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
+
+/**
+ * A list of numbers or of texts as PostgreSQL reads it. node-postgres would make the same text, but with two searches in each element:
+ * that is a twentieth of the CPU time of a claim for a hundred consumers.
+ *
+ * @returns the list as it is where it contains something else, or a text that must be escaped
+ */
+export function arrayText(values: readonly unknown[]): string | readonly unknown[] {
+  const [first] = values;
+  if (typeof first === 'number') return values.every(isNumber) ? `{${values.join(',')}}` : values;
+  if (typeof first === 'string') return values.every(isPlainText) ? `{"${values.join('","')}"}` : values;
+  return values;
+}
+
+const isNumber = (value: unknown): boolean => typeof value === 'number';
+
+const isPlainText = (value: unknown): boolean =>
+  typeof value === 'string' && !value.includes('"') && !value.includes('\\');
