@@ -165,7 +165,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     });
   }
   // Imported only here: a process on a PostgreSQL server needs neither PGlite nor the memory for its code.
-  const [{ openEmbedded }, { keepUp }] = await Promise.all([import('./embedded.ts'), import('./embedded.ts')]);
+  const { keepUp, openEmbedded } = await import('./embedded.ts');
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));
@@ -211,7 +211,7 @@ function database(
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: OpenPool;
-    /** Lends connections without time limits. On a full server those of the requests serve as well. */
+    /** Lends connections without time limits. Where the server has no place for another one, `database` lends one of the requests' own. */
     readonly lendPatiently?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;

@@ -128,8 +128,11 @@ export function lendingFrom(
   const known = new WeakMap<pg.PoolClient, Lent>();
   return async () => {
     const client = await take();
-    const lent = known.get(client) ?? open(client);
-    known.set(client, lent);
+    let lent = known.get(client);
+    if (lent === undefined) {
+      lent = open(client);
+      known.set(client, lent);
+    }
     lent.begin();
     return lent.connection;
   };

@@ -24,9 +24,12 @@ function driverOn(connect: Connect): Driver {
   const shown = new WeakMap<Connection, DatabaseConnection>();
   const lent = new WeakMap<DatabaseConnection, Connection>();
   const show = (connection: Connection): DatabaseConnection => {
-    const known = shown.get(connection) ?? executing(connection);
-    shown.set(connection, known);
-    lent.set(known, connection);
+    let known = shown.get(connection);
+    if (known === undefined) {
+      known = executing(connection);
+      shown.set(connection, known);
+      lent.set(known, connection);
+    }
     return known;
   };
   const send = async (shownConnection: DatabaseConnection, text: string): Promise<void> => {

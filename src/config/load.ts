@@ -242,14 +242,15 @@ function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): r
 /** Only options of a service have such names, so that every unknown one is reported. */
 function misspelledVariables(env: Environment): readonly string[] {
   return Object.keys(env).flatMap((variable) => {
-    const [, section, name = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
+    const [, section, option = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
     if (section === undefined) return [];
+    const name = option.toLowerCase();
     const named = section === 'DEFAULT' ? section : section.toLowerCase();
     const group = groups.has(named) ? named : nearName(named, groups);
     if (group === undefined) return [`environment: ${unknownOption(variable)}`];
     const { known, meant } = knownNames(group);
-    if (group === named && known.has(name.toLowerCase())) return [];
-    const near = known.has(name.toLowerCase()) ? name.toLowerCase() : nearName(name, meant);
+    if (group === named && known.has(name)) return [];
+    const near = known.has(name) ? name : nearName(name, meant);
     const nearVariable = near === undefined ? undefined : variableOf({ group, name: near });
     return [`environment: ${unknownOption(variable, nearVariable)}`];
   });

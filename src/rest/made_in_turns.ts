@@ -7,7 +7,7 @@ import { type ChunkMaker, type JsonWriter, jsonBody, jsonWriter, takeBackMemory 
  * first pause on the present snapshot of the fleet is held.
  *
  * @param make makes the body; what it reads of the fleet before its first pause may be anything, after that only what a held
- *   moment keeps (src/fleet/model/held_snapshots.ts)
+ *   snapshot keeps (src/fleet/model/held_snapshots.ts)
  * @throws what `make` throws before it has made two chunks
  */
 export async function madeInTurns(

@@ -32,7 +32,7 @@ type Search = {
   readonly candidates: Iterable<Candidate | undefined>;
   /**
    * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
-   * moment must be held (src/fleet/model/held_snapshots.ts): then all candidates are of this moment.
+   * snapshot must be held (src/fleet/model/held_snapshots.ts): then all candidates are of this snapshot.
    */
   settle(): void;
 };

@@ -3,9 +3,8 @@ import { execFile, spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { project } from '../client/documentation.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
-
-export const project = path.join(import.meta.dirname, '..', '..');
 
 /** A block of a document that is run, and what it prints; undefined where the document does not say it. */
 type Block = { readonly language: 'sh' | 'python'; readonly code: string; readonly output: string | undefined };

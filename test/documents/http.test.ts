@@ -5,8 +5,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
+import { project } from '../client/documentation.ts';
 import { startServer, type TestServer } from '../client/servers.ts';
-import { hasPython, project, runBlocks } from './blocks.ts';
+import { hasPython, runBlocks } from './blocks.ts';
 
 const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
 

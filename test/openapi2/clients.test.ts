@@ -11,8 +11,10 @@ import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { connect } from '../../src/client/index.ts';
+import { versionText } from '../../src/placement/versions.ts';
 import { startServer } from '../client/servers.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
+import { version } from './version_2.ts';
 
 const project = path.join(import.meta.dirname, '..', '..');
 /** Not below test/, where the packages' own tests would be found. */
@@ -59,7 +61,7 @@ import createClient from 'openapi-fetch';
 import type { paths } from './api.ts';
 
 const [, , baseUrl = ''] = process.argv;
-const version = { 'OpenStack-API-Version': 'placement 2.7' } as const;
+const version = { 'OpenStack-API-Version': 'placement ${versionText(version)}' } as const;
 const querySerializer = { object: { style: 'form', explode: true } } as const;
 const client = createClient<paths>({ baseUrl, querySerializer, headers: { 'X-Auth-Token': 'admin', ...version } });
 const consumer_uuid = crypto.randomUUID();

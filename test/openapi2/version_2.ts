@@ -166,7 +166,7 @@ function plain(part: Json): Json | undefined {
   return isSchema(made) ? simple(made) : made;
 }
 
-/** Names of properties may be those of keywords. */
+/** The properties of a schema. A property may be called like a keyword of JSON Schema, `required` for example. */
 const propertiesOf = (value: Json): Json =>
   isObject(value)
     ? Object.fromEntries(
@@ -204,7 +204,7 @@ function simple(schema: JsonObject): JsonObject {
   return made;
 }
 
-/** Generators know keys of any name, and not those of a pattern. @param hasOthers whether there are keys that do not match it */
+/** The same for keys of any name, since generators do not know `patternProperties`. @param hasOthers whether some keys do not match the pattern */
 function byPattern(patternProperties: JsonObject, hasOthers: boolean): JsonObject {
   const [[pattern, schema] = ['', {}]] = Object.entries(patternProperties);
   return { ...(hasOthers ? {} : { propertyNames: { pattern } }), additionalProperties: schema };

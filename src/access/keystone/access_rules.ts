@@ -73,10 +73,10 @@ export function matchesRule(rule: string, path: string, steps: Steps): boolean {
   const anything = new Uint32Array(words);
   const characters = new Map<number, Uint32Array>();
   for (const [place, part] of parts.entries()) {
-    const places = part === 'in segment' ? inSegment : part === 'anything' ? anything : seatsOf(part.code);
+    const places = part === 'in segment' ? inSegment : part === 'anything' ? anything : positionsOf(part.code);
     setBit(places, place);
   }
-  function seatsOf(code: number): Uint32Array {
+  function positionsOf(code: number): Uint32Array {
     const places = characters.get(code) ?? new Uint32Array(words);
     characters.set(code, places);
     return places;

@@ -21,7 +21,7 @@ const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
  * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
  *
- * Between two chunks the fleet may change, if its moment is held (src/fleet/model/held_snapshots.ts).
+ * Between two chunks the fleet may change, if a snapshot of it is held (src/fleet/model/held_snapshots.ts).
  */
 export function* candidatesJson(
   fleet: Fleet,
@@ -222,7 +222,7 @@ type SummarizedProvider = {
   /** Undefined in a new pattern, so that the provider of the first candidate is noted too. */
   uuidText: string | undefined;
   readonly uuidLength: number;
-  readonly uuidPlaces: readonly number[];
+  readonly uuidPositions: readonly number[];
   /** Whether the candidate takes an amount of it. */
   readonly isUsed: boolean;
 };
@@ -296,7 +296,7 @@ function candidatePatterns(
       if (provider === undefined || there === undefined || provider.uuidText === there.uuidText) continue;
       if (there.isUsed) note(provider);
       there.uuidText = provider.uuidText;
-      for (const place of there.uuidPlaces) bytes.write(provider.uuidText, place, 'latin1');
+      for (const position of there.uuidPositions) bytes.write(provider.uuidText, position, 'latin1');
     }
     return bytes;
   };
@@ -328,10 +328,10 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   const mentions = candidate.flatMap(({ providers }) => providers);
   const present = [...new Set(mentions)];
   const used = new Set(candidate.flatMap(({ group, providers }) => (group.resources.length > 0 ? providers : [])));
-  const seatsOf = new Map(present.map((provider): [Provider, number[]] => [provider, []]));
+  const positionsOf = new Map(present.map((provider): [Provider, number[]] => [provider, []]));
   let text: string = separator;
   for (const piece of form(candidate)) {
-    if (typeof piece !== 'string') seatsOf.get(piece)?.push(text.length);
+    if (typeof piece !== 'string') positionsOf.get(piece)?.push(text.length);
     text += typeof piece === 'string' ? piece : piece.uuidText;
   }
   return {
@@ -340,7 +340,7 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
     shown: present.map((provider) => ({
       uuidText: undefined,
       uuidLength: provider.uuidText.length,
-      uuidPlaces: seatsOf.get(provider) ?? [],
+      uuidPositions: positionsOf.get(provider) ?? [],
       isUsed: used.has(provider),
     })),
   };

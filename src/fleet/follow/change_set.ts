@@ -79,28 +79,38 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
     ...(kinds.traits ? [{ traits: true } as const] : []),
     ...(kinds.classes ? [{ resource_classes: true } as const] : []),
   ];
-  const lists = new Map<string, readonly Change[]>();
+  const lists = new Map<string, readonly ToldParts[]>();
   const texts = new Map<string, string>();
-  const listOf = (interest: Interest): readonly Change[] => {
+  const listOf = (interest: Interest): readonly ToldParts[] => {
     let list = lists.get(interest.key);
     if (list === undefined) {
-      list = [...entries(fleet, parts, deleted, interest), ...names];
+      list = [...toldParts(fleet, parts, interest)];
       lists.set(interest.key, list);
     }
     return list;
   };
   return {
-    size: (interest) => listOf(interest).length,
+    size: (interest) => listOf(interest).length + deleted.size + names.length,
     text: (interest) => {
       let text = texts.get(interest.key);
       if (text === undefined) {
-        text = JSON.stringify(listOf(interest));
+        text = JSON.stringify([...listOf(interest).map(entryOf), ...Array.from(deleted, deletion), ...names]);
         texts.set(interest.key, text);
       }
       return text;
     },
   };
 }
+
+/** A provider, and the bits of the parts that a client is told of. */
+type ToldParts = readonly [uuid: string, bits: number];
+
+const entryOf = ([uuid, bits]: ToldParts): Change => ({
+  resource_provider: uuid,
+  parts: partNames.filter((name) => bits & partBits[name]),
+});
+
+const deletion = (uuid: string): Change => ({ resource_provider: uuid, deleted: true });
 
 function takeNames(
   fleet: Fleet,
@@ -124,21 +134,16 @@ function takeNames(
 const movedWith = (provider: Provider): readonly Provider[] =>
   provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
-function* entries(
-  fleet: Fleet,
-  parts: ReadonlyMap<string, number>,
-  deleted: ReadonlySet<string>,
-  interest: Interest,
-): Generator<Change> {
+/** What a client is told of the providers that are there. */
+function* toldParts(fleet: Fleet, parts: ReadonlyMap<string, number>, interest: Interest): Generator<ToldParts> {
   const isOfInterest = filterOf(fleet, interest);
   const deciding = decidingBits(interest);
   for (const [uuid, bits] of parts) {
     // Of a provider that is of interest only from now on, the client knows nothing.
     const told = bits & deciding ? interest.bits : bits & interest.bits;
     if (told === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
-    yield { resource_provider: uuid, parts: partNames.filter((name) => told & partBits[name]) };
+    yield [uuid, told];
   }
-  for (const uuid of deleted) yield { resource_provider: uuid, deleted: true };
 }
 
 /** Whether a provider is of interest as a fleet shows it. */

@@ -21,7 +21,7 @@ type LoadedFleet = {
  * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
  * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
  *
- * @param options.snapshots those of the process, if it has had another fleet before
+ * @param options.snapshots the held snapshots of the process, if it has loaded a fleet before
  */
 export function loadFleet(
   database: Database,

@@ -75,7 +75,7 @@ export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet }
  */
 const fewestKept = 50_000;
 
-/** Creates a fleet without providers. @param snapshots those of the process, which may be of former fleets */
+/** Creates a fleet without providers. @param snapshots the held snapshots of the process; some may be of a fleet that it had before */
 export function buildFleet(
   { traitNames, classNames }: NameRows,
   serverRun: string,
