@@ -2,11 +2,13 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
 import { cpuMs } from './bench/processes.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
+import { beginNoting, reportStatements } from './statements/report.ts';
 import { compileCache } from './support/compile_cache.ts';
 import { openMemoryFolder } from './support/memory_folder.ts';
 import { offerPostgresql } from './support/postgresql_on_demand.ts';
@@ -21,6 +23,7 @@ import { offerPostgresql } from './support/postgresql_on_demand.ts';
 const project = path.join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
+const recorder = pathToFileURL(path.join(project, 'test', 'statements', 'recorded.ts')).href;
 const shownAtEnd = 10;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
@@ -71,6 +74,8 @@ async function runAll(): Promise<Totals> {
   const { waiting, computing } = lanesOf(files);
   const cores = os.availableParallelism();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-batches-'));
+  beginNoting(folder);
+  process.env.TEST_STATEMENTS = folder;
   try {
     const jobOf = (batch: Batch) => () => runBatch(batch, folder);
     // The gabbi files take longest.
@@ -80,7 +85,7 @@ async function runAll(): Promise<Totals> {
     ]);
     const ends = results.flat();
     if (ends.length > shownAtEnd) reportLongest(ends);
-    return sum(ends.map(({ totals }) => totals));
+    return sum([...ends.map(({ totals }) => totals), reportStatements(folder, wanted.length === 0)]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -150,7 +155,7 @@ async function runBatch({ files }: Batch, folder: string): Promise<readonly File
     files: [await writeEntry(files, project, folder)],
     timeout: 900_000,
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
-    execArgv: ['--liftoff-only'],
+    execArgv: ['--liftoff-only', '--import', recorder],
     signal: interrupted.signal,
   });
   for await (const { type, data } of stream) {

@@ -19,6 +19,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { briefWait } from '../../db/engine/slow_lane.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { placePattern } from '../statements/recorded.ts';
 
 const file = path.join(import.meta.dirname, '../../db/statements/claims/usual_statement.sql');
 
@@ -61,9 +62,10 @@ async function statementsOf(claims: readonly ClaimWrite[]): Promise<readonly Com
   return compiled;
 }
 
-/** Without empty lines, and with the indentation of the template. */
+/** Without the places that tests add, without empty lines, and with the indentation of the template. */
 const readable = (text: string): string =>
   text
+    .replaceAll(placePattern, '')
     .split('\n')
     .filter((line) => line.trim() !== '')
     .map((line) => line.replace(/^ {4}/, '').trimEnd())

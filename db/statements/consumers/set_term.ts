@@ -49,7 +49,7 @@ export async function setTerm(
     seconds === null
       ? sql<TermRow>`${open},
     lasting as (delete from consumer_terms where consumer_id in (select id from open))
-    select exists (select from open) as "isOpen", null as expires`
+    select exists (select from open) as "isOpen", null::timestamptz as expires`
       : sql<TermRow>`${open},
     given as (
       insert into consumer_terms as t (consumer_id, generation, expires_at)
