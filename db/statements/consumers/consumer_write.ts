@@ -48,6 +48,9 @@ const writtenColumns = sql`c.generation, c.created_at as created, c.updated_at a
 /** The row of a statement that ends with `selectOutcome`. */
 type OutcomeRow = { readonly hasOwner: boolean } & {
   readonly [Name in Exclude<keyof WrittenRecord, 'expires'>]: WrittenRecord[Name] | null;
+} & {
+  /** Of the record, for `noteRewritten`. */
+  readonly id?: number | null;
 };
 
 /**
