@@ -25,8 +25,8 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
- * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `resource_provider_etags` and the columns
- * `etag`.
+ * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `tokens`, `resource_provider_etags` and the
+ * columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -148,5 +148,22 @@ export type Tables = {
     readonly last_seen_up: Timestamp;
     /** The output of the program `uptime`; see migration 007. */
     readonly uptime: string | null;
+  };
+  /** Tokens of the service's own; see migration 009. */
+  readonly tokens: {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    /** The SHA-256 of the token, as hexadecimal digits. */
+    readonly hash: string;
+    /** How the token begins, by which people know it again. */
+    readonly prefix: string;
+    readonly user_id: string;
+    readonly project_id: string;
+    readonly roles: readonly string[];
+    readonly created_at: Date;
+    /** Null for a token that never ends. */
+    readonly expires_at: Date | null;
+    /** The hour in which it was used last; null if it never was. */
+    readonly used_at: Date | null;
   };
 };

@@ -15,6 +15,7 @@ export const migrationNames = [
   '006_changed_parts',
   '007_uptime',
   '008_consumer_terms',
+  '009_tokens',
 ] as const;
 
 /**

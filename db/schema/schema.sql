@@ -18,6 +18,8 @@ create sequence resource_classes_id_seq as integer;
 
 create sequence resource_providers_id_seq as integer;
 
+create sequence tokens_id_seq as integer;
+
 create sequence traits_id_seq as integer;
 
 create sequence users_id_seq as integer;
@@ -192,6 +194,19 @@ create table services (
   uptime character varying(255)
 ) with (fillfactor=70);
 
+create table tokens (
+  id integer default nextval('tokens_id_seq'::regclass) not null,
+  uuid character varying(36) not null,
+  hash character varying(64) not null,
+  prefix character varying(16) not null,
+  user_id character varying(255) not null,
+  project_id character varying(255) not null,
+  roles text[] not null,
+  created_at timestamp without time zone not null,
+  expires_at timestamp without time zone,
+  used_at timestamp without time zone
+);
+
 create table traits (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -224,6 +239,8 @@ alter sequence projects_id_seq owned by projects.id;
 alter sequence resource_classes_id_seq owned by resource_classes.id;
 
 alter sequence resource_providers_id_seq owned by resource_providers.id;
+
+alter sequence tokens_id_seq owned by tokens.id;
 
 alter sequence traits_id_seq owned by traits.id;
 
@@ -288,6 +305,12 @@ alter table services add constraint services_pkey PRIMARY KEY (id, cell_id);
 alter table services add constraint uniq_services0host_binary_cell UNIQUE (host, "binary", cell_id);
 
 alter table services add constraint uniq_services0uuid UNIQUE (uuid);
+
+alter table tokens add constraint tokens_pkey PRIMARY KEY (id);
+
+alter table tokens add constraint uniq_tokens0hash UNIQUE (hash);
+
+alter table tokens add constraint uniq_tokens0uuid UNIQUE (uuid);
 
 alter table traits add constraint traits_pkey PRIMARY KEY (id);
 

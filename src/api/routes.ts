@@ -15,6 +15,7 @@ import { inventoryEndpoints } from './resource_providers/inventories.ts';
 import { resourceProviderEndpoints } from './resource_providers/resource_providers.ts';
 import { providerSummaryEndpoints } from './resource_providers/summaries.ts';
 import { providerTraitEndpoints } from './resource_providers/traits.ts';
+import { tokenEndpoints } from './tokens.ts';
 import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
 
@@ -69,4 +70,5 @@ export const routes: readonly Endpoint<Dependencies>[] = [
   ...candidateQuestionEndpoints,
   ...providerSummaryEndpoints,
   ...changeEndpoints,
+  ...tokenEndpoints,
 ];

@@ -12,6 +12,7 @@ import { addLoadCommand } from '../manage/load_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
+import { addTokenCommands } from '../manage/token_commands.ts';
 import { schemaProblem } from '../manage/upgrade_checks.ts';
 import {
   addCommandGroup,
@@ -51,6 +52,7 @@ for (const command of [db.command('online_data_migrations'), program.command('on
 }
 addImportCommand(program, withDatabase);
 addLoadCommand(program, withDatabase);
+addTokenCommands(program, () => program.opts<ConfigFlags>());
 addPolicyCommands(program, () => {
   const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
   printWarnings(warnings);

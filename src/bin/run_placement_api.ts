@@ -8,6 +8,7 @@ import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
 import { metricsAddress } from '../http/probes.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
+import { listenForOperator, operatorSocket } from '../http/server/operator_socket.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { type Log, openLog } from '../log/log.ts';
 import {
@@ -22,7 +23,7 @@ import {
 import { databaseWarning, describeDatabase } from '../start/database.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { renew } from '../start/renew.ts';
-import { openService } from '../start/service.ts';
+import { openService, type PlacementService } from '../start/service.ts';
 import {
   checkAuthentication,
   checkShapes,
@@ -118,8 +119,10 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
   const options = { clientTimeoutMs: clientTimeout * 1000, onRefused, ...(tls === undefined ? {} : { tls }) };
   const forMetrics = metricsAddress(config);
   const servers: Listening[] = [];
+  let closeSocket = async (): Promise<void> => {};
   const close = async () => {
     service.endFollowers();
+    await closeSocket();
     await Promise.all(servers.map((server) => server.close()));
     await service.close();
   };
@@ -129,6 +132,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
       servers.push(await listen(service.metricsApp, { ...forMetrics, ...options, section: 'metrics' }));
     }
     const metricsUrl = servers[0]?.url;
+    closeSocket = await openOperatorSocket(config, service, logger);
     const api = await listen(service.app, { host, port, ...options });
     servers.push(api);
     return {
@@ -144,6 +148,20 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
     await close();
     throw error;
   }
+}
+
+/** The socket in the folder of an embedded database; without it the service serves, and commands cannot reach it. */
+async function openOperatorSocket(
+  { placementDatabase: { connection, embeddedPath } }: Config,
+  { operatorApp }: PlacementService,
+  logger: Logger,
+): Promise<() => Promise<void>> {
+  if (connection !== undefined || embeddedPath.startsWith('memory://')) return async () => {};
+  const socket = operatorSocket(embeddedPath);
+  return listenForOperator(operatorApp(), socket).catch((err: unknown) => {
+    logger.warn({ err }, `"placement-manage token" cannot reach this process: ${socket} cannot be made`);
+    return async () => {};
+  });
 }
 
 async function serveTogether(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {

@@ -13,6 +13,7 @@ import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summ
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
 import type { Fetch } from './send.ts';
+import { type TokenCalls, tokenCalls } from './tokens.ts';
 import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCalls } from './traits.ts';
 import { type UsageCalls, usageCalls } from './usages.ts';
 import { type ServerVersion, serverVersionCall, wantedVersion } from './version_request.ts';
@@ -55,6 +56,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly candidates: CandidatesCall<Version>;
   readonly candidateQuestions: CandidateQuestions;
   readonly changes: ChangesCall;
+  readonly tokens: TokenCalls;
   readonly reshape: (reshape: Reshape<Version>, options?: ClaimOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
@@ -104,6 +106,7 @@ export function connect(options: ConnectOptions): Placement {
     candidates: candidatesCall(call),
     candidateQuestions: candidateQuestions(call),
     changes: changesCall(call),
+    tokens: tokenCalls(call),
     reshape: reshapeCall(call),
     traits: traitCalls(call),
     resourceClasses: resourceClassCalls(call),

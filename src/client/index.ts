@@ -73,6 +73,7 @@ export type {
   ProviderQuery,
 } from './providers.ts';
 export type { ResourceClass, ResourceClassCalls } from './resource_classes.ts';
+export type { NewServiceToken, ServiceToken, TokenCalls, TokenFilter, TokenRequest } from './tokens.ts';
 export type { ProviderTraitCalls, ProviderTraits, TraitCalls, TraitQuery } from './traits.ts';
 export {
   isByType,

@@ -7,14 +7,15 @@ export type Page = {
 };
 
 /** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
-export async function* allPages<Item extends { readonly uuid: string }>(
+export async function* allPages<Item extends { readonly uuid: string } | { readonly id: string }>(
   page: (asked: Page) => Promise<readonly Item[]>,
   limit: number,
 ): AsyncGenerator<Item, void> {
   for (let marker: string | undefined; ; ) {
     const items = await page({ limit, marker });
     yield* items;
-    marker = items.at(-1)?.uuid;
+    const last = items.at(-1);
+    marker = last && ('uuid' in last ? last.uuid : last.id);
     if (items.length < limit) return;
   }
 }

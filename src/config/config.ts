@@ -1,4 +1,4 @@
-import { optionTable } from './option_table.ts';
+import { jwtTable, optionTable } from './option_table.ts';
 import type { OptionSpec } from './option_type.ts';
 
 type ConfigOf<Table> = {
@@ -7,16 +7,24 @@ type ConfigOf<Table> = {
   };
 };
 
+/** The values of a section `[jwt:NAME]`. */
+export type JwtConfig = ConfigOf<{ readonly jwt: typeof jwtTable }>['jwt'];
+
 /** Every option that the service reads, typed and validated. `./load.ts` reads the values from their sources. */
-export type Config = ConfigOf<typeof optionTable>;
+export type Config = ConfigOf<typeof optionTable> & {
+  /** The sections `[jwt:NAME]`, by NAME in small letters. */
+  readonly jwt: Readonly<Record<string, JwtConfig>>;
+};
 
 /** One option: its name in a file, and where it is in `Config`. */
 export type Option = OptionSpec<unknown> & {
   /** The section, `placement_database`. */
   readonly group: string;
   readonly name: string;
-  /** `Config[groupKey][key]` */
+  /** `Config[groupKey][key]`, or `Config[groupKey][member][key]` */
   readonly groupKey: string;
+  /** The NAME of a section such as `[jwt:NAME]`. */
+  readonly member?: string;
   readonly key: string;
 };
 
@@ -33,6 +41,23 @@ export const options: readonly Option[] = Object.entries(optionTable).flatMap(([
   })),
 );
 
+const jwtSection = /^jwt:(.+)$/;
+
+/** The options of the sections `[jwt:NAME]` among these sections. */
+export const memberOptions = (sections: Iterable<string>): readonly Option[] =>
+  [...new Set(sections)].flatMap((group) => {
+    const member = jwtSection.exec(group)?.[1];
+    if (member === undefined) return [];
+    return Object.entries<OptionSpec<unknown>>(jwtTable).map(([key, spec]) => ({
+      ...spec,
+      group,
+      name: snakeCase(key),
+      groupKey: 'jwt',
+      member,
+      key,
+    }));
+  });
+
 /** The environment variable that sets an option: `OS_API__PORT`. */
 export const variableOf = ({ group, name }: Pick<Option, 'group' | 'name'>): string =>
   `OS_${group}__${name}`.toUpperCase();
@@ -40,11 +65,13 @@ export const variableOf = ({ group, name }: Pick<Option, 'group' | 'name'>): str
 /** The configuration in which every option has its value. It is frozen, with everything in it. */
 export function configOf(values: readonly { readonly option: Option; readonly value: unknown }[]): Config {
   const groups: Record<string, Record<string, unknown>> = {};
+  const members: Record<string, Record<string, unknown>> = {};
   for (const { option, value } of values) {
-    groups[option.groupKey] ??= {};
-    Object.assign(groups[option.groupKey] ?? {}, { [option.key]: value });
+    const [within, name] = option.member === undefined ? [groups, option.groupKey] : [members, option.member];
+    within[name] = { ...within[name], [option.key]: value };
   }
-  // `optionTable` has exactly the keys of Config, and the type of each option reads the type of that key.
+  groups.jwt = members;
+  // `optionTable` and `jwtTable` have exactly the keys of Config, and the type of each option reads the type of that key.
   return deepFreeze(groups) as unknown as Config;
 }
 
@@ -77,7 +104,9 @@ export type OptionNames = { readonly known: ReadonlySet<string>; readonly meant:
 
 /** The names of a section; none if it has no option of this service. */
 export function knownNames(group: string): OptionNames {
-  const meant = options.filter((option) => option.group === group).map(({ name }) => name);
+  const meant = [...options, ...memberOptions([group])]
+    .filter((option) => option.group === group)
+    .map(({ name }) => name);
   const former = options.flatMap(({ formerly = [] }) => formerly).filter(([section]) => section === group);
   const ignored = ignoredOptions.filter(([section]) => section === group);
   return { known: new Set([...meant, ...[...former, ...ignored].map(([, name]) => name)]), meant };

@@ -1,7 +1,17 @@
 import { existsSync } from 'node:fs';
 import { versionOfText } from '../placement/versions.ts';
 import { nearName } from '../text/strings.ts';
-import { type Config, ConfigError, configOf, groups, knownNames, type Option, options, variableOf } from './config.ts';
+import {
+  type Config,
+  ConfigError,
+  configOf,
+  groups,
+  knownNames,
+  memberOptions,
+  type Option,
+  options,
+  variableOf,
+} from './config.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
@@ -105,8 +115,9 @@ function settleAll(sources: Sources, found: Found): { settings: readonly Setting
     return locate(value === option.default ? [file, file.replace(/\.yaml$/, '.json')] : [file], found);
   }
 
-  const settings = options.map(settle);
-  for (const problem of contradictions(settings)) problems.add(problem);
+  const members = memberOptions(found.files.flatMap(({ sections }) => [...sections.keys()]));
+  const settings = [...options, ...members].map(settle);
+  for (const problem of [...contradictions(settings), ...unknownOfMembers(found.files)]) problems.add(problem);
   return { settings, problems: [...problems] };
 }
 
@@ -139,6 +150,23 @@ export function wrongValue(
 function contradictions(settings: readonly Setting[]): readonly string[] {
   return [...halfOfTls(settings), ...defaultAboveNewest(settings)];
 }
+
+/** A section `[jwt:NAME]` has no options of libraries, and a misspelled one may let tokens in that it was to refuse. */
+const unknownOfMembers = (files: readonly ConfigFile[]): readonly string[] =>
+  files.flatMap(({ file, sections }) =>
+    [...sections].flatMap(([section, values]) => {
+      if (memberOptions([section]).length === 0) return [];
+      const { known, meant } = knownNames(section);
+      return [...values].flatMap(([name, written]) =>
+        known.has(name)
+          ? []
+          : written.map(
+              ({ line }) =>
+                `${file}:${line}: [${section}] ${name} is no option of this section. It has ${meant.join(', ')}.`,
+            ),
+      );
+    }),
+  );
 
 function halfOfTls(settings: readonly Setting[]): readonly string[] {
   const [certificate, key] = ['cert_file', 'key_file'].map((name) => settingOf(settings, 'ssl', name));
@@ -216,7 +244,7 @@ function findWarnings(
 function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections.keys()].flatMap((section) => {
-      if (groups.has(section) || section === pluginGroup) return [];
+      if (groups.has(section) || section === pluginGroup || memberOptions([section]).length > 0) return [];
       const meant = nearName(section, groups);
       return meant === undefined
         ? []
@@ -229,6 +257,7 @@ function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): 
 function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections].flatMap(([section, values]) => {
+      if (memberOptions([section]).length > 0) return []; // an error
       const { known, meant } = knownNames(section === pluginGroup ? 'keystone_authtoken' : section);
       return [...values].flatMap(([name, written]) => {
         const near = known.has(name) ? undefined : nearName(name, meant);

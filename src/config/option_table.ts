@@ -52,9 +52,9 @@ export const optionTable = {
   },
   api: {
     authStrategy: option(
-      choice('keystone', 'noauth2'),
+      choice('keystone', 'tokens', 'noauth2'),
       'keystone',
-      'Authentication by Keystone, or none (noauth2: the token is the user; for tests and trusted networks).',
+      'Authentication by Keystone, by tokens of this service and of the issuers in [jwt:NAME], or none (noauth2: the token is the user; for tests and trusted networks).',
       { formerly: [['DEFAULT', 'auth_strategy']] },
     ),
     /** The default is the newest. Upstream's newest is 1.39, which turns version 2 off. */
@@ -340,4 +340,33 @@ export const optionTable = {
       'Answer 401 instead of 503 if Keystone cannot be reached, and ignore service tokens that do not count.',
     ),
   },
+};
+
+/**
+ * The options of a section `[jwt:NAME]`: an issuer of JSON Web Tokens that are taken with `auth_strategy = tokens`. A file may have
+ * several of them. No variable of the environment sets them.
+ */
+export const jwtTable = {
+  issuer: optional(text, 'The issuer, exactly as tokens have it in iss. Required.'),
+  audience: option(list, [], 'Tokens count with one of these in aud. Required.'),
+  jwksUri: optional(
+    text,
+    'The URL of the keys; without it and jwks_file that which the issuer publishes (OpenID Connect Discovery).',
+  ),
+  jwksFile: optional(text, 'A file with the keys, as a JSON Web Key Set; it is read at the start.'),
+  cafile: optional(text, 'PEM file with the authorities to verify the issuer by; unset for those of the system.'),
+  require: option(
+    list,
+    [],
+    'Claims that tokens must have, as JSON pointers with values: /repository_owner=acme,/ref=refs/heads/main. Of several values for one claim any will do.',
+  ),
+  userClaim: option(text, 'sub', 'The claim that is the user: a name or a JSON pointer.'),
+  projectClaim: optional(text, 'The claim that is the project: a name or a JSON pointer. Required.'),
+  projects: option(list, ['*'], 'The projects that tokens may be for; * stands for any text.'),
+  roles: option(list, [], 'The roles that every token has.'),
+  rolesClaim: optional(
+    text,
+    'The claim with further roles, a list or a text with spaces between: a name or a JSON pointer.',
+  ),
+  acceptRoles: option(list, ['member', 'reader'], 'The roles that roles_claim may give; others are left out.'),
 };

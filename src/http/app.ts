@@ -235,6 +235,7 @@ function entryOf(
     systemScope: identity.systemScope,
     userDomain: identity.userDomainId,
     projectDomain: identity.projectDomainId,
+    refused: exchange.refused,
     ms: Math.round((performance.now() - startedMs) * 100) / 100,
   };
 }

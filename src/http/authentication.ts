@@ -1,5 +1,6 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
+import type { Tokens } from '../access/tokens/authenticate.ts';
 import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
 import { versionHeader } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv } from './exchange.ts';
@@ -76,6 +77,48 @@ export const byKeystone = (
         return undefined;
       };
       exchange.identity = outcome;
+    }
+    await next();
+    return undefined;
+  };
+
+/** For the socket of the operator, which only the owner of the process can use. */
+export const asOperator: Authentication = async function asOperator(c, next) {
+  c.get('exchange').identity = {
+    ...noIdentity,
+    userId: 'operator',
+    projectId: 'operator',
+    roles: ['admin', 'service'],
+  };
+  await next();
+};
+
+const noToken = 'The request has no token. Send it as Authorization: Bearer TOKEN, or as X-Auth-Token: TOKEN.';
+
+/** `auth_strategy = tokens`. A client is told that its token is refused (RFC 6750, section 3), and the log says why. */
+export const byTokens = (tokens: Tokens): Authentication =>
+  async function byTokens(c, next) {
+    const exchange = c.get('exchange');
+    if (!isOpen(exchange)) {
+      const { method, headers } = c.req.raw;
+      const refuse = (challenge: string, detail = ''): Response => {
+        const response = unauthorized({ method, accept: exchange.accept }, detail);
+        response.headers.set('www-authenticate', challenge);
+        return response;
+      };
+      const judged = await tokens.authenticate(headers);
+      if (judged === undefined) return refuse('Bearer', noToken);
+      if ('refused' in judged) {
+        exchange.refused = judged.refused;
+        return refuse('Bearer error="invalid_token"');
+      }
+      exchange.authenticateAgain = async () => {
+        const again = await tokens.authenticate(headers);
+        if (again === undefined || 'refused' in again) return refuse('Bearer error="invalid_token"');
+        exchange.identity = again.identity;
+        return undefined;
+      };
+      exchange.identity = judged.identity;
     }
     await next();
     return undefined;

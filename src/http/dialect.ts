@@ -227,7 +227,7 @@ const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Larg
 
 /** Whether the detail is only what the error says: from 2.7 on, where the generic sentence of the status tells nothing more. */
 const saysItself = ({ status }: ApiError, { version = 0 }: ErrorContext): boolean =>
-  version >= since.namedProviders && ![405, 406, 415].includes(status);
+  version >= since.teams && ![405, 406, 415].includes(status);
 
 const ownSentence = (error: ApiError): string => error.sentence ?? error.message;
 

@@ -29,8 +29,10 @@ export type Exchange = {
   readonly sender: string | undefined;
   /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
+  /** Set by the authentication with tokens: why a token was refused, for the log. */
+  refused: string | undefined;
   /**
-   * Set by the authentication with Keystone: finds the identity again, for a request that lasts. It returns the response to send if the
+   * Set by the authentication with Keystone or tokens: finds the identity again, for a request that lasts. It returns the response to send if the
    * token is no longer valid, and undefined otherwise, also where Keystone cannot be asked.
    */
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
@@ -85,6 +87,7 @@ export function beginExchange(
     client: forwarded.client ?? incoming?.socket.remoteAddress,
     sender: forwarded.sender ?? incoming?.socket.remoteAddress,
     identity: noIdentity,
+    refused: undefined,
     authenticateAgain: undefined,
     version: -1,
     versions: openstackRange(api.service),

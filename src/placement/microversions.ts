@@ -84,9 +84,9 @@ export const changes = {
   placing: ['2.4', 'Claims by query; order, with and apart_from; dry runs.'],
   following: ['2.5', 'GET /changes, and the header Placement-Changes-Token.'],
   terms: ['2.6', 'Claims that end by themselves: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
-  namedProviders: [
+  teams: [
     '2.7',
-    'Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',
+    'Tokens of the service: /tokens. Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',
     'The detail of an error no longer begins with a sentence about its status.',
   ],
 } as const satisfies VersionChanges;

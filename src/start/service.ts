@@ -5,6 +5,7 @@ import { requireWritable } from '../../db/engine/server_state.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';
+import type { Tokens } from '../access/tokens/authenticate.ts';
 import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
@@ -15,7 +16,7 @@ import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
 import { compareFromTimeToTime } from '../fleet/keep/comparison.ts';
 import { type FleetKeeper, openFleet, pruneFromTimeToTime } from '../fleet/keep/keeper.ts';
 import { type AppOptions, createApp, createMetricsApp } from '../http/app.ts';
-import { type Authentication, byKeystone, withoutKeystone } from '../http/authentication.ts';
+import { type Authentication, asOperator, byKeystone, byTokens, withoutKeystone } from '../http/authentication.ts';
 import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { servesConsole } from '../http/own_hosts.ts';
@@ -33,6 +34,7 @@ import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
 // Parts that some configurations do not want. Only the others pay for them, with time of the start and memory.
 const keystoneParts = () => import('../access/keystone/authenticate.ts');
+const tokenParts = () => import('../access/tokens/authenticate.ts');
 const computeParts = () => import('../compute/compute_api.ts');
 const consoleParts = () => import('../http/console.ts');
 
@@ -41,6 +43,8 @@ export type PlacementService = {
   readonly app: Hono<HonoEnv>;
   /** The app for `[metrics] host` and `port`; undefined if `/metrics` has no separate address. */
   readonly metricsApp: Hono<HonoEnv> | undefined;
+  /** Makes the app for the owner of this process, which asks for no token. */
+  operatorApp(): Hono<HonoEnv>;
   /** Logs and counts a request that a server refuses before the app gets it. */
   readonly onRefused: (refused: RefusedConnection) => void;
   readonly database: Database;
@@ -93,8 +97,12 @@ export async function openService(
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
     statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
+  let tokens: Tokens | undefined;
   try {
     await prepareDatabase(database, config.placementDatabase);
+    if (config.api.authStrategy === 'tokens') {
+      tokens = await (await tokenParts()).openTokens(database, config.jwt, logLines);
+    }
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
     const reported = { logger, outages };
@@ -151,7 +159,7 @@ export async function openService(
     const apis = compute === undefined ? ([placement] as const) : ([compute.served, placement] as const);
     const appOptions: AppOptions = {
       config,
-      authentication: authenticationBy(keystone, config.keystoneAuthtoken),
+      authentication: authenticationBy({ keystone, tokens }, config.keystoneAuthtoken),
       policy,
       probed: {
         check: async () => {
@@ -167,6 +175,7 @@ export async function openService(
     return {
       app: createApp(apis, appOptions),
       metricsApp: createMetricsApp(apis, appOptions),
+      operatorApp: () => createApp(apis, { ...appOptions, authentication: asOperator, mountConsole: undefined }),
       onRefused: noteRefused(logger, metrics),
       database,
       fleet,
@@ -182,16 +191,22 @@ export async function openService(
         await compute?.close();
         await stopRemoving();
         keystone?.close();
+        tokens?.close();
         await database.close();
       },
     };
   } catch (error) {
+    tokens?.close();
     await database.close();
     throw error;
   }
 }
 
-function authenticationBy(keystone: Keystone | undefined, settings: Config['keystoneAuthtoken']): Authentication {
+function authenticationBy(
+  { keystone, tokens }: { readonly keystone: Keystone | undefined; readonly tokens: Tokens | undefined },
+  settings: Config['keystoneAuthtoken'],
+): Authentication {
+  if (tokens !== undefined) return byTokens(tokens);
   if (keystone === undefined) return withoutKeystone;
   return byKeystone(keystone, {
     wwwAuthenticateUri: publicAddress(settings),

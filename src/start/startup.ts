@@ -1,12 +1,17 @@
 import { keystoneProblems } from '../access/keystone/settings.ts';
+import { jwtProblems } from '../access/tokens/issuers.ts';
 import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type LoadedConfig, wrongValue } from '../config/load.ts';
 import { isLoopback } from '../http/own_hosts.ts';
 
-/** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it */
-export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {
-  if (api.authStrategy === 'noauth2') return;
+/** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it, or issuers whose settings are wrong */
+export function checkAuthentication({ api, keystoneAuthtoken, jwt }: Config): void {
+  if (api.authStrategy === 'tokens') {
+    const mistakes = jwtProblems(jwt);
+    if (mistakes.length > 0) throw new ConfigError(mistakes);
+  }
+  if (api.authStrategy !== 'keystone') return;
   const problems = keystoneProblems(keystoneAuthtoken);
   if (problems.length === 0) return;
   throw new ConfigError([

@@ -157,6 +157,15 @@ async function doEverything(version: Microversion): Promise<void> {
     expiring?.map(({ uuid, expires_at }) => [uuid, expires_at]),
     renewed && [[consumer, renewed.expires_at]],
   );
+  const made = await from('2.7', () =>
+    placement.tokens.create({ user_id: 'u', project_id: custom, roles: ['member'] }),
+  );
+  const tokens = await from('2.7', () => placement.tokens.page({ project_id: custom }));
+  assert.deepEqual(
+    tokens?.map(({ id }) => id),
+    made && [made.id],
+  );
+  await from('2.7', () => placement.tokens.delete(made?.id ?? ''));
   const whole = await from('2.2', () => placement.providerSummaries.page({ uuids: [host.uuid] }));
   assert.equal(whole?.[0]?.usages.VCPU, has('2.2') ? 4 : undefined);
   const following = placement.changes();

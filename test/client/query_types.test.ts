@@ -74,7 +74,7 @@ test('the client can send each parameter of a query', async () => {
       'content-type': 'application/json',
       'openstack-api-version': `placement ${newestVersion}`,
     });
-    const none = { allocation_requests: [], provider_summaries: [], resource_providers: [], consumers: [] };
+    const none = { allocation_requests: [], provider_summaries: [], resource_providers: [], consumers: [], tokens: [] };
     response.end(JSON.stringify({ ...none, traits: [], usages: {}, changes: [{ traits: true }], next: 'token' }));
   });
   try {
@@ -87,6 +87,7 @@ test('the client can send each parameter of a query', async () => {
     await client.candidateQuestions.explain({ ...unlimited, nearest: 1, tree: uuid });
     await client.candidateQuestions.count({ ...unlimited, max: 1, top: limit });
     await client.consumers.page(consumers);
+    await client.tokens.page({ project_id: 'p', user_id: 'u', limit: 1, marker: uuid });
     await client.providerSummaries.page(summaries);
     const followed = client.changes({ parts: ['usages'], since: 'token', resource_class: 'VCPU', in_tree: uuid });
     await followed.next();

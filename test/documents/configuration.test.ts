@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { groups, type Option, options, variableOf } from '../../src/config/config.ts';
+import { groups, memberOptions, type Option, options, variableOf } from '../../src/config/config.ts';
 
 const file = path.join(import.meta.dirname, '..', '..', 'docs', 'configuration.md');
 
@@ -51,7 +51,14 @@ where you want it otherwise.
 This page is made of the table of options in \`src/config/option_table.ts\`. Defaults are those of the table; \`auth_strategy\` without any
 configuration is above.
 
-${[...groups].map(section).join('\n')}`;
+${[...groups].map(section).join('\n')}
+## [jwt:NAME]
+
+An issuer of JSON Web Tokens, for \`[api] auth_strategy = tokens\`; a section for each. No variables of the environment.
+
+| option | default | |
+| --- | --- | --- |
+${memberOptions(['jwt:NAME']).map(row).join('')}`;
 
 test('docs/configuration.md has every option of the table', async () => {
   if (process.env.UPDATE !== undefined) await writeFile(file, page);

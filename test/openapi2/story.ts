@@ -95,6 +95,8 @@ const requests: readonly (readonly [operation: string, method: string, path: str
     '/reshaper',
     { inventories: { [node]: { ...generation(0), inventories: { PGPU: { total: 4 } } } }, allocations: {} },
   ],
+  ['createToken', 'POST', '/tokens', { user_id: 'ada', project_id: 'ci', roles: ['member'], expires_in: 7776000 }],
+  ['listTokens', 'GET', '/tokens?project_id=ci'],
   ['deleteAllocations', 'DELETE', `/allocations/${moved}`],
   ['deleteInventory', 'DELETE', `/resource_providers/${host}/inventories/VCPU`],
   ['deleteProviderTraits', 'DELETE', `/resource_providers/${host}/traits`],
@@ -131,6 +133,8 @@ export async function tellStory(version: string): Promise<ReadonlyMap<string, Ex
   return examples;
 }
 
+/** It has the form of a token, and not the checksum. */
+const token = `plc_${'0'.repeat(49)}`;
 const time = '2026-11-26T12:00:00.000Z';
 
 /** What differs from run to run gets a fixed value, and long lists are cut. */
@@ -140,6 +144,9 @@ function steady(value: Json): Json {
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => {
       if (typeof each === 'string' && /(_at)$/.test(key)) return [key, time];
+      if (key === 'id' && typeof each === 'string' && each.length === 36) return [key, uuid('f')];
+      if (key === 'token') return [key, token];
+      if (key === 'prefix') return [key, token.slice(0, 10)];
       if (key === 'next') return [key, 'AZUMSn3ajoULiogG7Ej8Qw'];
       return [key, steady(each)];
     }),

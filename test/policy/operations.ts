@@ -13,7 +13,7 @@ export type Allowed =
   | 'service'
   /** `rule:admin_or_project_reader_or_service_api`: also "role:reader and project_id:%(project_id)s" */
   | 'admin, service or reader of the project'
-  /** Nova's `rule:context_is_admin`: "role:admin" */
+  /** `rule:admin_api` and Nova's `rule:context_is_admin`: "role:admin" */
   | 'admin';
 
 /** What a request finds there, made anew for each one: UUIDs, names and generations. */
@@ -66,6 +66,7 @@ const everybody = at('placement', 'everybody');
 const adminOrService = at('placement', 'admin or service');
 const onlyService = at('placement', 'service');
 const alsoReaders = at('placement', 'admin, service or reader of the project');
+const admin = at('placement', 'admin');
 const novaAdmin = at('compute', 'admin');
 
 const owner = { project_id: 'p1', user_id: 'ada' };
@@ -198,6 +199,9 @@ export const operations: readonly Operation[] = [
   adminOrService('2.3', 'GET /allocation_candidates/explanation', candidates),
   adminOrService('2.3', 'GET /allocation_candidates/count', candidates),
   adminOrService('2.5', 'GET /changes'),
+  admin('2.7', 'GET /tokens'),
+  admin('2.7', 'POST /tokens', { body: () => ({ user_id: 'u', project_id: 'p', roles: ['member'] }) }),
+  admin('2.7', 'DELETE /tokens/{unknown}', { status: 404 }),
   adminOrService('', 'GET /metrics'),
 
   // nova/policies: services.py, hypervisors.py, aggregates.py

@@ -26,6 +26,7 @@ const expectedNames = [
   'placement:consumers:list placement:consumers:show placement:consumers:update placement:consumers:term',
   'placement:provider_summaries:list',
   'placement:allocation_candidates:explanation placement:allocation_candidates:count placement:changes:list',
+  'placement:tokens:list placement:tokens:create placement:tokens:delete',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -67,6 +68,9 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
   const readsOwn = has('reader') && scope === 'project asked about';
   switch (rule) {
     case 'admin_api':
+    case 'placement:tokens:list':
+    case 'placement:tokens:create':
+    case 'placement:tokens:delete':
       return has('admin');
     case 'project_reader_api':
       return readsOwn || (!newDefaults && has('admin'));

@@ -13,6 +13,8 @@ import { unreleasedMigrations } from './unreleased/migrations.ts';
 const released = Object.entries(migrations).filter(([name]) => name < '006');
 const unreleased = Object.entries(unreleasedMigrations);
 const successors = migrationNames.slice(5, 8);
+/** What came after them. */
+const later = migrationNames.slice(8);
 
 async function withEmpty(engine: Engine, use: (database: Database) => Promise<void>): Promise<void> {
   const open = async (settings: Parameters<typeof openDatabase>[0]) => {
@@ -44,12 +46,12 @@ for (const engine of engines) {
         await sql`insert into resource_providers (uuid, name, generation) values ('p', 'p', 0)`.execute(
           database.kysely,
         );
-        assert.deepEqual(await pendingMigrations(database), successors);
+        assert.deepEqual(await pendingMigrations(database), [...successors, ...later]);
         assert.deepEqual(await newerMigrations(database), []);
         const name = Object.keys(made).at(-1);
-        assert.deepEqual(await migrateToLatest(database), count === unreleased.length ? [] : successors, name);
+        assert.deepEqual(await migrateToLatest(database), [...(count === unreleased.length ? [] : successors), ...later], name);
         assert.equal(await dumpSchema(database), expected, name);
-        assert.deepEqual(await executedMigrations(database), migrationNames.slice(0, 8));
+        assert.deepEqual(await executedMigrations(database), migrationNames);
         assert.deepEqual(await migrateToLatest(database), [], 'again');
         const { rows } = await sql`select uuid from resource_providers`.execute(database.kysely);
         assert.deepEqual(rows, [{ uuid: 'p' }]);

@@ -1,7 +1,7 @@
 import http, { type IncomingHttpHeaders } from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import tls from 'node:tls';
+import { trustedAuthorities } from '../authorities.ts';
 import type { TlsOptions } from './settings.ts';
 
 /** A request to Keystone's API. */
@@ -142,9 +142,3 @@ function describe(error: unknown, url: string, withinMs: number): string {
       : message || code || 'no reason was given'; // an AggregateError has a code only
   return `Keystone cannot be reached at ${url}: ${reason}.`;
 }
-
-/** The system's certificate authorities beside those of Node.js, where this Node.js can list them. */
-const trustedAuthorities = (): string[] | undefined =>
-  tls.getCACertificates === undefined
-    ? undefined
-    : [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])];

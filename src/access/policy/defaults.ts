@@ -120,6 +120,11 @@ export const ruleDefaults: readonly RuleDefault[] = [
 
   // Ours, from microversion 2.6.
   rule('consumers:term', adminOrService, 'PUT /consumers/{uuid}/term'),
+
+  // Ours, from microversion 2.7.
+  rule('tokens:list', 'admin_api', 'GET /tokens'),
+  rule('tokens:create', 'admin_api', 'POST /tokens'),
+  rule('tokens:delete', 'admin_api', 'DELETE /tokens/{id}'),
 ];
 
 const collection = '/compute/v2.1/os-services';

@@ -185,7 +185,7 @@ function outcomeJson(
       ]),
     ),
     ...(mappings === undefined ? {} : { mappings: Object.fromEntries(mappings) }),
-    ...(version >= since.namedProviders ? { resource_providers: namesOf(allocations.keys(), providers) } : {}),
+    ...(version >= since.teams ? { resource_providers: namesOf(allocations.keys(), providers) } : {}),
     project_id: projectId,
     user_id: userId,
     consumer_generation: generation,

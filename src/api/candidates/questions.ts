@@ -156,7 +156,7 @@ const explanationJson = (
   version: Version,
 ): object => ({
   trees,
-  ...(version >= since.namedProviders ? { pools } : {}),
+  ...(version >= since.teams ? { pools } : {}),
   fitting: fitting ?? null,
   complete,
   conditions: conditions.map(figuresJson),
@@ -181,7 +181,7 @@ const unmetJson = ({ condition, provider, asked, free, treeFree, reason }: Unmet
   resource_provider: shownProvider(provider),
   asked: asked === undefined ? null : exactNumber(asked),
   free: free === undefined ? null : exactNumber(free),
-  ...(version >= since.namedProviders ? { tree_free: treeFree === undefined ? null : exactNumber(treeFree) } : {}),
+  ...(version >= since.teams ? { tree_free: treeFree === undefined ? null : exactNumber(treeFree) } : {}),
   reason,
 });
 

@@ -46,7 +46,7 @@ const ofParts = {
 const narrowed = object({ ...ofParts, resource_class: v.optional(text()), in_tree: v.optional(uuidText) });
 
 const parameters = [
-  { since: since.namedProviders, schema: narrowed },
+  { since: since.teams, schema: narrowed },
   { since: since.following, schema: object(ofParts) },
 ] as const;
 
@@ -89,13 +89,17 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   if (wantsEvents) {
     const seat = takeSeat(request, dependencies);
     const isNew = read === undefined;
-    return { status: 200, events: (cutOff) => streamEvents({ request, seat, interest, told, isNew, cutOff }) };
+    const checkMs = checkEveryMs(dependencies);
+    return { status: 200, events: (cutOff) => streamEvents({ request, seat, interest, told, isNew, checkMs, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
   if (told.changes.size(interest) > 0 || !waitSeconds) return { ...answerOf(told, interest), ...applied };
   const seat = takeSeat(request, dependencies);
   return {
-    ...answerOf(await firstChange(request, seat, { told, interest, waitSeconds }), interest),
+    ...answerOf(
+      await firstChange(request, seat, { told, interest, waitSeconds, checkMs: checkEveryMs(dependencies) }),
+      interest,
+    ),
     ...applied,
   };
 }
@@ -108,12 +112,17 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 function firstChange(
   request: ApiRequest,
   seat: FollowerSeat,
-  { told, interest, waitSeconds }: { readonly told: Told; readonly interest: Interest; readonly waitSeconds: number },
+  {
+    told,
+    interest,
+    waitSeconds,
+    checkMs,
+  }: { readonly told: Told; readonly interest: Interest; readonly waitSeconds: number; readonly checkMs: number },
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
   let last = told;
   const timer = setTimeout(() => resolve(nothingSince(last.position)), Math.min(waitSeconds * 1000, msLeft(request)));
-  const checking = setInterval(followerRights(request, reject), beatMs);
+  const checking = setInterval(followerRights(request, reject), checkMs);
   const leave = () => resolve(nothingSince(last.position));
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
@@ -141,16 +150,16 @@ function firstChange(
 }
 
 /**
- * Takes a seat for a request that follows changes. Without Keystone, clients can claim to be any user, so they are told apart by address.
+ * Takes a seat for a request that follows changes. With noauth2, clients can claim to be any user, so they are told apart by address.
  *
  * @throws ApiError 429 where all are taken, and no other user has more of them
  */
 function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
-  const byKeystone = config.api.authStrategy === 'keystone';
-  const user = byKeystone ? request.identity.userId : request.network();
+  const isProven = config.api.authStrategy !== 'noauth2';
+  const user = isProven ? request.identity.userId : request.network();
   const seat = followers.takeSeat(user);
   if (seat !== undefined) return seat;
-  const owner = byKeystone ? `user ${user}` : `the address ${user}`;
+  const owner = isProven ? `user ${user}` : `the address ${user}`;
   throw new ApiError(
     429,
     `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
@@ -194,6 +203,7 @@ type EventStream = {
   readonly told: Told;
   /** Whether the client came without a token: then the first event tells it one. */
   readonly isNew: boolean;
+  readonly checkMs: number;
   /** Closes the connection. */
   readonly cutOff: () => void;
 };
@@ -231,6 +241,7 @@ function streamEvents({
   interest,
   told,
   isNew,
+  checkMs,
   cutOff,
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
   let { position } = told;
@@ -258,13 +269,14 @@ function streamEvents({
     // Something is sent as well, so that neither the client nor a proxy takes the connection for dead.
     const beat = (): void => {
       send(position === sent ? comment : encoder.encode(`:\nid: ${tokenOf(position)}\n\n`));
-      if (isOpen) check();
     };
     const beating = setInterval(beat, beatMs);
+    const checking = setInterval(check, checkMs);
     const ending = setTimeout(() => end(), Math.min(longestMs, msLeft(request)));
     stop = () => {
       isOpen = false;
       clearInterval(beating);
+      clearInterval(checking);
       clearTimeout(ending);
       unfollow();
     };
@@ -296,15 +308,19 @@ const refusalOf = (error: unknown): ChangesRefusal =>
 const errorEvent = ({ status, code }: ChangesRefusal) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);
 
-/** How often it is checked whether a client may still follow, in milliseconds. */
+/** How often something is sent at least, in milliseconds. */
 const beatMs = 15_000;
+
+/** How often it is checked whether a client may still follow, in milliseconds: a token that is revoked ends within 5 s. */
+const checkEveryMs = ({ config }: Pick<Dependencies, 'config'>): number =>
+  config.api.authStrategy === 'tokens' ? 1_500 : 15_000;
 
 /**
  * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
  * that Keystone has not answered is waited for.
  *
  * @param onRefused called with the ApiError 401 or 403 once it may not
- * @returns the check, to be called at each beat
+ * @returns the check, to be called from time to time
  */
 function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
   let isChecking = false;

@@ -13,7 +13,7 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   [
     'choice',
     '[api]\nauth_strategy = none',
-    `${conf}:2: [api] auth_strategy = "none": must be one of keystone, noauth2.`,
+    `${conf}:2: [api] auth_strategy = "none": must be one of keystone, tokens, noauth2.`,
   ],
   [
     'case of a choice',
@@ -91,7 +91,7 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   [
     'older name',
     '[DEFAULT]\nauth_strategy = none',
-    `${conf}:2: [DEFAULT] auth_strategy = "none": must be one of keystone, noauth2.`,
+    `${conf}:2: [DEFAULT] auth_strategy = "none": must be one of keystone, tokens, noauth2.`,
   ],
   [
     'substituted value',

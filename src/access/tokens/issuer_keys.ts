@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import * as v from 'valibot';
+import type { JwtConfig } from '../../config/config.ts';
+import { messageOf } from '../../text/print.ts';
+import { trustedAuthorities } from '../authorities.ts';
+
+/** The public keys of an issuer. */
+export type IssuerKeys = {
+  /** What finds the key of a token among the present keys; undefined where there are none. */
+  present(): JWTVerifyGetKey | undefined;
+  /** Asks the issuer for its keys, where the last question is long enough ago: for a token whose key is unknown. @returns whether it has asked */
+  askAgain(): Promise<boolean>;
+  close(): void;
+};
+
+const answerWithinMs = 5_000;
+const mostAnswerBytes = 1024 * 1024;
+/** How often the keys are fetched without a reason. */
+const fetchEveryMs = 10 * 60_000;
+/** How long keys are used after they were fetched, while the issuer does not answer. */
+const keptMs = 24 * 3_600_000;
+/** How often tokens whose key is unknown may make the service ask: anybody can send these. */
+const askAtMostEveryMs = 30_000;
+
+const keySet = v.object({ keys: v.array(v.looseObject({ kty: v.string() })) });
+const discovery = v.object({ issuer: v.string(), jwks_uri: v.string() });
+
+/** @param log where it says that keys could not be fetched */
+export function openIssuerKeys(
+  name: string,
+  settings: Pick<JwtConfig, 'issuer' | 'jwksUri' | 'jwksFile' | 'cafile'>,
+  log: { readonly warn: (line: string) => void },
+): IssuerKeys {
+  const { jwksFile } = settings;
+  if (jwksFile !== undefined) {
+    const ofFile = finderOf(readFileSync(jwksFile, 'utf8'));
+    return { present: () => ofFile, askAgain: async () => false, close: () => {} };
+  }
+  let found: { readonly finder: JWTVerifyGetKey; readonly fetchedMs: number } | undefined;
+  let askedMs = Number.NEGATIVE_INFINITY;
+  let asking: Promise<void> | undefined;
+  const ask = (): Promise<void> => {
+    askedMs = performance.now();
+    asking ??= fetchKeys(settings)
+      .then((text) => {
+        found = { finder: finderOf(text), fetchedMs: performance.now() };
+      })
+      .catch((error: unknown) => log.warn(`The keys of [jwt:${name}] could not be fetched: ${messageOf(error)}.`))
+      .finally(() => {
+        asking = undefined;
+      });
+    return asking;
+  };
+  void ask();
+  const timer = setInterval(ask, fetchEveryMs);
+  timer.unref();
+  return {
+    present: () => (found !== undefined && performance.now() - found.fetchedMs < keptMs ? found.finder : undefined),
+    askAgain: async () => {
+      if (asking === undefined && performance.now() - askedMs < askAtMostEveryMs) return false;
+      await (asking ?? ask());
+      return true;
+    },
+    close: () => clearInterval(timer),
+  };
+}
+
+/** @throws Error where the text is no JSON Web Key Set */
+function finderOf(text: string): JWTVerifyGetKey {
+  const parsed = v.safeParse(keySet, JSON.parse(text));
+  if (!parsed.success) throw new Error('they are no JSON Web Key Set');
+  // A secret key in the set of a public issuer would be a mistake of the issuer.
+  const keys = parsed.output.keys.filter(({ kty }) => kty !== 'oct');
+  return createLocalJWKSet({ keys } satisfies JSONWebKeySet);
+}
+
+async function fetchKeys({
+  issuer = '',
+  jwksUri,
+  cafile,
+}: Pick<JwtConfig, 'issuer' | 'jwksUri' | 'cafile'>): Promise<string> {
+  const ca = cafile === undefined ? undefined : readFileSync(cafile, 'utf8');
+  if (jwksUri !== undefined) return get(jwksUri, ca);
+  const parsed = v.safeParse(discovery, JSON.parse(await get(discoveryUrl(issuer), ca)));
+  if (!parsed.success) throw new Error(`${discoveryUrl(issuer)} does not name jwks_uri`);
+  if (parsed.output.issuer !== issuer)
+    throw new Error(`${discoveryUrl(issuer)} is of another issuer, ${parsed.output.issuer}`);
+  return get(parsed.output.jwks_uri, ca);
+}
+
+/** OpenID Connect Discovery 1.0, section 4. */
+const discoveryUrl = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+
+/** The answer to a GET. Redirects are not followed. @throws Error with the reason */
+function get(url: string, ca: string | undefined): Promise<string> {
+  const open = url.startsWith('https:') ? https.request : http.request;
+  return new Promise((resolve, reject) => {
+    const request = open(url, {
+      ...(url.startsWith('https:') ? { ca: ca ?? trustedAuthorities() } : {}),
+      headers: { accept: 'application/json' },
+      signal: AbortSignal.timeout(answerWithinMs),
+    });
+    request.on('error', (error) =>
+      reject(
+        error.name === 'TimeoutError' ? new Error(`${url} did not answer within ${answerWithinMs / 1000} s`) : error,
+      ),
+    );
+    request.on('response', (response) => {
+      if (response.statusCode !== 200) {
+        response.resume();
+        reject(new Error(`${url} answers ${response.statusCode}`));
+        return;
+      }
+      const chunks: Buffer[] = [];
+      let length = 0;
+      response.on('data', (chunk: Buffer) => {
+        length += chunk.length;
+        if (length > mostAnswerBytes) response.destroy(new Error(`${url} answers more than ${mostAnswerBytes} bytes`));
+        else chunks.push(chunk);
+      });
+      response.on('error', reject);
+      response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    });
+    request.end();
+  });
+}

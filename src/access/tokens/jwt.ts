@@ -1,0 +1,188 @@
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import type { JwtConfig } from '../../config/config.ts';
+import { type Identity, noIdentity } from '../../rest/identity.ts';
+import { Cache } from '../../text/cache.ts';
+import { messageOf } from '../../text/print.ts';
+import { type IssuerKeys, openIssuerKeys } from './issuer_keys.ts';
+import type { TokenVerdict } from './own_tokens.ts';
+import { hashOf } from './token_text.ts';
+
+/** Finds the identity of a JSON Web Token (RFC 7519). */
+export type JsonWebTokens = {
+  judge(text: string): TokenVerdict | Promise<TokenVerdict>;
+  close(): void;
+};
+
+/** Signatures by a public key. The list is ours: the header of a token chooses among these at most. */
+const algorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+/** Headers by which a token would say where its key is, or what else must be understood. */
+const refusedHeaders = ['jku', 'x5u', 'jwk', 'crit'] as const;
+/** How far the clocks of the issuer and of this machine may differ. */
+const leewaySeconds = 30;
+const longestToken = 8 * 1024;
+/** How long a token that was verified is not verified again, and how many such tokens are remembered. */
+const verifiedMs = 30_000;
+const mostVerified = 10_000;
+
+type Issuer = { readonly name: string; readonly settings: JwtConfig; readonly keys: IssuerKeys };
+type Verified = { readonly identity: Identity; readonly untilMs: number };
+
+/** @param sections the sections `[jwt:NAME]`, in which `jwtProblems` finds nothing wrong */
+export function openJsonWebTokens(
+  sections: Readonly<Record<string, JwtConfig>>,
+  log: { readonly warn: (line: string) => void },
+): JsonWebTokens {
+  const issuers = new Map(
+    Object.entries(sections).map(([name, settings]): [string | undefined, Issuer] => [
+      settings.issuer,
+      { name, settings, keys: openIssuerKeys(name, settings, log) },
+    ]),
+  );
+  const verified = new Cache<string, Verified>(mostVerified);
+
+  async function verify(text: string, hash: string): Promise<TokenVerdict> {
+    const issuer = issuers.get(issuerOf(text));
+    if (issuer === undefined) return { refused: 'the issuer of the token is not that of any section [jwt:NAME]' };
+    const { name, settings } = issuer;
+    const header = decodeProtectedHeader(text);
+    const unwanted = refusedHeaders.find((field) => field in header);
+    if (unwanted !== undefined) return { refused: `[jwt:${name}]: the token has the header ${unwanted}` };
+    const payload = await payloadOf(text, issuer);
+    const identity = identityOf(payload, settings);
+    if ('refused' in identity) return { refused: `[jwt:${name}]: ${identity.refused}` };
+    verified.set(hash, { identity: identity.identity, untilMs: performance.now() + verifiedMs });
+    return identity;
+  }
+
+  return {
+    judge: (text) => {
+      if (text.length > longestToken) return { refused: `the token has more than ${longestToken} characters` };
+      const hash = hashOf(text);
+      const known = verified.get(hash);
+      if (known !== undefined && performance.now() < known.untilMs && !hasEnded(known.identity)) {
+        return { identity: known.identity };
+      }
+      return verify(text, hash).catch((error: unknown): TokenVerdict => {
+        if (error instanceof errors.JOSEError || error instanceof TypeError) return { refused: messageOf(error) };
+        throw error;
+      });
+    },
+    close: () => {
+      for (const { keys } of issuers.values()) keys.close();
+    },
+  };
+}
+
+/** The issuer that a token claims, by which the keys are chosen before anything is verified. */
+function issuerOf(text: string): string | undefined {
+  const { iss } = decodeJwt(text);
+  return typeof iss === 'string' ? iss : undefined;
+}
+
+/** The claims of a token whose signature, issuer, audience and times are right. @throws JOSEError with the reason */
+async function payloadOf(text: string, { name, settings, keys }: Issuer): Promise<JWTPayload> {
+  const by = async (finder: JWTVerifyGetKey): Promise<JWTPayload> => {
+    const { payload } = await jwtVerify(text, finder, {
+      algorithms,
+      issuer: settings.issuer ?? '',
+      audience: [...settings.audience],
+      clockTolerance: leewaySeconds,
+      requiredClaims: ['exp', 'iss', 'aud'],
+    });
+    if (payload.iat !== undefined && payload.iat > Date.now() / 1000 + leewaySeconds) {
+      throw new errors.JWTClaimValidationFailed('"iat" is in the future', payload, 'iat', 'check_failed');
+    }
+    return payload;
+  };
+  const known = keys.present();
+  if (known !== undefined) {
+    try {
+      return await by(known);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.askAgain())) throw error;
+    }
+  } else await keys.askAgain();
+  const asked = keys.present();
+  if (asked === undefined) throw new errors.JOSEError(`the keys of [jwt:${name}] are not known`);
+  return by(asked);
+}
+
+/** The identity that the claims of a verified token give, by the settings of its issuer. */
+export function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
+  const missing = requirements(settings.require).find(({ pointer, values }) => {
+    const claim = claimAt(payload, pointer);
+    return !(Array.isArray(claim) ? claim : [claim]).some((value) => values.includes(textOf(value) ?? ''));
+  });
+  if (missing !== undefined) return { refused: `the claim ${missing.pointer} is not ${missing.values.join(' or ')}` };
+  const userId = textOf(claimAt(payload, settings.userClaim));
+  if (!userId) return { refused: `the claim ${settings.userClaim}, the user, is missing` };
+  const projectId = textOf(claimAt(payload, settings.projectClaim ?? ''));
+  if (!projectId) return { refused: `the claim ${settings.projectClaim}, the project, is missing` };
+  if (Math.max(userId.length, projectId.length) > 255)
+    return { refused: 'the user or the project has more than 255 characters' };
+  if (!settings.projects.some((pattern) => fits(pattern, projectId))) {
+    return { refused: `the project ${JSON.stringify(projectId)} is none of ${settings.projects.join(', ')}` };
+  }
+  const claimed = settings.rolesClaim === undefined ? undefined : claimAt(payload, settings.rolesClaim);
+  const further =
+    typeof claimed === 'string' ? claimed.split(/\s+/) : Array.isArray(claimed) ? claimed.map(textOf) : [];
+  const accepted = further.filter((role) => role !== undefined).filter((role) => settings.acceptRoles.includes(role));
+  return {
+    identity: {
+      ...noIdentity,
+      userId,
+      projectId,
+      roles: [...new Set([...settings.roles, ...accepted])],
+      expiresAtMs: (payload.exp ?? 0) * 1000,
+    },
+  };
+}
+
+/** A claim by its name, or by a JSON pointer (RFC 6901); undefined where there is none. */
+export function claimAt(payload: JWTPayload, name: string): unknown {
+  if (!name.startsWith('/')) return Object.hasOwn(payload, name) ? payload[name] : undefined;
+  let value: unknown = payload;
+  for (const part of name.slice(1).split('/')) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[key]; // it is an object that has the key
+  }
+  return value;
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+
+/** `/claim=value` of a list; several values for one claim. */
+function requirements(
+  list: readonly string[],
+): readonly { readonly pointer: string; readonly values: readonly string[] }[] {
+  const pairs = list.map((item) => {
+    const at = item.indexOf('=');
+    return { pointer: item.slice(0, at), value: item.slice(at + 1) };
+  });
+  return [...Map.groupBy(pairs, ({ pointer }) => pointer)].map(([pointer, of]) => ({
+    pointer,
+    values: of.map(({ value }) => value),
+  }));
+}
+
+/** Whether a text fits a pattern, in which `*` stands for any text. */
+function fits(pattern: string, text: string): boolean {
+  const parts = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`, 's').test(text);
+}
+
+const hasEnded = ({ expiresAtMs = 0 }: Identity): boolean => expiresAtMs + leewaySeconds * 1000 <= Date.now();

@@ -1,0 +1,64 @@
+import type { Database } from '../../../db/engine/connect.ts';
+import { findToken, noteTokenUse } from '../../../db/statements/tokens.ts';
+import { type Identity, noIdentity } from '../../rest/identity.ts';
+import { Cache } from '../../text/cache.ts';
+import { hashOf, isToken } from './token_text.ts';
+
+/** How long what the database says of a token holds, in milliseconds; with the time of a request it is less than 5 s. */
+const heldMs = 3_000;
+/** So many tokens are known at a time; of more, the one that was read first is read again. */
+const mostKnown = 20_000;
+/** The same for tokens that do not exist, so that inventing them forgets none that does. */
+const mostUnknown = 10_000;
+
+/** The identity of a token, or why the token is refused: for the log, since clients are not told. */
+export type TokenVerdict = { readonly identity: Identity } | { readonly refused: string };
+
+/** Finds the identity of a token of the service's own. @throws what the database throws */
+export type OwnTokens = (text: string) => TokenVerdict | Promise<TokenVerdict>;
+
+type KnownToken = { readonly identity: Identity; readonly untilMs: number };
+
+/** Tokens by their rows in the database, of which each process reads a token that is in use once in `heldMs`. */
+export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): OwnTokens {
+  const known = new Cache<string, KnownToken>(mostKnown);
+  const unknown = new Cache<string, { readonly untilMs: number }>(mostUnknown);
+  const reading = new Map<string, Promise<TokenVerdict>>();
+
+  async function read(hash: string): Promise<TokenVerdict> {
+    const untilMs = performance.now() + heldMs;
+    const found = await findToken(database, hash);
+    if (found === undefined) {
+      known.delete(hash);
+      unknown.set(hash, { untilMs });
+      return noSuchToken;
+    }
+    // What was read holds, whether or not the use could be noted: the next reading notes it.
+    if (!found.isNoted) noteTokenUse(database, found.uuid).catch(() => {});
+    const { userId, projectId, roles, expires } = found;
+    const identity: Identity = { ...noIdentity, userId, projectId, roles, expiresAtMs: expires?.getTime() };
+    known.set(hash, { identity, untilMs });
+    return { identity };
+  }
+
+  return (text) => {
+    if (!isToken(text)) return { refused: 'the checksum of the token is wrong' };
+    const hash = hashOf(text);
+    const nowMs = performance.now();
+    const held = known.get(hash);
+    if (held !== undefined && nowMs < held.untilMs) {
+      return hasEnded(held.identity) ? noSuchToken : { identity: held.identity };
+    }
+    if ((unknown.get(hash)?.untilMs ?? 0) > nowMs) return noSuchToken;
+    let answer = reading.get(hash);
+    if (answer === undefined) {
+      answer = read(hash).finally(() => reading.delete(hash));
+      reading.set(hash, answer);
+    }
+    return answer;
+  };
+}
+
+const noSuchToken: TokenVerdict = { refused: 'the token is unknown, or has ended or been revoked' };
+
+const hasEnded = ({ expiresAtMs = Number.POSITIVE_INFINITY }: Identity): boolean => expiresAtMs <= Date.now();

@@ -1,0 +1,42 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** Tells these tokens from others, for people and for programs that look for secrets in texts. */
+const mark = 'plc_';
+const secretBytes = 32;
+const secretLength = 43;
+const checksumLength = 6;
+/** How many characters of a token are shown: some 36 bits of its secret. */
+const shownLength = mark.length + 6;
+
+/** A new token, and what is stored of it. */
+export type MadeToken = { readonly text: string; readonly hash: string; readonly prefix: string };
+
+/**
+ * Makes a token: `plc_`, 256 random bits as base64url, and the CRC-32 of that as base64url. By the checksum a token that was
+ * mistyped is refused without a look at the database.
+ */
+export function makeToken(): MadeToken {
+  const secret = randomBytes(secretBytes).toString('base64url');
+  const text = `${mark}${secret}${checksumOf(secret)}`;
+  return { text, hash: hashOf(text), prefix: text.slice(0, shownLength) };
+}
+
+/** Whether a text has the form and the checksum of a token of the service's own. */
+export function isToken(text: string): boolean {
+  if (!isMarked(text) || text.length !== mark.length + secretLength + checksumLength) return false;
+  const secret = text.slice(mark.length, -checksumLength);
+  return checksumOf(secret) === text.slice(-checksumLength);
+}
+
+/** Whether a text is meant to be a token of the service's own. */
+export const isMarked = (text: string): boolean => text.startsWith(mark);
+
+/** The SHA-256 of a token, as hexadecimal digits: by it the token is found, so that its text is never compared. */
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+function checksumOf(secret: string): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(secret));
+  return bytes.toString('base64url');
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
+import { createToken, deleteToken, listTokens, type TokenRow } from '../../db/statements/tokens.ts';
+import { makeToken } from '../access/tokens/token_text.ts';
+import { since } from '../placement/microversions.ts';
+import { normalUuid } from '../placement/uuid.ts';
+import { notFound } from '../request/errors.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { integer, list as listOf, object, text } from '../rest/json_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
+import { ownerId } from './allocations/bodies.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from './answers.ts';
+import type { Dependencies } from './dependencies.ts';
+
+// Routes
+
+const path = '/tokens';
+const one = `${path}/:id`;
+const shared = { since: since.teams, answersJson: true } as const;
+const rule = (verb: string) => `placement:tokens:${verb}`;
+
+export const tokenEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...shared, method: 'GET', path, policy: rule('list'), handle: list },
+  { ...shared, method: 'POST', path, policy: rule('create'), wantsJson: true, handle: create },
+  { ...shared, method: 'DELETE', path: one, answersJson: false, policy: rule('delete'), handle: remove },
+];
+
+// Request schemas
+
+const listParameters = { project_id: v.optional(ownerId), user_id: v.optional(ownerId), ...pageParameters(1000) };
+const noParameters = object({});
+
+/** Some ten years. */
+const longestSeconds = 315_360_000;
+const newToken = object({
+  user_id: ownerId,
+  project_id: ownerId,
+  roles: listOf(text({ minLength: 1, maxLength: 255 }), { minItems: 1, unique: true }),
+  expires_in: v.optional(integer({ minimum: 1, maximum: longestSeconds })),
+});
+
+// Handlers
+
+async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
+  const query = checkQuery(request.query(), object(listParameters));
+  refuseRepeated(request.query(), Object.keys(listParameters));
+  const { limit = usualLimit, marker, project_id: projectId, user_id: userId } = query;
+  checkMarker(marker, () => false);
+  const asked = { projectId, userId, marker: marker === undefined ? undefined : normalUuid(marker), limit };
+  const found = await repeatLostRaces(() => listTokens(database, asked));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      tokens: page.map(represent),
+      ...(found.length > limit && last !== undefined ? { tokens_links: nextLink(request, path, last.uuid) } : {}),
+    },
+    lastModified: new Date(),
+  };
+}
+
+/** The answer is the only place where the token itself is ever shown. */
+async function create(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const { user_id: userId, project_id: projectId, roles, expires_in: seconds } = await request.json(newToken);
+  const { text: token, hash, prefix } = makeToken();
+  const row = await createToken(database, { uuid: randomUUID(), hash, prefix, userId, projectId, roles, seconds });
+  const { userId: by } = request.identity;
+  logger.info({ token: row.uuid, user: userId, project: projectId, roles, by }, 'A token was created');
+  return {
+    status: 201,
+    json: { ...represent(row), token },
+    location: `${path}/${row.uuid}`,
+    headers: { 'cache-control': 'no-store' },
+  };
+}
+
+async function remove(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const uuid = request.param('id');
+  if (!(await deleteToken(database, normalUuid(uuid)))) throw notFound(`There is no token ${uuid}.`);
+  logger.info({ token: normalUuid(uuid), by: request.identity.userId }, 'A token was revoked');
+  return noContent;
+}
+
+// Response shapes
+
+const represent = (token: TokenRow) => ({
+  id: token.uuid,
+  prefix: token.prefix,
+  user_id: token.userId,
+  project_id: token.projectId,
+  roles: token.roles,
+  created_at: token.created.toISOString(),
+  expires_at: token.expires?.toISOString() ?? null,
+  used_at: token.used?.toISOString() ?? null,
+});

@@ -1,0 +1,78 @@
+import { optional } from './filters.ts';
+import { versionNumber } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { allPages, type Page } from './pages.ts';
+
+/** A token of the service, without the token itself. */
+export type ServiceToken = {
+  readonly id: string;
+  /** How the token begins. */
+  readonly prefix: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly roles: readonly string[];
+  readonly created_at: string;
+  /** Null for one that is valid until it is deleted. */
+  readonly expires_at: string | null;
+  /** The hour in which it was used last; null if it never was. */
+  readonly used_at: string | null;
+};
+
+/** A token that was just made: the only time that it is shown. */
+export type NewServiceToken = ServiceToken & { readonly token: string };
+
+/** Whom a token is for, and for how long. */
+export type TokenRequest = {
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly roles: readonly string[];
+  /** In seconds; without it, until it is deleted. */
+  readonly expires_in?: number | undefined;
+};
+
+/** Which tokens are listed. */
+export type TokenFilter = { readonly project_id?: string | undefined; readonly user_id?: string | undefined };
+
+/** Tokens of the service, for `[api] auth_strategy = tokens`; from 2.7. */
+export type TokenCalls = {
+  /** All tokens in the order of their ids, page by page. */
+  list(query?: TokenFilter, options?: CallOptions): AsyncGenerator<ServiceToken, void>;
+  /** One page: at most `limit` tokens (default 1000), after the id `marker`. */
+  page(query?: TokenFilter & Page, options?: CallOptions): Promise<readonly ServiceToken[]>;
+  /** Makes a token. It is not repeated: an answer that is lost leaves a token that nobody knows. */
+  create(request: TokenRequest, options?: CallOptions): Promise<NewServiceToken>;
+  /** Revokes a token. @throws ApiError 404 if there is none with this id */
+  delete(id: string, options?: CallOptions): Promise<void>;
+};
+
+const tokensSince = versionNumber('2.7');
+const root = pathOf('tokens');
+
+/** Makes the calls about tokens. */
+export function tokenCalls(call: Call): TokenCalls {
+  const page: TokenCalls['page'] = async ({ project_id, user_id, limit, marker } = {}, options) => {
+    const named = { project_id, user_id, limit, marker };
+    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const reply = call({ method: 'GET', path: root, since: tokensSince, query }, options);
+    return (await answered<{ readonly tokens: readonly ServiceToken[] }>(reply)).tokens;
+  };
+  return {
+    page,
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    create: ({ user_id, project_id, roles, expires_in }, options) =>
+      answered(
+        call(
+          {
+            method: 'POST',
+            path: root,
+            since: tokensSince,
+            body: () => ({ user_id, project_id, roles, ...(expires_in === undefined ? {} : { expires_in }) }),
+          },
+          options,
+        ),
+      ),
+    delete: (id, options) => answered(call({ method: 'DELETE', path: root + pathOf(id), since: tokensSince }, options)),
+  };
+}
+
+const usualLimit = 1000;

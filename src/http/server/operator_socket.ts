@@ -1,0 +1,39 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { createAdaptorServer } from '@hono/node-server';
+import type { Hono } from 'hono';
+import type { HonoEnv } from '../exchange.ts';
+
+/**
+ * The socket in the folder of an embedded database, by which programs of its owner reach the process that serves it: only
+ * one process can open the database.
+ *
+ * @returns the shorter of two names, since that of a socket may have some 100 bytes
+ */
+export function operatorSocket(embeddedPath: string): string {
+  const absolute = path.resolve(embeddedPath, 'operator.sock');
+  const relative = path.relative(process.cwd(), absolute);
+  return relative.length < absolute.length ? relative : absolute;
+}
+
+/**
+ * Serves an app that asks for no token on such a socket. Only the owner of the process may connect.
+ *
+ * @returns a function that ends it
+ * @throws Error where the socket cannot be made, such as with too long a name
+ */
+export async function listenForOperator(app: Hono<HonoEnv>, socket: string): Promise<() => Promise<void>> {
+  const server = createAdaptorServer({ fetch: app.fetch });
+  await rm(socket, { force: true }); // of a process that was killed; the caller has the lock of the folder
+  const before = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(socket, resolve);
+      // The socket is made at once, so the umask holds for nothing else.
+    });
+  } finally {
+    process.umask(before);
+  }
+  return () => new Promise((resolve) => server.close(() => resolve()));
+}

@@ -1,0 +1,92 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { table } from '../cli/table.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { addCommandGroup, type ConfigFlags } from '../start/command_line.ts';
+import { print, printError } from '../text/print.ts';
+import { withTokenStore } from './token_store.ts';
+
+type CreateFlags = {
+  readonly user: string;
+  readonly project: string;
+  readonly role: readonly string[];
+  readonly expiresIn?: number;
+};
+
+/** Adds `token create`, `token list` and `token revoke` to a program. */
+export function addTokenCommands(program: Command, flags: () => ConfigFlags): void {
+  const token = addCommandGroup(program, 'token', 'tokens of the service, for [api] auth_strategy = tokens');
+  token
+    .command('create')
+    .description('make a token, and print it: it is shown only now')
+    .requiredOption('--user <id>', 'the user that the token is for')
+    .requiredOption('--project <id>', 'the project that the token is for')
+    .requiredOption('--role <name>', 'a role of the token: member, reader, admin, service; may be repeated', collect)
+    .option(
+      '--expires-in <time>',
+      'how long it is valid: 90d, 12h, 30m or 45s; without it, until it is revoked',
+      duration,
+    )
+    .action(({ user, project, role, expiresIn }: CreateFlags) =>
+      withTokenStore(flags(), async (store) => {
+        const wanted = { userId: user, projectId: project, roles: [...new Set(role)], seconds: expiresIn };
+        const { text, shown } = await store.create(wanted);
+        const until = shown.expires_at === null ? 'until it is revoked' : `until ${shown.expires_at}`;
+        printError(
+          `Token ${shown.id} of user ${user} in project ${project}, ${shown.roles.join(', ')}, is valid ${until}. It is shown only now:`,
+        );
+        print(text);
+      }),
+    );
+  token
+    .command('list')
+    .description('print all tokens, without the tokens themselves')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: true }) =>
+      withTokenStore(flags(), async (store) => {
+        const all = await store.list();
+        if (json) return print(JSON.stringify(all, undefined, 2));
+        const head = ['id', 'begins with', 'user', 'project', 'roles', 'ends', 'last used'];
+        const rows = all.map(({ id, prefix, user_id, project_id, roles, expires_at, used_at }) => [
+          id,
+          prefix,
+          user_id,
+          project_id,
+          roles.join(', '),
+          expires_at ?? '',
+          used_at === null ? '' : `${used_at.slice(0, 13)}:00Z`,
+        ]);
+        print(table(head, rows));
+      }),
+    );
+  token
+    .command('revoke')
+    .description('delete a token: within 5 s no process takes it any more')
+    .argument('<id>', 'the id that "token list" shows', uuid)
+    .action((id: string) =>
+      withTokenStore(flags(), async (store) => {
+        if (await store.revoke(id)) return;
+        printError(`placement-manage: there is no token ${id}. "placement-manage token list" prints all.`);
+        process.exitCode = 1;
+      }),
+    );
+}
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => {
+  if (value === '' || value.length > 255) throw new InvalidArgumentError('A role has 1 to 255 characters.');
+  return [...before, value];
+};
+
+const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+const mostSeconds = 315_360_000;
+
+function duration(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(count) * (secondsOf[unit] ?? 0);
+  if (seconds >= 1 && seconds <= mostSeconds) return seconds;
+  throw new InvalidArgumentError(`It is a number with a unit, up to ${mostSeconds / 86_400}d: 90d, 12h, 30m, 45s.`);
+}
+
+function uuid(text: string): string {
+  if (isUuidLike(text)) return normalUuid(text);
+  throw new InvalidArgumentError('It is the id of a token, a UUID, and not the token itself.');
+}

@@ -1,0 +1,113 @@
+/** `placement-manage token`, on each engine, also while an embedded database is served. */
+import assert from 'node:assert/strict';
+import { stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { type CommandWorld, startCommand, withCommands } from '../manage/commands.ts';
+import { engines } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
+
+const withTokens = async (
+  engine: (typeof engines)[number],
+  use: (world: CommandWorld, configFile: string) => Promise<void>,
+): Promise<void> =>
+  withCommands(engine, 'migrated', async (world) => {
+    const { connection, embeddedPath } = world.config;
+    const configFile = path.join(world.folder, 'tokens.conf');
+    const where = connection === undefined ? `embedded_path = ${embeddedPath}` : `connection = ${connection}`;
+    await writeFile(configFile, `[placement_database]\n${where}\n[api]\nauth_strategy = tokens\nport = 0\n`);
+    await use(world, configFile);
+  });
+
+const create = async ({ run }: CommandWorld, ...more: readonly string[]) => {
+  const ended = await run('placement-manage', 'token', 'create', '--user', 'ada', '--project', 'ci', ...more);
+  assert.equal(ended.code, 0, ended.stderr);
+  const [, id = ''] = /^Token (\S+) of user ada in project ci/.exec(ended.stderr) ?? [];
+  return { token: ended.stdout.trim(), id };
+};
+
+for (const engine of engines) {
+  suite(`on ${engine}`, () => {
+    test('tokens are made, listed and revoked before and while the service serves', async () => {
+      await withTokens(engine, async (world, configFile) => {
+        const first = await create(world, '--role', 'admin', '--expires-in', '90d');
+        assert.match(first.token, /^plc_/);
+        const api = startCommand('placement-api', ['--config-file', configFile], world.folder);
+        const [, url = ''] = await api.said(/listens on (\S+)/);
+        const statusOf = async (token: string) => {
+          const headers = { authorization: `Bearer ${token}`, 'openstack-api-version': 'placement 2.7' };
+          return (await fetch(`${url}/tokens`, { headers })).status;
+        };
+        assert.equal(await statusOf(first.token), 200);
+        const second = await create(world, '--role', 'reader', '--role', 'member');
+        assert.equal(await statusOf(second.token), 403);
+        const listed = await world.run('placement-manage', 'token', 'list', '--json');
+        assert.deepEqual(
+          [0, 1].map((index) => at(JSON.parse(listed.stdout), index, 'id')).toSorted(),
+          [first.id, second.id].toSorted(),
+        );
+        const drawn = await world.run('placement-manage', 'token', 'list');
+        for (const { id, token } of [first, second]) {
+          assert.ok(drawn.stdout.includes(id) && drawn.stdout.includes(token.slice(0, 10)));
+          assert.ok(!`${drawn.stdout}${listed.stdout}`.includes(token.slice(0, 14)));
+        }
+        if (engine === 'embedded') {
+          const { mode } = await stat(path.join(world.config.embeddedPath ?? '', 'operator.sock'));
+          assert.equal(mode & 0o077, 0);
+        }
+        assert.equal((await world.run('placement-manage', 'token', 'revoke', second.id)).code, 0);
+        const again = await world.run('placement-manage', 'token', 'revoke', second.id);
+        assert.deepEqual([again.code, /there is no token/.test(again.stderr)], [1, true]);
+        api.child.kill('SIGTERM');
+        assert.equal((await api.ended).code, 0);
+        const left = await world.run('placement-manage', 'token', 'list', '--json');
+        assert.equal(JSON.parse(left.stdout).length, 1);
+      });
+    });
+  });
+}
+
+test('what is wrong with a flag is said', async () => {
+  await withTokens('embedded', async ({ run }) => {
+    const right = ['--user', 'u', '--project', 'p', '--role', 'member'];
+    for (const [args, says] of [
+      [['create', '--user', 'u', '--project', 'p'], '--role'],
+      [['create', ...right, '--expires-in', '90'], '90d'],
+      [['create', ...right, '--expires-in', '4000d'], '3650d'],
+      [['create', ...right, '--role', ''], '1 to 255'],
+      [['revoke', 'plc_abc'], 'not the token itself'],
+      [['remove'], "unknown command 'remove'"],
+    ] as const) {
+      const { code, stderr } = await run('placement-manage', 'token', ...args);
+      assert.notEqual(code, 0);
+      assert.ok(stderr.includes(says), stderr);
+    }
+  });
+});
+
+test('a section [jwt:NAME] that is wrong ends the start, with its place', async () => {
+  await withTokens('embedded', async ({ folder }, configFile) => {
+    const start = async (section: string) => {
+      const file = path.join(folder, 'jwt.conf');
+      await writeFile(file, section);
+      return startCommand('placement-api', ['--config-file', configFile, '--config-file', file], folder).ended;
+    };
+    const right = 'issuer = https://i.example\naudience = placement\nproject_claim = project\nroles = member\n';
+    for (const [section, says] of [
+      [`[jwt:one]\n${right}requires = /a=b\n`, /jwt\.conf:6: \[jwt:one\] requires is no option/],
+      [`[jwt:one]\n${right}require = a\n`, /\[jwt:one\]: require = "a"/],
+      ['[jwt:one]\n', /\[jwt:one\]: issuer is missing/],
+      [`[jwt:one]\n${right}[jwt:two]\n${right}`, /that of another section/],
+    ] as const) {
+      const { code, stderr } = await start(section);
+      assert.notEqual(code, 0);
+      assert.match(stderr, says);
+    }
+    const shown = startCommand(
+      'placement-api',
+      ['--config-file', configFile, '--config-file', path.join(folder, 'jwt.conf'), '--show-config'],
+      folder,
+    );
+    assert.match((await shown.ended).stdout, /\[jwt:two\]\n\n# The issuer/);
+  });
+});

@@ -1,0 +1,233 @@
+/** Tokens of the service's own: how they are made, used, noted, ended and revoked. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { sql } from 'kysely';
+import { pino } from 'pino';
+import { isToken, makeToken } from '../../src/access/tokens/token_text.ts';
+import { openService, type PlacementService } from '../../src/start/service.ts';
+import { anyEngine, engines, freshDatabase } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
+import { openServiceOn, testConfig, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
+
+const byTokens = { api: { authStrategy: 'tokens' } } as const;
+const version = { 'openstack-api-version': 'placement 2.7', 'content-type': 'application/json' };
+
+type Wanted = { readonly roles?: readonly string[]; readonly expires_in?: number };
+
+/** Makes a token as the owner of the process does. */
+async function make(
+  service: PlacementService,
+  wanted: Wanted = {},
+): Promise<{ readonly id: string; readonly token: string }> {
+  const body = JSON.stringify({ user_id: 'ada', project_id: 'ci', roles: ['admin'], ...wanted });
+  const answer = await service.operatorApp().request('/tokens', { method: 'POST', headers: version, body });
+  assert.equal(answer.status, 201, await answer.clone().text());
+  const json = await answer.json();
+  return { id: String(at(json, 'id')), token: String(at(json, 'token')) };
+}
+
+type Listed = { readonly tokens: readonly { readonly id: string; readonly used_at: string | null }[] };
+
+/** The body of an answer to GET /tokens. */
+const listOf = async (answer: Response): Promise<Listed> => (await answer.json()) as Listed;
+
+const get = (service: PlacementService, headers: Readonly<Record<string, string>>, path = '/tokens') =>
+  service.app.request(path, { headers: { ...version, ...headers } });
+
+const statusOf = async (service: PlacementService, token: string): Promise<number> =>
+  (await get(service, { authorization: `Bearer ${token}` })).status;
+
+test('a token has 256 random bits and a checksum, and one letter that is changed is noticed', () => {
+  const { text, hash, prefix } = makeToken();
+  assert.match(text, /^plc_[\w-]{49}$/);
+  assert.match(hash, /^[0-9a-f]{64}$/);
+  assert.ok(text.startsWith(prefix) && prefix.length === 10);
+  assert.ok(isToken(text));
+  for (let index = 0; index < text.length; index += 1) {
+    const other = text[index] === 'A' ? 'B' : 'A';
+    assert.ok(!isToken(text.slice(0, index) + other + text.slice(index + 1)), `letter ${index}`);
+  }
+  for (const wrong of ['', 'plc_', text.slice(0, -1), `${text}A`, text.slice(4)]) assert.ok(!isToken(wrong), wrong);
+});
+
+for (const engine of engines) {
+  suite(`on ${engine}`, () => {
+    test('a token is taken in either header, and its user, project and roles count', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const { token } = await make(service);
+        for (const headers of [
+          { authorization: `Bearer ${token}` },
+          { authorization: `bearer  ${token}` },
+          { 'x-auth-token': token },
+          { authorization: `Bearer ${token}`, 'x-auth-token': token },
+        ]) {
+          assert.equal((await get(service, headers)).status, 200, JSON.stringify(Object.keys(headers)));
+        }
+        const reader = await make(service, { roles: ['reader'] });
+        assert.equal(await statusOf(service, reader.token), 403);
+        const usages = (project: string) =>
+          get(service, { authorization: `Bearer ${reader.token}` }, `/usages?project_id=${project}`);
+        assert.equal((await usages('ci')).status, 200);
+        assert.equal((await usages('other')).status, 403);
+        // What a client says of itself has no effect.
+        const claimed = {
+          'x-auth-token': reader.token,
+          'x-roles': 'admin',
+          'x-project-id': 'other',
+          'x-user-id': 'admin',
+        };
+        assert.equal((await get(service, claimed)).status, 403);
+      });
+    });
+
+    test('a list shows tokens without their texts, page by page, and notes the hour of the last use', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const made = [await make(service), await make(service, { roles: ['reader', 'member'], expires_in: 60 })];
+        const headers = { 'x-auth-token': made[0]?.token ?? '' };
+        const isNoted = async () => {
+          const { tokens } = await listOf(await get(service, headers));
+          return tokens.some(({ used_at }) => used_at?.endsWith(':00:00.000Z'));
+        };
+        await until('the use is noted', isNoted);
+        const text = await (await get(service, headers)).text();
+        for (const { id, token } of made) {
+          assert.ok(text.includes(id) && text.includes(token.slice(0, 10)));
+          assert.ok(!text.includes(token.slice(0, 14)));
+        }
+        const first = await listOf(await get(service, headers, '/tokens?limit=1&project_id=ci&user_id=ada'));
+        assert.equal(first.tokens.length, 1);
+        const next = await listOf(await get(service, headers, String(at(first, 'tokens_links', 0, 'href'))));
+        assert.equal(next.tokens.length, 1);
+        assert.equal(at(next, 'tokens_links'), undefined);
+        assert.deepEqual(
+          [...first.tokens, ...next.tokens].map(({ id }) => id),
+          made.map(({ id }) => id).toSorted(),
+        );
+        assert.deepEqual(await listOf(await get(service, headers, '/tokens?project_id=other')), { tokens: [] });
+      });
+    });
+
+    test('a token that has ended, was revoked or never was is a 401 that says no more', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const [brief, revoked] = [await make(service, { expires_in: 1 }), await make(service)];
+        const admin = await make(service);
+        assert.equal(await statusOf(service, brief.token), 200);
+        assert.equal(await statusOf(service, revoked.token), 200);
+        const removal = { method: 'DELETE', headers: { ...version, 'x-auth-token': admin.token } };
+        assert.equal((await service.app.request(`/tokens/${revoked.id}`, removal)).status, 204);
+        assert.equal((await service.app.request(`/tokens/${revoked.id}`, removal)).status, 404);
+        const revokedMs = performance.now();
+        await until('the revoked token is refused', async () => (await statusOf(service, revoked.token)) === 401);
+        assert.ok(performance.now() - revokedMs < 5_000);
+        assert.equal(await statusOf(service, brief.token), 401);
+        const answers = new Set<string>();
+        for (const token of [brief.token, revoked.token, makeToken().text, 'plc_short', 'some.other.token', 'text']) {
+          const answer = await get(service, { 'x-auth-token': token });
+          assert.equal(answer.status, 401);
+          assert.equal(answer.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+          answers.add(await answer.text());
+        }
+        assert.equal(answers.size, 1);
+        const none = await get(service, {});
+        assert.equal(none.status, 401);
+        assert.equal(none.headers.get('www-authenticate'), 'Bearer');
+        const both = await get(service, { 'x-auth-token': admin.token, authorization: `Bearer ${revoked.token}` });
+        assert.equal(both.status, 400);
+        assert.ok(!(await both.text()).includes('plc_'));
+        assert.equal((await service.app.request('/')).status, 200); // needs none
+      });
+    });
+  });
+}
+
+test('wrong fields of a new token are named', async () => {
+  await withTestService(anyEngine, byTokens, async (service) => {
+    const right = { user_id: 'u', project_id: 'p', roles: ['member'] };
+    for (const [field, value] of [
+      ['user_id', undefined],
+      ['user_id', ''],
+      ['project_id', 'x'.repeat(256)],
+      ['project_id', 5],
+      ['roles', undefined],
+      ['roles', []],
+      ['roles', 'admin'],
+      ['roles', ['']],
+      ['roles', ['a', 'a']],
+      ['expires_in', 0],
+      ['expires_in', 1.5],
+      ['expires_in', '5'],
+      ['expires_in', 315_360_001],
+      ['expires', 5],
+    ] as const) {
+      const body = JSON.stringify({ ...right, [field]: value });
+      const answer = await service.operatorApp().request('/tokens', { method: 'POST', headers: version, body });
+      const text = await answer.text();
+      assert.equal(answer.status, 400, body);
+      assert.ok(text.includes(field), text);
+    }
+    const listed = await service.operatorApp().request('/tokens', { headers: version });
+    assert.deepEqual(await listOf(listed), { tokens: [] });
+    const older = { ...version, 'openstack-api-version': 'placement 2.6' };
+    assert.equal((await service.operatorApp().request('/tokens', { headers: older })).status, 404);
+  });
+});
+
+test('neither the log nor the database has a token, and the log says why one was refused', async () => {
+  const lines: string[] = [];
+  const logger = pino({}, { write: (line: string) => void lines.push(line) });
+  const database = await freshDatabase(anyEngine);
+  const service = await openService(testConfig({ ...byTokens, placementDatabase: database.config }), { logger });
+  try {
+    const { token } = await make(service);
+    const unknown = makeToken().text;
+    for (const each of [token, unknown, `${token}x`, 'a.b.c']) await statusOf(service, each);
+    const log = lines.join('');
+    for (const each of [token, unknown]) assert.ok(!log.includes(each.slice(4, 40)));
+    for (const reason of ['unknown', 'checksum', '[jwt:NAME]']) assert.ok(log.includes(reason), reason);
+    const { rows } = await sql<{ row: string }>`select tokens::text as row from tokens`.execute(
+      service.database.kysely,
+    );
+    assert.equal(rows.length, 1);
+    assert.ok(!JSON.stringify(rows).includes(token.slice(4, 20)));
+  } finally {
+    await service.close();
+    await database.drop();
+  }
+});
+
+test('a token that one process revokes ends in another one within 5 s, and with it a stream of changes', async () => {
+  const database = await freshDatabase(anyEngine);
+  const [one, other] = [await openServiceOn(database, byTokens), await openServiceOn(database, byTokens)];
+  try {
+    const { id, token } = await make(one);
+    const changes = await get(other, { 'x-auth-token': token, accept: 'text/event-stream' }, '/changes');
+    assert.equal(changes.status, 200);
+    const ended = changes.text();
+    await one.operatorApp().request(`/tokens/${id}`, { method: 'DELETE', headers: version });
+    const revokedMs = performance.now();
+    await until('the token is refused', async () => (await statusOf(other, token)) === 401);
+    assert.match(await ended, /event: error\ndata: \{"status":401/);
+    assert.ok(performance.now() - revokedMs < 5_000, `${performance.now() - revokedMs}`);
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+    await database.drop();
+  }
+});
+
+test('while the database is away a token that is known is taken for a moment, and then the answer is 503', async () => {
+  const database = await freshDatabase(anyEngine);
+  const service = await openServiceOn(database, byTokens);
+  const { token } = await make(service);
+  assert.equal(await statusOf(service, token), 200);
+  await service.database.close();
+  const answers = new Set<number>();
+  const aboutNothing = () => get(service, { 'x-auth-token': token }, '/no_such_path');
+  await until('the token is no longer taken', async () => {
+    const { status } = await aboutNothing();
+    answers.add(status);
+    return status !== 404;
+  });
+  assert.ok(!answers.has(401) && answers.has(404), [...answers].join());
+  await database.drop();
+});
