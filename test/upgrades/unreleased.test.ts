@@ -49,7 +49,11 @@ for (const engine of engines) {
         assert.deepEqual(await pendingMigrations(database), [...successors, ...later]);
         assert.deepEqual(await newerMigrations(database), []);
         const name = Object.keys(made).at(-1);
-        assert.deepEqual(await migrateToLatest(database), [...(count === unreleased.length ? [] : successors), ...later], name);
+        assert.deepEqual(
+          await migrateToLatest(database),
+          [...(count === unreleased.length ? [] : successors), ...later],
+          name,
+        );
         assert.equal(await dumpSchema(database), expected, name);
         assert.deepEqual(await executedMigrations(database), migrationNames);
         assert.deepEqual(await migrateToLatest(database), [], 'again');
