@@ -5,6 +5,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
 import { readRevision, stampRevision } from '../../db/schema/revision.ts';
+import { readConsumer } from '../../db/statements/consumers/consumer_row.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
@@ -14,6 +15,8 @@ import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
 import { schemaProblem } from '../manage/upgrade_checks.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import type { Owner } from '../rest/endpoint.ts';
 import {
   addCommandGroup,
   addConfigFlags,
@@ -53,11 +56,15 @@ for (const command of [db.command('online_data_migrations'), program.command('on
 addImportCommand(program, withDatabase);
 addLoadCommand(program, withDatabase);
 addTokenCommands(program, () => program.opts<ConfigFlags>());
-addPolicyCommands(program, () => {
-  const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
-  printWarnings(warnings);
-  return config.osloPolicy;
-});
+addPolicyCommands(
+  program,
+  () => {
+    const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
+    printWarnings(warnings);
+    return config.osloPolicy;
+  },
+  ownerOf,
+);
 await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
@@ -81,6 +88,20 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     });
     process.exitCode = await runOnlineDataMigrations(migrations, maxCount, (line) => print(line));
   });
+}
+
+/** The owner of a consumer; undefined if there is none. */
+async function ownerOf(consumer: string): Promise<Owner | undefined> {
+  let owner: Owner | undefined;
+  await withDatabase(async (database, { placement }) => {
+    const found = await readConsumer(database, isUuidLike(consumer) ? normalUuid(consumer) : consumer);
+    if (found === undefined) return;
+    owner = {
+      projectId: found.projectId ?? placement.incompleteConsumerProjectId,
+      userId: found.userId ?? placement.incompleteConsumerUserId,
+    };
+  });
+  return owner;
 }
 
 function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {

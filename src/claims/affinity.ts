@@ -4,7 +4,7 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/anchors.ts';
 import type { CandidateRequest } from '../search/request.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
+import { type Claim, ClaimRefused, type ClaimRights, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 
 /** The trees in which the consumers of a claim, and those that its queries name, have something. */
 export type Affinity = {
@@ -40,6 +40,16 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
   return [...named];
 }
 
+/** Whether a claim may see a consumer. One that does not exist is seen. */
+export function maySee(rights: ClaimRights | undefined, state: ConsumerState | undefined): boolean {
+  if (rights === undefined || state === undefined || (state.id === null && state.allocations.length === 0)) return true;
+  const { incompleteOwner } = rights;
+  return rights.allows({
+    projectId: state.projectId ?? incompleteOwner.projectId,
+    userId: state.userId ?? incompleteOwner.userId,
+  });
+}
+
 /** The consumers of a claim whose queries name others, and those that they name, in the usual spelling. */
 export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
   if (placing.length === 0 || !consumers.some(namesOthers)) return none;
@@ -60,7 +70,7 @@ export function relatedConsumers({ consumers, placing = [] }: Claim): readonly s
  */
 export function affinityOf(
   fleet: Fleet,
-  { consumers }: Claim,
+  { consumers, rights }: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   isCertain: boolean,
 ): Affinity {
@@ -88,7 +98,8 @@ export function affinityOf(
     if (consumer.queries === undefined) after.set(index, treesAfter(consumer));
   }
   const treesBefore = (uuid: string): ReadonlySet<Provider> => {
-    const held = states.get(uuid)?.allocations ?? none;
+    const state = states.get(uuid);
+    const held = maySee(rights, state) ? (state?.allocations ?? none) : none;
     const providers = held.flatMap(({ providerId }) => fleet.byId.get(providerId) ?? none);
     if (providers.length < held.length && !isCertain) throw new ClaimRefused('no candidates', uuid);
     return treesOfProviders(providers);

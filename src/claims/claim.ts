@@ -58,6 +58,15 @@ export type Claim = {
   readonly inventories: readonly InventoryClaim[];
   /** The consumers that are placed by query: their indexes in `consumers`, in the order in which they are placed. */
   readonly placing?: readonly number[] | undefined;
+  /** Whose consumers the claim may write, and see in `with` and `apart_from`; absent for all. */
+  readonly rights?: ClaimRights | undefined;
+};
+
+/** What a client may do that may not do everything. */
+export type ClaimRights = {
+  allows(owner: { readonly projectId: string; readonly userId: string }): boolean;
+  /** The configured owner of old allocations without a consumer record. */
+  readonly incompleteOwner: { readonly projectId: string; readonly userId: string };
 };
 
 /** Whether consumers of a claim are placed by query. */
@@ -65,6 +74,8 @@ export const isByQuery = ({ placing }: Claim): boolean => placing !== undefined 
 
 /** Why a claim was refused. The API makes a message of it, which depends on the request. */
 export type RefusalReason =
+  /** A consumer belongs to an owner of whom the client may change nothing. */
+  | 'not allowed'
   /** A consumer's allocations, or a provider's inventories, are not those that the client has seen. */
   | 'unmatched consumer'
   | 'unmatched inventories'

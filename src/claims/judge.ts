@@ -13,7 +13,7 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../request/errors.ts';
-import { relatedConsumers } from './affinity.ts';
+import { maySee, relatedConsumers } from './affinity.ts';
 import {
   type Claim,
   ClaimRefused,
@@ -46,6 +46,7 @@ export function judge(
   states: ReadonlyMap<string, ConsumerState>,
   options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly usageChanges: readonly UsageChange[]; readonly placement: Placement | undefined } {
+  checkRights(asked, states);
   checkExpectations(fleet, asked, states, options.isCertain);
   const newInventories = judgeInventories(fleet, asked.inventories);
   for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
@@ -166,6 +167,14 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   generation: provider.generation,
   bump,
 });
+
+/** A client that may not do everything changes no consumer of another owner, and learns no more of it than that it is there. */
+function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, ConsumerState>): void {
+  if (rights === undefined) return;
+  for (const { uuid } of consumers) {
+    if (!maySee(rights, states.get(uuid))) throw new ClaimRefused('not allowed', uuid);
+  }
+}
 
 /** A generation that the client sent must be the consumer's. A consumer without a record has none (`null`). */
 function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefined): void {

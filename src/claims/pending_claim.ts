@@ -93,7 +93,8 @@ export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
 
 /**
  * Whether the owner and type of a consumer must be read: the claim keeps its type, which the entity tag contains, or
- * has `If-Match`.
+ * has `If-Match`, or its client may not do everything.
  */
 export const needsOwner = ({ claim }: PendingClaim): boolean =>
+  claim.rights !== undefined ||
   claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);

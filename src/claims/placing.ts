@@ -11,7 +11,7 @@ import { type Candidate, takenByProvider } from '../search/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';
 import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
-import { affinityOf, namedBy, namedOutside, namesOthers } from './affinity.ts';
+import { affinityOf, maySee, namedBy, namedOutside, namesOthers } from './affinity.ts';
 import {
   type Claim,
   ClaimRefused,
@@ -89,7 +89,10 @@ export function placeConsumers(
     claim: { ...claim, consumers },
     mappings,
     reliedOn: [...reliedOn.union(affinity.reliedOn)],
-    affinity: namedOutside(claim).map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+    // What the claim may not see had no part in the choice.
+    affinity: namedOutside(claim)
+      .filter((uuid) => maySee(claim.rights, states.get(uuid)))
+      .map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
     names: namesIn(fleet, claim),
   };
 }

@@ -6,7 +6,7 @@ import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
 import { newestOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound, notFoundWithoutVary } from '../request/errors.ts';
 import { inPieces, openTurns, type Turns } from '../request/turns.ts';
-import type { ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
+import type { AllowsOwner, ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
 import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
@@ -46,12 +46,22 @@ export function mountEndpoints(
       const endpoint = select(candidates, exchange);
       const ifMatch = readIfMatch(c.req.raw.headers, endpoint, exchange);
       const { dialect } = exchange.api;
+      const allowedOwners = (rule: string): AllowsOwner | undefined => {
+        const { identity } = exchange;
+        const forAny = policy.allowsAny(rule, identity);
+        if (forAny === true) return undefined;
+        if (forAny === false) throw forbidden(rule, dialect);
+        return ({ projectId, userId }) => policy.allows(rule, identity, { project_id: projectId, user_id: userId });
+      };
       const request: ApiRequest = apiRequest(c.req.raw, exchange, {
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
         gone: () => goneSignal(c.env ?? {}),
-        requireRule: (rule) => authorize(policy, rule, exchange.identity, dialect),
+        owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
+        allowedOwners,
+        isRuleWritten: policy.isWritten,
+        forbidden: (rule) => forbidden(rule, dialect),
         requireStill: async (rule) => {
           const refused = await exchange.authenticateAgain?.();
           if (refused !== undefined) throw new TokenRefused(refused);
@@ -60,7 +70,9 @@ export function mountEndpoints(
       });
       exchange.quiet = endpoint.quiet ?? false;
       const { policy: rule, policyTarget } = endpoint;
-      if (rule !== undefined) authorize(policy, rule, exchange.identity, dialect, policyTarget?.(request));
+      if (rule !== undefined && !endpoint.ownerDecides) {
+        authorize(policy, rule, exchange.identity, dialect, policyTarget?.(request));
+      }
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
       const cutOff = () => c.env?.outgoing?.destroy();
@@ -113,7 +125,10 @@ function apiRequest(
   {
     limitBytes,
     ...more
-  }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'requireStill' | 'gone'> & { readonly limitBytes: number },
+  }: Pick<
+    ApiRequest,
+    'ifMatch' | 'param' | 'owners' | 'allowedOwners' | 'isRuleWritten' | 'forbidden' | 'requireStill' | 'gone'
+  > & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   let body: JsonBody | undefined;
@@ -184,19 +199,24 @@ function refuse(header: string): never {
 /**
  * Refuses a request that a rule of the policy does not allow.
  *
- * @param target what the rule compares with the identity; by default its own project and user
+ * @param target what the rule compares with the identity; by default nothing, since most requests are not about a project. With
+ *   upstream it is the caller itself, which `project_id:%(project_id)s` always matches
  * @throws ApiError 403
  */
 export function authorize(
   policy: Policy,
   rule: string,
   identity: Identity,
-  { forbidden }: Pick<Dialect, 'forbidden'>,
-  target: PolicyTarget = { project_id: identity.projectId ?? null, user_id: identity.userId },
+  dialect: Pick<Dialect, 'forbidden'>,
+  target: PolicyTarget = noTarget,
 ): void {
-  if (policy.allows(rule, identity, target)) return;
-  throw new ApiError(403, forbidden(rule), { vary: false });
+  if (!policy.allows(rule, identity, target)) throw forbidden(rule, dialect);
 }
+
+const noTarget: PolicyTarget = { project_id: null };
+
+const forbidden = (rule: string, dialect: Pick<Dialect, 'forbidden'>): ApiError =>
+  new ApiError(403, dialect.forbidden(rule), { vary: false });
 
 /** The JSON body of a request. */
 type JsonBody = {

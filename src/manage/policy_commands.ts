@@ -1,8 +1,11 @@
 import type { Command } from 'commander';
-import { printCheck, referredRules } from '../access/policy/evaluate.ts';
+import { targets } from '../access/policy/defaults.ts';
+import { printCheck, referredRules, type Values } from '../access/policy/evaluate.ts';
 import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules, type PolicySettings } from '../access/policy/policy.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
+import { teamsPolicy } from '../access/policy/teams.ts';
+import type { Owner } from '../rest/endpoint.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';
 import { print, printError } from '../text/print.ts';
@@ -16,10 +19,19 @@ type CheckFlags = {
   readonly domain?: string;
   readonly systemScope?: string;
   readonly targetProject?: string;
+  readonly consumer?: string;
 };
 
-/** Adds `policy list` and `policy check` to a program. Neither needs the database. */
-export function addPolicyCommands(program: Command, settings: () => PolicySettings): void {
+/**
+ * Adds `policy list`, `policy teams` and `policy check` to a program.
+ *
+ * @param ownerOf reads the owner of a consumer, the only thing for which the database is needed
+ */
+export function addPolicyCommands(
+  program: Command,
+  settings: () => PolicySettings,
+  ownerOf: (consumer: string) => Promise<Owner | undefined>,
+): void {
   const policy = addCommandGroup(program, 'policy', 'the rules that decide which token may do what');
   policy
     .command('list')
@@ -43,6 +55,10 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
       );
     });
   policy
+    .command('teams')
+    .description('print a policy file for teams that share a pool, each with rights for its own project')
+    .action(() => print(teamsPolicy().trimEnd()));
+  policy
     .command('check')
     .description(
       'explain whether a rule allows a request; exit code 0 if it does, 1 if not, 3 if there is no such rule',
@@ -55,9 +71,10 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
     .option('--system-scope <scope>', 'all, for a token of scope system')
     .option(
       '--target-project <id>',
-      'the project of the usages, for placement:usages; default: the project of the token',
+      'the project that the request is about, for rules that look at it; default: the project of the token',
     )
-    .action((name: string, flags: CheckFlags, command: Command) => {
+    .option('--consumer <uuid>', 'the consumer that the request is about: its owner is looked up in the database')
+    .action(async (name: string, flags: CheckFlags, command: Command) => {
       const rules = loadRules(settings(), onStandardError);
       const rule = findRule(rules, name);
       if (rule === undefined) {
@@ -65,15 +82,30 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
         return;
       }
       const identity = identityOf(flags);
-      if (flags.targetProject === undefined && flags.project === undefined && asksForProject(rule, rules)) {
+      const about = targets.get(name);
+      const owner = flags.consumer === undefined ? undefined : await ownerOf(flags.consumer);
+      if (flags.consumer !== undefined && owner === undefined) {
+        command.error(`error: there is no consumer ${flags.consumer}, so nothing of it is shown or changed.`);
+      }
+      const project = owner?.projectId ?? flags.targetProject ?? flags.project;
+      if (about !== undefined && project === undefined && asksForProject(rule, rules)) {
         command.error(
-          `error: ${name} compares the project of the token with the one of the request: give --project for the token, ` +
-            'or --target-project for the request if the token has no project.',
+          `error: ${name} compares the project of the token with that of ${about}: give --project for the token, or ` +
+            '--target-project or --consumer for the request.',
         );
       }
-      const target = { project_id: flags.targetProject ?? identity.projectId ?? null, user_id: identity.userId };
+      const target: Values =
+        about === undefined
+          ? { project_id: null }
+          : { project_id: project ?? null, user_id: owner?.userId ?? identity.userId };
       const { allowed, lines } = explainDecision(rules, name, identity, target);
       for (const line of lines) print(line);
+      if (asksForProject(rule, rules))
+        print(
+          about === undefined
+            ? 'The request is about no project: what the rule compares with the target holds for nobody.'
+            : `The request is about ${about}: project ${project ?? 'none'}.`,
+        );
       process.exitCode = allowed ? 0 : 1;
     });
 }

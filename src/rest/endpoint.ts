@@ -1,6 +1,7 @@
 import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { Version } from '../placement/versions.ts';
+import type { ApiError } from '../request/errors.ts';
 import type { Turns } from '../request/turns.ts';
 import type { Identity } from './identity.ts';
 import type { JsonChunks } from './json_body.ts';
@@ -14,8 +15,18 @@ export type ApiRequest = {
   /** The version: 1039 for `placement 1.39`. */
   readonly version: Version;
   readonly identity: Identity;
-  /** Requires that a further policy rule allows the request, by its own project and user. @throws ApiError 403 */
-  readonly requireRule: (rule: string) => void;
+  /**
+   * Whose consumers a rule of the policy allows this request; undefined for all.
+   *
+   * @throws ApiError 403 where it allows those of no owner
+   */
+  readonly allowedOwners: (rule: string) => AllowsOwner | undefined;
+  /** Whether a policy file has a rule of this name, in place of the default. */
+  readonly isRuleWritten: (rule: string) => boolean;
+  /** The error for a request that a rule does not allow. */
+  readonly forbidden: (rule: string) => ApiError;
+  /** Of an endpoint with `ownerDecides`: whose consumers its rule allows this request; undefined for all. */
+  readonly owners: AllowsOwner | undefined;
   /**
    * Requires of a request that lasts that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be asked,
    * the token counts as valid: until `identity.expiresAtMs`, which the caller looks at. What is remembered of Keystone's answers counts as well, so that
@@ -71,6 +82,11 @@ export type Route = {
   /** The policy rule that must allow the request; without one, every request is allowed. */
   readonly policy?: string;
   readonly policyTarget?: (request: ApiRequest) => PolicyTarget;
+  /**
+   * Where the rule depends on the owner of what the request is about, the handler asks `owners` of the request; `by the body`: the handler
+   * checks the rules that the body needs by `allowedOwners`.
+   */
+  readonly ownerDecides?: boolean | 'by the body';
   /** It answers JSON only: 406 to a client that does not accept that. */
   readonly answersJson?: boolean;
   /** With `answersJson`: it also answers by a stream of events, `text/event-stream`. */
@@ -108,8 +124,14 @@ export const bindEndpoints = <Dependencies>(
 ): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
-/** What a policy rule compares with the identity; by default the project and the user of the request. */
+/** What a policy rule compares with the identity: the project and the user that the request is about; null for none. */
 export type PolicyTarget = { readonly project_id: string | null; readonly user_id?: string };
+
+/** The project and the user that own a consumer. */
+export type Owner = { readonly projectId: string; readonly userId: string };
+
+/** Whether a request may do something to what an owner has. */
+export type AllowsOwner = (owner: Owner) => boolean;
 
 /**
  * What a handler returns. The server renders it, with the headers that every answer has at the microversion of the

@@ -27,7 +27,7 @@ test('a group of commands tells which command a misspelled one was meant to be, 
       stdout: '',
       stderr: "error: unknown command 'chek'\n(Did you mean check?)\n",
     });
-    assert.match((await run('remove')).stderr, /unknown command 'remove'\n\(There are list, check\.\)/);
+    assert.match((await run('remove')).stderr, /unknown command 'remove'\n\(There are list, teams, check\.\)/);
     const alone = await run();
     assert.equal(alone.code, 0);
     assert.match(alone.stdout, /^Usage: placement-manage policy/);

@@ -22,6 +22,7 @@ const expectedNames = [
   'placement:resource_providers:traits:list placement:resource_providers:traits:update',
   'placement:resource_providers:traits:delete placement:resource_providers:allocations:list',
   'placement:allocations:manage placement:allocations:list placement:allocations:update placement:allocations:delete',
+  'placement:allocations:place',
   'placement:allocation_candidates:list placement:reshaper:reshape',
   'placement:consumers:list placement:consumers:show placement:consumers:update placement:consumers:term',
   'placement:provider_summaries:list',

@@ -122,10 +122,28 @@ export const ruleDefaults: readonly RuleDefault[] = [
   rule('consumers:term', adminOrService, 'PUT /consumers/{uuid}/term'),
 
   // Ours, from microversion 2.7.
+  {
+    ...rule('allocations:place', 'placement:allocations:update'),
+    // Where a policy file has it, it decides claims by query; otherwise these rules do, of POST placement:allocations:manage.
+    check: 'rule:placement:allocations:update and rule:placement:allocation_candidates:list',
+  },
   rule('tokens:list', 'admin_api', 'GET /tokens'),
   rule('tokens:create', 'admin_api', 'POST /tokens'),
   rule('tokens:delete', 'admin_api', 'DELETE /tokens/{id}'),
 ];
+
+/**
+ * What a rule is about, where that has a project and a user: its target. The target of any other rule is empty, so that
+ * `project_id:%(project_id)s` is true of nobody there.
+ */
+export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the project that is asked for'> = new Map([
+  ...['manage', 'list', 'update', 'delete', 'place'].map(
+    (verb) => [`placement:allocations:${verb}`, 'the owner of the consumer'] as const,
+  ),
+  ...['show', 'update', 'term'].map((verb) => [`placement:consumers:${verb}`, 'the owner of the consumer'] as const),
+  ['placement:consumers:list', 'the project that is asked for'],
+  ['placement:usages', 'the project that is asked for'],
+]);
 
 const collection = '/compute/v2.1/os-services';
 const service = `${collection}/{service_id}`;

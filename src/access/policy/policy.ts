@@ -6,7 +6,7 @@ import { messageOf } from '../../text/print.ts';
 import { ruleComplaints } from './complaints.ts';
 import type { Values } from './evaluate.ts';
 import { type FileRule, parsePolicyFile } from './parse.ts';
-import { assembleRules, decide, type RuleSettings, type Rules } from './rules.ts';
+import { assembleRules, decide, decideForAny, type RuleSettings, type Rules } from './rules.ts';
 
 /** `[oslo_policy]`, with absolute paths. */
 export type PolicySettings = RuleSettings & {
@@ -115,6 +115,10 @@ function readUtf8(file: string): string {
 export type Policy = {
   /** Whether the rule of this name allows the identity to do something to the target. An unknown rule denies. */
   allows(rule: string, identity: Identity, target: Values): boolean;
+  /** The same whatever the target is; undefined where it depends on the target. */
+  allowsAny(rule: string, identity: Identity): boolean | undefined;
+  /** Whether a policy file has the rule of this name. */
+  isWritten(rule: string): boolean;
 };
 
 /** Where the policy reports that its files were read again, or cannot be used. */
@@ -185,15 +189,18 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
     log.info(`The policy rules were read again: ${found.files.join(', ') || 'the defaults alone'}.`);
   }
 
+  const present = (): Rules => {
+    const nowMs = performance.now();
+    if (nowMs - checkedAtMs >= everyMs) {
+      checkedAtMs = nowMs;
+      refresh();
+    }
+    return rules;
+  };
   return {
-    allows: (rule, identity, target) => {
-      const nowMs = performance.now();
-      if (nowMs - checkedAtMs >= everyMs) {
-        checkedAtMs = nowMs;
-        refresh();
-      }
-      return decide(rules, rule, identity, target).allowed;
-    },
+    allows: (rule, identity, target) => decide(present(), rule, identity, target).allowed,
+    allowsAny: (rule, identity) => decideForAny(present(), rule, identity),
+    isWritten: (rule) => present().byName.get(rule)?.file !== undefined,
   };
 }
 

@@ -78,16 +78,30 @@ export const findRule = ({ byName, settings }: Rules, name: string): Rule | unde
 
 /** Whether a rule allows this identity to do something to the target. */
 export function decide(rules: Rules, name: string, identity: Identity, target: Values): Decision {
+  const { result, because } = judgeRule(rules, name, identity, target);
+  return { allowed: result === true, because };
+}
+
+/** Whether a rule allows this identity to do something, whatever the target is; undefined where it depends on the target. */
+export const decideForAny = (rules: Rules, name: string, identity: Identity): boolean | undefined =>
+  judgeRule(rules, name, identity, {}).result;
+
+/** What a rule says; undefined where that cannot be told, as without the values of the target that it asks for. */
+function judgeRule(
+  rules: Rules,
+  name: string,
+  identity: Identity,
+  target: Values,
+): { readonly result: boolean | undefined; readonly because: Decision['because'] } {
   const rule = findRule(rules, name);
-  if (rule === undefined) return { allowed: false, because: 'unknown rule' };
+  if (rule === undefined) return { result: false, because: 'unknown rule' };
   if (rules.settings.enforceScope && !isInScope(rules, name, scopeOf(identity))) {
-    return { allowed: false, because: 'scope' };
+    return { result: false, because: 'scope' };
   }
   try {
-    const allowed = evaluate(rule.check, circumstancesOf(rules, identity, target), [name]) === true;
-    return { allowed, because: 'check' };
+    return { result: evaluate(rule.check, circumstancesOf(rules, identity, target), [name]), because: 'check' };
   } catch (error) {
-    if (error instanceof CircularRules) return { allowed: false, because: 'circle' };
+    if (error instanceof CircularRules) return { result: false, because: 'circle' };
     throw error;
   }
 }

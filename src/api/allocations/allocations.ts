@@ -21,6 +21,7 @@ import {
   consumerClaim,
   expectKnownOnly,
   refuseDryRunOfUrl,
+  requireSomeClaim,
   writeClaim,
 } from './claim_requests.ts';
 
@@ -35,13 +36,22 @@ export const allocationEndpoints: readonly Endpoint<Dependencies>[] = [
     path: '/allocations',
     since: since.severalConsumers,
     policy: rule('manage'),
+    ownerDecides: 'by the body',
     wantsJson: true,
     ...takesIfMatch,
     handle: post,
   },
-  { ...one, method: 'GET', policy: rule('list'), answersJson: true, handle: show },
-  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: put },
-  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { ...one, method: 'GET', policy: rule('list'), ownerDecides: true, answersJson: true, handle: show },
+  {
+    ...one,
+    method: 'PUT',
+    policy: rule('update'),
+    ownerDecides: 'by the body',
+    wantsJson: true,
+    ...takesIfMatch,
+    handle: put,
+  },
+  { ...one, method: 'DELETE', policy: rule('delete'), ownerDecides: true, ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -63,8 +73,9 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
   const content = contentOf(rows, config);
   const [first] = rows;
-  // A consumer without allocations does not exist, so it has no tag.
-  if (content === undefined || first === undefined) return { status: 200, json: { allocations }, lastModified };
+  // A consumer without allocations does not exist, so it has no tag; one of another owner is not told from that.
+  if (content === undefined || first === undefined) return noneHeld();
+  if (request.owners?.(content) === false) return noneHeld();
   const { version } = request;
   const json = {
     allocations,
@@ -76,18 +87,26 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
 
+const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastModified: newest([]) });
+
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  requireSomeClaim(request, rule('update'));
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
-    const outcome = await writeClaim(dependencies, claimOf([consumer], request), {
-      isDryRun,
-      version: request.version,
-      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
-    });
+    const outcome = await writeClaim(
+      dependencies,
+      claimOf([consumer], request, { rule: rule('update'), config: dependencies.config }),
+      {
+        isDryRun,
+        forbidden: request.forbidden(rule('update')),
+        version: request.version,
+        notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+      },
+    );
     const [placed] = outcome.consumers;
     if (placed === undefined) return noContent;
     return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
@@ -95,6 +114,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 }
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  requireSomeClaim(request, rule('manage'));
   const body = await postBody(request);
   const { isDryRun } = body;
   return answerTo(isDryRun, async () => {
@@ -106,8 +126,9 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
     if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
       throw preconditionFailed('What consumers have of which all are new');
     }
-    const claim = claimOf(consumers, request);
-    const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
+    const claim = claimOf(consumers, request, { rule: rule('manage'), config: dependencies.config });
+    const forbidden = request.forbidden(rule('manage'));
+    const writing = { isDryRun, forbidden, version: request.version, notFound: 'Unable to allocate inventory' };
     const outcome = await writeClaim(dependencies, claim, writing);
     if (!isByQuery(claim)) return noContent;
     return {
@@ -136,7 +157,7 @@ async function remove(request: ApiRequest, dependencies: Dependencies): Promise<
   );
   return untilDone(async () => {
     try {
-      if (request.ifMatch === undefined) await removeAny(uuid, dependencies);
+      if (request.ifMatch === undefined && request.owners === undefined) await removeAny(uuid, dependencies);
       else if (!(await removeSeen(uuid, request, dependencies))) return undefined;
       return noContent;
     } catch (error) {
@@ -154,8 +175,9 @@ async function removeAny(uuid: string, { deletions }: Dependencies): Promise<voi
 }
 
 /**
- * @returns false where another request changed the allocations after they were read here: If-Match must be checked
- *   again.
+ * Deletes what was seen to match, and to belong to an owner whose consumers the client may delete.
+ *
+ * @returns false where another request changed the allocations after they were read here: both must be checked again
  */
 async function removeSeen(
   uuid: string,
@@ -164,7 +186,7 @@ async function removeSeen(
 ): Promise<boolean> {
   const rows = await allocationReads.ofConsumer(uuid);
   const content = contentOf(rows, config);
-  if (content === undefined) throw nothingToDelete(uuid);
+  if (content === undefined || request.owners?.(content) === false) throw nothingToDelete(uuid);
   requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));
   const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
   return (await deleteSeenAllocations(database, uuid, seen)) > 0;

@@ -3,6 +3,7 @@ import {
   type Claim,
   type ClaimOutcome,
   ClaimRefused,
+  type ClaimRights,
   type ConsumerClaim,
   type InventoryFault,
   type PlacementQuery,
@@ -13,7 +14,7 @@ import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
-import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
+import type { Answer, ApiRequest, Owner } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
@@ -64,7 +65,13 @@ export const allocationsOf = (uuid: string): string => `What consumer ${uuid} ha
 const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
 
 /** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
-type ClaimWording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
+type ClaimWording = {
+  readonly version: number;
+  readonly notFound: string;
+  readonly concurrentUpdate?: string;
+  /** The error for a consumer of another owner. */
+  readonly forbidden?: ApiError;
+};
 
 /** How the claim of a request is written, or only judged. */
 type Writing = ClaimWording & { readonly isDryRun: boolean };
@@ -111,6 +118,7 @@ export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>)
 const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
+  'not allowed': (_, { forbidden }) => forbidden ?? new ApiError(403, ''),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
   'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
@@ -221,15 +229,60 @@ function parseText(uuid: string, text: unknown, version: number): PlacementQuery
 
 const refused = (uuid: string, problem: string): ApiError => badRequest(`Consumer ${uuid}: ${problem}`);
 
+/** The rule of claims by query; while no policy file has it, that of other claims and of candidates. */
+const placeRule = 'placement:allocations:place';
+const candidatesRule = 'placement:allocation_candidates:list';
+
+/**
+ * Refuses a request to write allocations before its body is read, where no body is allowed.
+ *
+ * @param rule that of claims which name their providers
+ * @throws ApiError 403
+ */
+export function requireSomeClaim(request: ApiRequest, rule: string): void {
+  try {
+    request.allowedOwners(rule);
+  } catch (error) {
+    if (request.version < since.placing || !request.isRuleWritten(placeRule)) throw error;
+    request.allowedOwners(placeRule);
+  }
+}
+
+/**
+ * What the policy allows the client of a claim, where that depends on the owners of consumers.
+ *
+ * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
+ */
+function rightsOf(
+  consumers: readonly ConsumerClaim[],
+  request: ApiRequest,
+  { rule, config }: ClaimRules,
+): ClaimRights | undefined {
+  const placed = consumers.filter(({ queries }) => queries !== undefined).length;
+  const isWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
+  const rules = [
+    ...(isWritten && placed === consumers.length ? [] : [rule]),
+    ...(placed === 0 ? [] : [isWritten ? placeRule : candidatesRule]),
+  ];
+  const limited = rules.map((name) => request.allowedOwners(name)).filter((allows) => allows !== undefined);
+  if (limited.length === 0) return undefined;
+  const allows = (owner: Owner): boolean => limited.every((each) => each(owner));
+  if (!consumers.every(allows)) throw request.forbidden(rules.at(-1) ?? rule);
+  return { allows, incompleteOwner: incompleteOwner(config) };
+}
+
+/** The rule of claims that name their providers, and the configured owner of allocations without a record. */
+type ClaimRules = { readonly rule: string; readonly config: Config };
+
 /**
  * The claim of some consumers.
  *
- * @throws ApiError 403 where queries are not allowed to this client, and 400 for too many of them
+ * @throws ApiError 403 where the client may not make this claim, and 400 for too many queries
  */
-export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest): Claim {
+export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
+  const rights = rightsOf(consumers, request, rules);
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
-  if (count === 0) return { consumers, inventories: [] };
-  request.requireRule('placement:allocation_candidates:list');
+  if (count === 0) return { consumers, inventories: [], rights };
   if (count > mostPlaced) {
     throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
   }
@@ -241,5 +294,5 @@ export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest
         `${first}: none of them can be placed first.`,
     );
   }
-  return { consumers, inventories: [], placing: order.placing };
+  return { consumers, inventories: [], placing: order.placing, rights };
 }

@@ -17,6 +17,7 @@ import {
 } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
+import type { Config } from '../../config/config.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
@@ -25,7 +26,7 @@ import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../request/errors.ts';
 import { changedTooMuch } from '../../request/turns.ts';
-import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
+import type { Answer, ApiRequest, Endpoint, Owner, PolicyTarget } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { untilDone } from '../../writes/until_done.ts';
@@ -55,8 +56,17 @@ const rule = (verb: string) => `placement:consumers:${verb}`;
 
 export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...shared, method: 'GET', path, policy: rule('list'), policyTarget: ofOneProject, handle: list },
-  { ...shared, method: 'GET', path: one, policy: rule('show'), handle: show },
-  { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
+  { ...shared, method: 'GET', path: one, policy: rule('show'), ownerDecides: true, handle: show },
+  {
+    ...shared,
+    method: 'PUT',
+    path: one,
+    policy: rule('update'),
+    ownerDecides: true,
+    wantsJson: true,
+    ...takesIfMatch,
+    handle: update,
+  },
 ];
 
 /** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
@@ -135,7 +145,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
 
 async function show(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
-  const consumer = await findConsumer(request, { database });
+  const consumer = await findConsumer(request, { config, database });
   return answerOf(consumer, request, config);
 }
 
@@ -145,6 +155,9 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
   const uuid = request.param('uuid');
   if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
+  }
+  if (request.owners?.({ projectId: body.project_id, userId: body.user_id }) === false) {
+    throw request.forbidden(rule('update'));
   }
   return untilDone(async () => {
     const seen = await findConsumer(request, dependencies);
@@ -239,16 +252,19 @@ function logChange(
 }
 
 /**
- * The consumer of the path. From 2.6 on a consumer whose term has ended is not found, also before it is removed.
+ * The consumer of the path. One of another owner, where the policy lets the client see its own only, is not found. From 2.6 on a consumer whose term has ended is not found, also before it is removed.
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
-async function findConsumer(request: ApiRequest, { database }: Pick<Dependencies, 'database'>): Promise<ConsumerRow> {
+async function findConsumer(
+  request: ApiRequest,
+  { database, config }: Pick<Dependencies, 'database' | 'config'>,
+): Promise<ConsumerRow> {
   const sent = request.param('uuid');
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {
     const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
-    if (found === undefined) continue;
+    if (found === undefined || request.owners?.(fullOwnerOf(found, config)) === false) continue;
     if (found.hasEnded && request.version >= since.terms) {
       throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
     }
@@ -257,6 +273,11 @@ async function findConsumer(request: ApiRequest, { database }: Pick<Dependencies
   if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
   throw notFound(`No consumer with uuid ${sent} found`);
 }
+
+const fullOwnerOf = ({ projectId, userId }: ConsumerRow, config: Config): Owner => ({
+  projectId: projectId ?? incompleteOwner(config).projectId,
+  userId: userId ?? incompleteOwner(config).userId,
+});
 
 const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
   repeatLostRaces(() => readConsumer(database, uuid));
@@ -319,6 +340,7 @@ export const consumerTermEndpoints: readonly Endpoint<Dependencies>[] = [
     path: '/consumers/:uuid/term',
     since: since.terms,
     policy: 'placement:consumers:term',
+    ownerDecides: true,
     wantsJson: true,
     answersJson: true,
     ...takesIfMatch,

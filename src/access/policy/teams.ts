@@ -1,0 +1,31 @@
+/** The rules of `placement-manage policy teams`, in their order, each with what it lets a project do. */
+const ofOwnProject = '(role:member and project_id:%(project_id)s)';
+const readOfOwnProject = '((role:member or role:reader) and project_id:%(project_id)s)';
+
+const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [name: string, check: string])[]])[] = [
+  [
+    'Members claim by query, renew and release what their project has.',
+    ['placement:allocations:place', ofOwnProject],
+    ['placement:consumers:term', ofOwnProject],
+    ['placement:allocations:delete', ofOwnProject],
+  ],
+  [
+    'Members and readers see the consumers, allocations and usages of their project.',
+    ['placement:allocations:list', readOfOwnProject],
+    ['placement:consumers:show', readOfOwnProject],
+    ['placement:consumers:list', readOfOwnProject],
+    ['placement:usages', readOfOwnProject],
+  ],
+];
+
+/**
+ * A policy file for teams that share a pool: members claim by query, renew, release and see for their own project, readers see,
+ * and administrators and services do everything. Whatever names hosts (candidates, explanations, changes, providers, claims that name
+ * their providers) stays with these.
+ */
+export function teamsPolicy(): string {
+  const groups = rules.map(([comment, ...named]) =>
+    [`# ${comment}`, ...named.map(([name, check]) => `"${name}": "rule:admin_or_service_api or ${check}"`)].join('\n'),
+  );
+  return `${groups.join('\n\n')}\n`;
+}

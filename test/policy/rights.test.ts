@@ -1,0 +1,248 @@
+/** Teams that share a pool, by the policy of `placement-manage policy teams`: what each may do, and what it learns of the others. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { targets } from '../../src/access/policy/defaults.ts';
+import { teamsPolicy } from '../../src/access/policy/teams.ts';
+import { routes } from '../../src/api/routes.ts';
+import type { PlacementService } from '../../src/start/service.ts';
+import { anyEngine } from '../support/engines.ts';
+import { type Answer, accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { operations } from './operations.ts';
+import { makeScene, nameOf, requestsOf, sendOperation } from './scene.ts';
+
+async function withPolicy(text: string, use: (service: PlacementService) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-rights-'));
+  const policyFile = path.join(folder, 'policy.yaml');
+  try {
+    await writeFile(policyFile, text);
+    await withTestService(
+      anyEngine,
+      { osloPolicy: { policyFile }, compute: { enabled: true }, metrics: { requireToken: true } },
+      use,
+    );
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+const withTeams = (use: (service: PlacementService) => Promise<void>) => withPolicy(teamsPolicy(), use);
+
+const callerIn = (service: PlacementService, project: string, ...roles: readonly string[]): Send =>
+  requestsOf(service, { 'x-auth-token': `user:${project}`, 'x-roles': roles.join() });
+
+const newest = 'placement 2.7';
+const byQuery = (project_id: string, query = 'resources=VCPU:1', more: object = {}) => ({
+  candidates: query,
+  project_id,
+  user_id: 'user',
+  consumer_generation: null,
+  consumer_type: 'JOB',
+  ...more,
+});
+
+test('the rules whose target has a project are those of the endpoints that find one', () => {
+  const found = routes.flatMap(({ policy, ownerDecides, policyTarget }) =>
+    policy === undefined || (!ownerDecides && policyTarget === undefined) ? [] : [policy],
+  );
+  assert.deepEqual([...targets.keys()].toSorted(), [...new Set([...found, 'placement:allocations:place'])].toSorted());
+});
+
+/** What members and readers of the project may do, and what a caller of another one gets. All else is for administrators. */
+const shared: Readonly<Record<string, { readonly roles: readonly string[]; readonly elsewhere: number }>> = {
+  'GET /allocations/{vm}': { roles: ['member', 'reader'], elsewhere: 200 },
+  'DELETE /allocations/{vm}': { roles: ['member'], elsewhere: 404 },
+  'GET /consumers/{vm}': { roles: ['member', 'reader'], elsewhere: 404 },
+  'PUT /consumers/{vm}/term': { roles: ['member'], elsewhere: 404 },
+  'GET /consumers?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /usages?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+};
+
+suite('each operation of the API', () => {
+  test('is allowed to members and readers of its project, or to administrators and services alone', async () => {
+    await withTeams(async (service) => {
+      const admin = callerIn(service, 'p1', 'admin', 'service');
+      let scene = await makeScene(admin);
+      for (const operation of operations) {
+        if (operation.allowed === 'everybody') continue;
+        const { method, path: where, project, body } = operation;
+        const isByQuery = body !== undefined && JSON.stringify(body(scene)).includes('"candidates"');
+        const key = `${method} ${where.replace('{unknown}', '{vm}').replace('{unused}', '{vm}')}${project === undefined ? '' : '?project_id'}`;
+        const owner = project ?? 'p1';
+        const rights = isByQuery ? { roles: ['member'], elsewhere: 403 } : shared[key];
+        for (const callers of ['p1', 'p2']) {
+          for (const role of ['member', 'reader', 'other']) {
+            const { status, text } = await sendOperation(callerIn(service, callers, role), operation, scene);
+            const mayAtAll = rights?.roles.includes(role) === true;
+            const what = `${nameOf(operation)} by ${role} of ${callers}: ${status} ${text}`;
+            if (!mayAtAll) assert.equal(status, 403, what);
+            else if (callers !== owner) assert.equal(status, rights?.elsewhere, what);
+            else assert.ok(status < 300 || status === operation.status, what);
+            if (mayAtAll && method !== 'GET' && callers === owner) scene = await makeScene(admin);
+          }
+        }
+        for (const role of operation.allowed.startsWith('admin') ? ['admin'] : []) {
+          const { status, text } = await sendOperation(callerIn(service, 'p3', role), operation, scene);
+          assert.ok(status < 300 || status === operation.status, `${nameOf(operation)} by ${role}: ${status} ${text}`);
+          if (method !== 'GET') scene = await makeScene(admin);
+        }
+      }
+    });
+  });
+});
+
+type World = {
+  readonly admin: Send;
+  readonly mine: Send;
+  readonly other: Send;
+  readonly host: string;
+  /** Consumers of the two projects, and a UUID that nothing has. */
+  readonly own: string;
+  readonly foreign: string;
+  readonly nobody: string;
+};
+
+/** A host with a consumer of each of the projects mine and other. */
+const withTwo = (use: (world: World) => Promise<void>) =>
+  withTeams(async (service) => {
+    const admin = requestsTo(service, newest);
+    const [host, own, foreign] = [randomUUID(), randomUUID(), randomUUID()];
+    await makeProvider(admin, host, { VCPU: { total: 8 } });
+    for (const [uuid, project_id] of [
+      [own, 'mine'],
+      [foreign, 'other'],
+    ] as const) {
+      const claim = { ...newClaim({ [host]: { VCPU: 1 } }), project_id, expires_in: 600 };
+      accepted(await admin('PUT', `/allocations/${uuid}`, claim));
+    }
+    const [mine, other] = [callerIn(service, 'mine', 'member'), callerIn(service, 'other', 'member')];
+    await use({ admin, mine, other, host, own, foreign, nobody: randomUUID() });
+  });
+
+/** What an answer says, without the ids and UUIDs that the request chose, and without times. */
+const toldBy = ({ status, text, headers }: Answer, ...uuids: readonly string[]): string => {
+  const shown = [...headers].filter(
+    ([name]) => !['x-openstack-request-id', 'last-modified', 'content-length'].includes(name),
+  );
+  const plain = uuids
+    .reduce((before, uuid) => before.replaceAll(uuid, 'UUID'), text)
+    .replaceAll(/req-[0-9a-f-]{36}/g, 'req');
+  return JSON.stringify([status, plain, shown]);
+};
+
+suite('a consumer of another project', () => {
+  test('is told from one that does not exist by nothing but a claim of its UUID', async () => {
+    await withTwo(async ({ mine, admin, foreign, nobody }) => {
+      const tagOfForeign = String((await admin('GET', `/allocations/${foreign}`)).headers.get('etag'));
+      const before = (await admin('GET', `/consumers/${foreign}`)).text;
+      const asked: readonly ((uuid: string) => Promise<Answer>)[] = [
+        (uuid) => mine('GET', `/allocations/${uuid}`),
+        (uuid) => mine('GET', `/allocations/${uuid}`, undefined, 'placement 1.0'),
+        (uuid) => mine('GET', `/consumers/${uuid}`),
+        (uuid) => mine('DELETE', `/allocations/${uuid}`),
+        (uuid) => mine('DELETE', `/allocations/${uuid}`, undefined, 'placement 1.0'),
+        (uuid) => mine('PUT', `/consumers/${uuid}/term`, { expires_in: 5, consumer_generation: 1 }),
+        (uuid) => mine('PUT', `/consumers/${uuid}/term`, { expires_in: 5, consumer_generation: 7 }),
+      ];
+      for (const ask of asked) assert.equal(toldBy(await ask(foreign), foreign), toldBy(await ask(nobody), nobody));
+      assert.ok(tagOfForeign.startsWith('W/'));
+      for (const more of [{}, { consumer_generation: 1 }, { consumer_generation: 9 }, { dry_run: true }]) {
+        const answer = await mine('PUT', `/allocations/${foreign}`, byQuery('mine', 'resources=VCPU:1', more));
+        assert.equal(answer.status, 403, answer.text);
+        assert.ok(!answer.text.includes('other') && !answer.text.includes('generation'), answer.text);
+      }
+      const gang = { [randomUUID()]: byQuery('mine'), [foreign]: byQuery('mine') };
+      assert.equal((await mine('POST', '/allocations', gang)).status, 403);
+      assert.equal((await admin('GET', `/consumers/${foreign}`)).text, before);
+      assert.equal(at((await mine('GET', '/consumers?project_id=mine')).json, 'consumers', 'length'), 1);
+    });
+  });
+
+  test('has no part in with and apart_from', async () => {
+    await withTwo(async ({ mine, other, foreign, nobody }) => {
+      for (const by of ['with', 'apart_from']) {
+        const asked = async (uuid: string) => {
+          const body = byQuery('mine', `resources=VCPU:1&${by}=${uuid}`, { dry_run: true });
+          return mine('PUT', `/allocations/${randomUUID()}`, body);
+        };
+        const [hidden, absent] = [await asked(foreign), await asked(nobody)];
+        assert.deepEqual(
+          [hidden.status, at(hidden.json, 'errors', 0, 'code')],
+          [absent.status, at(absent.json, 'errors', 0, 'code')],
+        );
+        // It is there for its own project.
+        const body = byQuery('other', `resources=VCPU:1&${by}=${foreign}`, { dry_run: true });
+        const own = await other('PUT', `/allocations/${randomUUID()}`, body);
+        assert.equal(own.status === 200, by === 'with', own.text);
+      }
+      const written = await mine(
+        'PUT',
+        `/allocations/${randomUUID()}`,
+        byQuery('mine', `resources=VCPU:1&apart_from=${foreign}`),
+      );
+      assert.equal(written.status, 200, written.text);
+    });
+  });
+
+  test('cannot be made, nor can an own one be given away or taken', async () => {
+    await withTwo(async ({ mine, host, own }) => {
+      assert.equal((await mine('PUT', `/allocations/${randomUUID()}`, byQuery('other'))).status, 403);
+      const given = byQuery('other', 'resources=VCPU:1', { consumer_generation: 1 });
+      assert.equal((await mine('PUT', `/allocations/${own}`, given)).status, 403);
+      const plain = { ...newClaim({ [host]: { VCPU: 1 } }), project_id: 'mine' };
+      assert.equal((await mine('PUT', `/allocations/${randomUUID()}`, plain)).status, 403);
+      const owner = { project_id: 'other', user_id: 'u', consumer_type: 'JOB', consumer_generation: 1 };
+      assert.equal((await mine('PUT', `/consumers/${own}`, owner)).status, 403);
+      const moved = byQuery('mine', 'resources=VCPU:2', { consumer_generation: 1 });
+      assert.equal((await mine('PUT', `/allocations/${own}`, moved)).status, 200);
+      assert.equal((await mine('DELETE', `/allocations/${own}`)).status, 204);
+    });
+  });
+});
+
+test('a rule that compares the project lets a caller write what its own project has, at every version', async () => {
+  const own = 'role:member and project_id:%(project_id)s';
+  const rules = ['manage', 'list', 'update', 'delete'].map((verb) => `"placement:allocations:${verb}": ${own}`);
+  await withPolicy(`${rules.join('\n')}\n"placement:resource_providers:list": ${own}\n`, async (service) => {
+    const admin = requestsTo(service, newest);
+    const host = randomUUID();
+    await makeProvider(requestsOf(service, { 'x-auth-token': 'admin' }), host, { VCPU: { total: 20 } });
+    const [a, b] = [callerIn(service, 'a', 'member'), callerIn(service, 'b', 'member')];
+    // What is about no project is allowed to nobody by such a rule, although the caller has a project.
+    assert.equal((await a('GET', '/resource_providers')).status, 403);
+    for (const version of ['1.8', '1.12', '1.28', '1.38', '2.7']) {
+      const number = Number(version.split('.')[1]) + (version.startsWith('2') ? 100 : 0);
+      const consumer = randomUUID();
+      const bodyOf = (project_id: string, consumer_generation: number | null) => ({
+        allocations:
+          number < 12
+            ? [{ resource_provider: { uuid: host }, resources: { VCPU: 1 } }]
+            : { [host]: { resources: { VCPU: 1 } } },
+        project_id,
+        user_id: 'u',
+        ...(number < 28 ? {} : { consumer_generation }),
+        ...(number < 38 ? {} : { consumer_type: 'JOB' }),
+      });
+      const at = `placement ${version}`;
+      const put = (send: Send, project: string, generation: number | null) =>
+        send('PUT', `/allocations/${consumer}`, bodyOf(project, generation), at);
+      assert.equal((await put(a, 'b', null)).status, 403, version);
+      assert.equal((await put(a, 'a', null)).status, 204, version);
+      assert.equal((await put(b, 'b', 1)).status, 403, version);
+      assert.equal((await put(b, 'b', null)).status, 403, version);
+      assert.equal((await put(a, 'b', 1)).status, 403, version);
+      assert.equal((await put(a, 'a', 1)).status, 204, version);
+      if (number >= 13) {
+        const body = { [consumer]: bodyOf('b', 2), [randomUUID()]: bodyOf('b', null) };
+        assert.equal((await b('POST', '/allocations', body, at)).status, 403, version);
+      }
+      assert.equal((await b('DELETE', `/allocations/${consumer}`, undefined, at)).status, 404, version);
+      assert.equal((await a('DELETE', `/allocations/${consumer}`, undefined, at)).status, 204, version);
+    }
+    assert.equal((await admin('GET', `/allocations/${randomUUID()}`)).status, 403);
+  });
+});
