@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { createToken, deleteToken, listTokens, type TokenRow } from '../../db/statements/tokens.ts';
-import { makeToken } from '../access/tokens/token_text.ts';
+import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
+import { issueToken, showToken } from '../access/tokens/kept_tokens.ts';
 import { since } from '../placement/microversions.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
@@ -54,7 +53,7 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
   return {
     status: 200,
     json: {
-      tokens: page.map(represent),
+      tokens: page.map(showToken),
       ...(found.length > limit && last !== undefined ? { tokens_links: nextLink(request, path, last.uuid) } : {}),
     },
     lastModified: new Date(),
@@ -65,14 +64,13 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 async function create(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const { user_id: userId, project_id: projectId, roles, expires_in: seconds } = await request.json(newToken);
-  const { text: token, hash, prefix } = makeToken();
-  const row = await createToken(database, { uuid: randomUUID(), hash, prefix, userId, projectId, roles, seconds });
+  const { text: token, shown } = await issueToken(database, { userId, projectId, roles, seconds });
   const { userId: by } = request.identity;
-  logger.info({ token: row.uuid, user: userId, project: projectId, roles, by }, 'A token was created');
+  logger.info({ token: shown.id, user: userId, project: projectId, roles, by }, 'A token was created');
   return {
     status: 201,
-    json: { ...represent(row), token },
-    location: `${path}/${row.uuid}`,
+    json: { ...shown, token },
+    location: `${path}/${shown.id}`,
     headers: { 'cache-control': 'no-store' },
   };
 }
@@ -84,16 +82,3 @@ async function remove(request: ApiRequest, { database, logger }: Dependencies): 
   logger.info({ token: normalUuid(uuid), by: request.identity.userId }, 'A token was revoked');
   return noContent;
 }
-
-// Response shapes
-
-const represent = (token: TokenRow) => ({
-  id: token.uuid,
-  prefix: token.prefix,
-  user_id: token.userId,
-  project_id: token.projectId,
-  roles: token.roles,
-  created_at: token.created.toISOString(),
-  expires_at: token.expires?.toISOString() ?? null,
-  used_at: token.used?.toISOString() ?? null,
-});

@@ -15,8 +15,8 @@ import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
 import { schemaProblem } from '../manage/upgrade_checks.ts';
+import { type Owner, ownerOr } from '../placement/owner.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import type { Owner } from '../rest/endpoint.ts';
 import {
   addCommandGroup,
   addConfigFlags,
@@ -96,10 +96,10 @@ async function ownerOf(consumer: string): Promise<Owner | undefined> {
   await withDatabase(async (database, { placement }) => {
     const found = await readConsumer(database, isUuidLike(consumer) ? normalUuid(consumer) : consumer);
     if (found === undefined) return;
-    owner = {
-      projectId: found.projectId ?? placement.incompleteConsumerProjectId,
-      userId: found.userId ?? placement.incompleteConsumerUserId,
-    };
+    owner = ownerOr(
+      { projectId: placement.incompleteConsumerProjectId, userId: placement.incompleteConsumerUserId },
+      found,
+    );
   });
   return owner;
 }

@@ -1,6 +1,7 @@
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
+import { ownerOr } from '../placement/owner.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/anchors.ts';
 import type { CandidateRequest } from '../search/request.ts';
@@ -43,11 +44,7 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
 /** Whether a claim may see a consumer. One that does not exist is seen. */
 export function maySee(rights: ClaimRights | undefined, state: ConsumerState | undefined): boolean {
   if (rights === undefined || state === undefined || (state.id === null && state.allocations.length === 0)) return true;
-  const { incompleteOwner } = rights;
-  return rights.allows({
-    projectId: state.projectId ?? incompleteOwner.projectId,
-    userId: state.userId ?? incompleteOwner.userId,
-  });
+  return rights.allows(ownerOr(rights.incompleteOwner, state));
 }
 
 /** The consumers of a claim whose queries name others, and those that they name, in the usual spelling. */

@@ -1,6 +1,7 @@
 import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
+import type { Owner } from '../placement/owner.ts';
 import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
@@ -40,7 +41,7 @@ export type PlacementQuery = {
 export type ExpectedAllocations = {
   readonly ifMatch: IfMatch;
   /** The project and user that answers show for old allocations without a consumer record. */
-  readonly incompleteOwner: { readonly projectId: string; readonly userId: string };
+  readonly incompleteOwner: Owner;
 };
 
 /** The inventories that a provider is to have in place of all that it has now. The client sends its generation. */
@@ -64,9 +65,11 @@ export type Claim = {
 
 /** What a client may do that may not do everything. */
 export type ClaimRights = {
-  allows(owner: { readonly projectId: string; readonly userId: string }): boolean;
+  allows(owner: Owner): boolean;
+  /** The rule of the policy that says so, for the refusal. */
+  readonly rule: string;
   /** The configured owner of old allocations without a consumer record. */
-  readonly incompleteOwner: { readonly projectId: string; readonly userId: string };
+  readonly incompleteOwner: Owner;
 };
 
 /** Whether consumers of a claim are placed by query. */
@@ -74,7 +77,7 @@ export const isByQuery = ({ placing }: Claim): boolean => placing !== undefined 
 
 /** Why a claim was refused. The API makes a message of it, which depends on the request. */
 export type RefusalReason =
-  /** A consumer belongs to an owner of whom the client may change nothing. */
+  /** The policy does not allow the client to write a consumer of this owner; the message is only the name of the rule. */
   | 'not allowed'
   /** A consumer's allocations, or a provider's inventories, are not those that the client has seen. */
   | 'unmatched consumer'

@@ -12,6 +12,7 @@ import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import { ownerOr } from '../placement/owner.ts';
 import { noSuchClass } from '../request/errors.ts';
 import { maySee, relatedConsumers } from './affinity.ts';
 import {
@@ -172,7 +173,7 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
 function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, ConsumerState>): void {
   if (rights === undefined) return;
   for (const { uuid } of consumers) {
-    if (!maySee(rights, states.get(uuid))) throw new ClaimRefused('not allowed', uuid);
+    if (!maySee(rights, states.get(uuid))) throw new ClaimRefused('not allowed', rights.rule);
   }
 }
 
@@ -278,8 +279,7 @@ function tagOfState(
   if (allocations.size === 0) return undefined;
   return allocationsTag({
     allocations,
-    projectId: state.projectId ?? incompleteOwner.projectId,
-    userId: state.userId ?? incompleteOwner.userId,
+    ...ownerOr(incompleteOwner, state),
     consumerType: state.consumerType,
   });
 }

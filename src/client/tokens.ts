@@ -21,7 +21,7 @@ export type ServiceToken = {
 /** A token that was just made: the only time that it is shown. */
 export type NewServiceToken = ServiceToken & { readonly token: string };
 
-/** Whom a token is for, and for how long. */
+/** The user, the project and the roles that a token gives, and how long it is valid. */
 export type TokenRequest = {
   readonly user_id: string;
   readonly project_id: string;
@@ -39,7 +39,7 @@ export type TokenCalls = {
   list(query?: TokenFilter, options?: CallOptions): AsyncGenerator<ServiceToken, void>;
   /** One page: at most `limit` tokens (default 1000), after the id `marker`. */
   page(query?: TokenFilter & Page, options?: CallOptions): Promise<readonly ServiceToken[]>;
-  /** Makes a token. It is not repeated: an answer that is lost leaves a token that nobody knows. */
+  /** Makes a token. The request is never sent again: if its answer is lost, a token exists that no client has. `list` shows it. */
   create(request: TokenRequest, options?: CallOptions): Promise<NewServiceToken>;
   /** Revokes a token. @throws ApiError 404 if there is none with this id */
   delete(id: string, options?: CallOptions): Promise<void>;

@@ -43,6 +43,9 @@ export const options: readonly Option[] = Object.entries(optionTable).flatMap(([
 
 const jwtSection = /^jwt:(.+)$/;
 
+/** Whether a section is `[jwt:NAME]`, of which a file may have several. */
+export const isMemberSection = (section: string): boolean => jwtSection.test(section);
+
 /** The options of the sections `[jwt:NAME]` among these sections. */
 export const memberOptions = (sections: Iterable<string>): readonly Option[] =>
   [...new Set(sections)].flatMap((group) => {

@@ -6,6 +6,7 @@ import {
   ConfigError,
   configOf,
   groups,
+  isMemberSection,
   knownNames,
   memberOptions,
   type Option,
@@ -155,7 +156,7 @@ function contradictions(settings: readonly Setting[]): readonly string[] {
 const unknownOfMembers = (files: readonly ConfigFile[]): readonly string[] =>
   files.flatMap(({ file, sections }) =>
     [...sections].flatMap(([section, values]) => {
-      if (memberOptions([section]).length === 0) return [];
+      if (!isMemberSection(section)) return [];
       const { known, meant } = knownNames(section);
       return [...values].flatMap(([name, written]) =>
         known.has(name)
@@ -244,7 +245,7 @@ function findWarnings(
 function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections.keys()].flatMap((section) => {
-      if (groups.has(section) || section === pluginGroup || memberOptions([section]).length > 0) return [];
+      if (groups.has(section) || section === pluginGroup || isMemberSection(section)) return [];
       const meant = nearName(section, groups);
       return meant === undefined
         ? []
@@ -257,7 +258,7 @@ function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): 
 function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections].flatMap(([section, values]) => {
-      if (memberOptions([section]).length > 0) return []; // an error
+      if (isMemberSection(section)) return []; // an error
       const { known, meant } = knownNames(section === pluginGroup ? 'keystone_authtoken' : section);
       return [...values].flatMap(([name, written]) => {
         const near = known.has(name) ? undefined : nearName(name, meant);

@@ -5,7 +5,7 @@ import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules, type PolicySettings } from '../access/policy/policy.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { teamsPolicy } from '../access/policy/teams.ts';
-import type { Owner } from '../rest/endpoint.ts';
+import type { Owner } from '../placement/owner.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';
 import { print, printError } from '../text/print.ts';
@@ -83,12 +83,13 @@ export function addPolicyCommands(
       }
       const identity = identityOf(flags);
       const about = targets.get(name);
+      const looksAtProject = asksForProject(rule, rules);
       const owner = flags.consumer === undefined ? undefined : await ownerOf(flags.consumer);
       if (flags.consumer !== undefined && owner === undefined) {
         command.error(`error: there is no consumer ${flags.consumer}, so nothing of it is shown or changed.`);
       }
       const project = owner?.projectId ?? flags.targetProject ?? flags.project;
-      if (about !== undefined && project === undefined && asksForProject(rule, rules)) {
+      if (about !== undefined && project === undefined && looksAtProject) {
         command.error(
           `error: ${name} compares the project of the token with that of ${about}: give --project for the token, or ` +
             '--target-project or --consumer for the request.',
@@ -100,12 +101,13 @@ export function addPolicyCommands(
           : { project_id: project ?? null, user_id: owner?.userId ?? identity.userId };
       const { allowed, lines } = explainDecision(rules, name, identity, target);
       for (const line of lines) print(line);
-      if (asksForProject(rule, rules))
+      if (looksAtProject) {
         print(
           about === undefined
             ? 'The request is about no project: what the rule compares with the target holds for nobody.'
             : `The request is about ${about}: project ${project ?? 'none'}.`,
         );
+      }
       process.exitCode = allowed ? 0 : 1;
     });
 }

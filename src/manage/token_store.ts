@@ -1,9 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import * as v from 'valibot';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
-import { createToken, deleteToken, listTokens, type TokenRow } from '../../db/statements/tokens.ts';
-import { makeToken } from '../access/tokens/token_text.ts';
+import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
+import {
+  type IssuedToken,
+  issueToken,
+  type ShownToken,
+  showToken,
+  type WantedToken,
+} from '../access/tokens/kept_tokens.ts';
 import { operatorSocket } from '../http/server/operator_socket.ts';
 import { since } from '../placement/microversions.ts';
 import { versionText } from '../placement/versions.ts';
@@ -22,20 +28,10 @@ const shownToken = v.object({
   expires_at: v.nullable(v.string()),
   used_at: v.nullable(v.string()),
 });
-export type ShownToken = v.InferOutput<typeof shownToken>;
-
-/** Whom a token is for, and for how long. */
-export type WantedToken = {
-  readonly userId: string;
-  readonly projectId: string;
-  readonly roles: readonly string[];
-  /** Undefined for a token that never ends. */
-  readonly seconds: number | undefined;
-};
 
 /** The tokens of the configured database. */
 export type TokenStore = {
-  create(wanted: WantedToken): Promise<{ readonly text: string; readonly shown: ShownToken }>;
+  create(wanted: WantedToken): Promise<IssuedToken>;
   list(): Promise<readonly ShownToken[]>;
   /** @returns whether there was one */
   revoke(id: string): Promise<boolean>;
@@ -56,16 +52,12 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
       if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
     }
     await use({
-      create: async (wanted) => {
-        const { text, hash, prefix } = makeToken();
-        const row = await createToken(database, { ...wanted, uuid: randomUUID(), hash, prefix });
-        return { text, shown: shownOf(row) };
-      },
+      create: (wanted) => issueToken(database, wanted),
       list: async () => {
         const all: ShownToken[] = [];
         for (let marker: string | undefined; ; ) {
           const rows = await listTokens(database, { marker, limit: pageSize });
-          all.push(...rows.slice(0, pageSize).map(shownOf));
+          all.push(...rows.slice(0, pageSize).map(showToken));
           if (rows.length <= pageSize) return all;
           marker = all.at(-1)?.id;
         }
@@ -76,17 +68,6 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
 }
 
 const pageSize = 1000;
-
-const shownOf = ({ uuid, prefix, userId, projectId, roles, created, expires, used }: TokenRow): ShownToken => ({
-  id: uuid,
-  prefix,
-  user_id: userId,
-  project_id: projectId,
-  roles: [...roles],
-  created_at: created.toISOString(),
-  expires_at: expires?.toISOString() ?? null,
-  used_at: used?.toISOString() ?? null,
-});
 
 const isServed = (socket: string): Promise<boolean> =>
   ask(socket, 'GET', '/').then(
@@ -138,22 +119,17 @@ async function answered(reply: Promise<Reply>): Promise<unknown> {
 }
 
 function ask(socketPath: string, method: string, path: string, body?: unknown): Promise<Reply> {
-  const text = body === undefined ? '' : JSON.stringify(body);
+  const sent = body === undefined ? '' : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const headers = {
       host: 'localhost',
       'openstack-api-version': `placement ${versionText(since.teams)}`,
-      ...(text === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      ...(sent === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent) }),
     };
     const request = http.request({ socketPath, method, path, headers }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
-      );
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, text: body }), reject);
     });
     request.on('error', reject);
-    request.end(text);
+    request.end(sent);
   });
 }

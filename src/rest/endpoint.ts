@@ -1,5 +1,6 @@
 import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
+import type { Owner } from '../placement/owner.ts';
 import type { Version } from '../placement/versions.ts';
 import type { ApiError } from '../request/errors.ts';
 import type { Turns } from '../request/turns.ts';
@@ -18,7 +19,7 @@ export type ApiRequest = {
   /**
    * Whose consumers a rule of the policy allows this request; undefined for all.
    *
-   * @throws ApiError 403 where it allows those of no owner
+   * @throws ApiError 403 where the rule allows the request for no owner
    */
   readonly allowedOwners: (rule: string) => AllowsOwner | undefined;
   /** Whether a policy file has a rule of this name, in place of the default. */
@@ -126,9 +127,6 @@ export const bindEndpoints = <Dependencies>(
 
 /** What a policy rule compares with the identity: the project and the user that the request is about; null for none. */
 export type PolicyTarget = { readonly project_id: string | null; readonly user_id?: string };
-
-/** The project and the user that own a consumer. */
-export type Owner = { readonly projectId: string; readonly userId: string };
 
 /** Whether a request may do something to what an owner has. */
 export type AllowsOwner = (owner: Owner) => boolean;

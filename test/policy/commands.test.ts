@@ -3,8 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { sql } from 'kysely';
 import { ruleDefaults } from '../../src/access/policy/defaults.ts';
-import { type Ended, runToEnd } from '../manage/commands.ts';
+import { teamsPolicy } from '../../src/access/policy/teams.ts';
+import { type Ended, runToEnd, withCommands } from '../manage/commands.ts';
 
 async function withPolicy(policy: string, use: (run: (...args: string[]) => Promise<Ended>) => Promise<void>) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
@@ -176,3 +178,30 @@ test('a broken policy file is reported with line and column', async () => {
     assert.match(stderr, /^placement-manage: \S+\/policy\.yaml:3:1: .* a bracket before it is not closed\.\n$/);
   });
 });
+
+test('policy teams prints a policy file, and policy check explains it for the owner of a consumer', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, run, withDatabase }) => {
+    const teams = await run('placement-manage', 'policy', 'teams');
+    assert.deepEqual([teams.code, teams.stdout, teams.stderr], [0, teamsPolicy(), '']);
+    await writeFile(path.join(folder, 'policy.yaml'), teams.stdout);
+    await withDatabase(async ({ kysely }) => {
+      await sql`insert into projects (external_id) values ('ci')`.execute(kysely);
+      await sql`insert into users (external_id) values ('ada')`.execute(kysely);
+      await sql`insert into consumers (uuid, project_id, user_id, generation)
+        select ${consumer}, p.id, u.id, 1 from projects p, users u`.execute(kysely);
+    });
+    const check = (rule: string, project: string, uuid = consumer) =>
+      run('placement-manage', 'policy', 'check', rule, '--roles', 'member', '--project', project, '--consumer', uuid);
+    const own = await check('placement:allocations:delete', 'ci');
+    assert.deepEqual([own.code, own.stderr], [0, '']);
+    assert.match(own.stdout, /\nThe request is about the owner of the consumer: project ci\.\n$/);
+    const foreign = await check('placement:allocations:delete', 'web');
+    assert.equal(foreign.code, 1);
+    assert.match(foreign.stdout, /project_id:%\(project_id\)s \(project_id: web; asked for: ci\)/);
+    const absent = await check('placement:allocations:delete', 'ci', consumer.replace('1', '2'));
+    assert.notEqual(absent.code, 0);
+    assert.match(absent.stderr, /there is no consumer 2/);
+  });
+});
+
+const consumer = '10000000-0000-4000-8000-000000000000';

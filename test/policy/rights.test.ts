@@ -212,7 +212,7 @@ test('a rule that compares the project lets a caller write what its own project 
     const host = randomUUID();
     await makeProvider(requestsOf(service, { 'x-auth-token': 'admin' }), host, { VCPU: { total: 20 } });
     const [a, b] = [callerIn(service, 'a', 'member'), callerIn(service, 'b', 'member')];
-    // What is about no project is allowed to nobody by such a rule, although the caller has a project.
+    // This request is about no project, so that the rule allows it to no caller, also to one that has a project.
     assert.equal((await a('GET', '/resource_providers')).status, 403);
     for (const version of ['1.8', '1.12', '1.28', '1.38', '2.7']) {
       const number = Number(version.split('.')[1]) + (version.startsWith('2') ? 100 : 0);

@@ -1,7 +1,7 @@
 import http, { type IncomingHttpHeaders } from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { trustedAuthorities } from '../authorities.ts';
+import { readAnswer, trustedAuthorities } from '../outgoing.ts';
 import type { TlsOptions } from './settings.ts';
 
 /** A request to Keystone's API. */
@@ -86,20 +86,10 @@ export function openTransport(options: TransportOptions): Transport {
         reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error),
       );
       request.on('response', (response) => {
-        const chunks: Buffer[] = [];
-        let length = 0;
-        response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > maxAnswerBytes) response.destroy(new Error(`its answer has more than ${maxAnswerBytes} bytes`));
-          else chunks.push(chunk);
-        });
-        response.on('error', reject);
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: Buffer.concat(chunks).toString('utf8'),
-          }),
+        const tooLong = () => new Error(`its answer has more than ${maxAnswerBytes} bytes`);
+        readAnswer(response, maxAnswerBytes, tooLong).then(
+          (text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+          reject,
         );
       });
       request.end(body);

@@ -133,8 +133,8 @@ export const ruleDefaults: readonly RuleDefault[] = [
 ];
 
 /**
- * What a rule is about, where that has a project and a user: its target. The target of any other rule is empty, so that
- * `project_id:%(project_id)s` is true of nobody there.
+ * By rule, what its target is: the project and the user that the check may name. The target of any other rule is empty: there
+ * `project_id:%(project_id)s` allows no request.
  */
 export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the project that is asked for'> = new Map([
   ...['manage', 'list', 'update', 'delete', 'place'].map(

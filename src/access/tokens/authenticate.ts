@@ -4,7 +4,7 @@ import { badRequest } from '../../request/errors.ts';
 import { openOwnTokens, type TokenVerdict } from './own_tokens.ts';
 import { isMarked } from './token_text.ts';
 
-/** Finds the identity of requests by their tokens: those of the service's own, and JSON Web Tokens. */
+/** Finds the identity of requests by their tokens. A token is one that this service has made, or a JSON Web Token. */
 export type Tokens = {
   /** @returns undefined where the request has no token. @throws ApiError 400 where it has two; what the database throws */
   authenticate(headers: Headers): TokenVerdict | Promise<TokenVerdict> | undefined;
@@ -24,7 +24,7 @@ export async function openTokens(
   const jwt = Object.keys(sections).length === 0 ? undefined : (await jwtParts()).openJsonWebTokens(sections, log);
   return {
     authenticate: (headers) => {
-      const text = tokenOf(headers);
+      const text = tokenIn(headers);
       if (text === undefined) return undefined;
       if (isMarked(text)) return own(text);
       if (text.split('.').length !== 3) return { refused: 'it is no token of this service, and no JSON Web Token' };
@@ -35,7 +35,7 @@ export async function openTokens(
 }
 
 /** The token of a request: `Authorization: Bearer` (RFC 6750), or `X-Auth-Token` as clients of OpenStack send it. */
-export function tokenOf(headers: Headers): string | undefined {
+function tokenIn(headers: Headers): string | undefined {
   const [, bearer] = /^bearer +(\S+)\s*$/i.exec(headers.get('authorization') ?? '') ?? [];
   const plain = headers.get('x-auth-token')?.trim() || undefined;
   if (bearer !== undefined && plain !== undefined && bearer !== plain) {

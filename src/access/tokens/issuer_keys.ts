@@ -5,7 +5,7 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jos
 import * as v from 'valibot';
 import type { JwtConfig } from '../../config/config.ts';
 import { messageOf } from '../../text/print.ts';
-import { trustedAuthorities } from '../authorities.ts';
+import { readAnswer, trustedAuthorities } from '../outgoing.ts';
 
 /** The public keys of an issuer. */
 export type IssuerKeys = {
@@ -22,7 +22,7 @@ const mostAnswerBytes = 1024 * 1024;
 const fetchEveryMs = 10 * 60_000;
 /** How long keys are used after they were fetched, while the issuer does not answer. */
 const keptMs = 24 * 3_600_000;
-/** How often tokens whose key is unknown may make the service ask: anybody can send these. */
+/** How often the service asks for the keys at most because the key of a token is unknown: any client can send such a token. */
 const askAtMostEveryMs = 30_000;
 
 const keySet = v.object({ keys: v.array(v.looseObject({ kty: v.string() })) });
@@ -114,15 +114,8 @@ function get(url: string, ca: string | undefined): Promise<string> {
         reject(new Error(`${url} answers ${response.statusCode}`));
         return;
       }
-      const chunks: Buffer[] = [];
-      let length = 0;
-      response.on('data', (chunk: Buffer) => {
-        length += chunk.length;
-        if (length > mostAnswerBytes) response.destroy(new Error(`${url} answers more than ${mostAnswerBytes} bytes`));
-        else chunks.push(chunk);
-      });
-      response.on('error', reject);
-      response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+      const tooLong = () => new Error(`${url} answers more than ${mostAnswerBytes} bytes`);
+      readAnswer(response, mostAnswerBytes, tooLong).then(resolve, reject);
     });
     request.end();
   });

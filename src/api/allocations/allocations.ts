@@ -18,10 +18,10 @@ import {
   answerTo,
   asksForDryRun,
   claimOf,
+  claimRules,
   consumerClaim,
   expectKnownOnly,
   refuseDryRunOfUrl,
-  requireSomeClaim,
   writeClaim,
 } from './claim_requests.ts';
 
@@ -90,23 +90,19 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
 const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastModified: newest([]) });
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  requireSomeClaim(request, rule('update'));
+  const rules = claimRules(request, rule('update'), dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
-    const outcome = await writeClaim(
-      dependencies,
-      claimOf([consumer], request, { rule: rule('update'), config: dependencies.config }),
-      {
-        isDryRun,
-        forbidden: request.forbidden(rule('update')),
-        version: request.version,
-        notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
-      },
-    );
+    const outcome = await writeClaim(dependencies, claimOf([consumer], request, rules), {
+      isDryRun,
+      forbidden: request.forbidden,
+      version: request.version,
+      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+    });
     const [placed] = outcome.consumers;
     if (placed === undefined) return noContent;
     return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
@@ -114,7 +110,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 }
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  requireSomeClaim(request, rule('manage'));
+  const rules = claimRules(request, rule('manage'), dependencies.config);
   const body = await postBody(request);
   const { isDryRun } = body;
   return answerTo(isDryRun, async () => {
@@ -126,9 +122,9 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
     if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
       throw preconditionFailed('What consumers have of which all are new');
     }
-    const claim = claimOf(consumers, request, { rule: rule('manage'), config: dependencies.config });
-    const forbidden = request.forbidden(rule('manage'));
-    const writing = { isDryRun, forbidden, version: request.version, notFound: 'Unable to allocate inventory' };
+    const claim = claimOf(consumers, request, rules);
+    const { forbidden, version } = request;
+    const writing = { isDryRun, forbidden, version, notFound: 'Unable to allocate inventory' };
     const outcome = await writeClaim(dependencies, claim, writing);
     if (!isByQuery(claim)) return noContent;
     return {

@@ -13,8 +13,9 @@ import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
+import type { Owner } from '../../placement/owner.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
-import type { Answer, ApiRequest, Owner } from '../../rest/endpoint.ts';
+import type { AllowsOwner, Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
@@ -69,8 +70,8 @@ type ClaimWording = {
   readonly version: number;
   readonly notFound: string;
   readonly concurrentUpdate?: string;
-  /** The error for a consumer of another owner. */
-  readonly forbidden?: ApiError;
+  /** Makes the error for a request that a rule of the policy does not allow. */
+  readonly forbidden: (rule: string) => ApiError;
 };
 
 /** How the claim of a request is written, or only judged. */
@@ -118,7 +119,7 @@ export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>)
 const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
-  'not allowed': (_, { forbidden }) => forbidden ?? new ApiError(403, ''),
+  'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
   'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
@@ -233,46 +234,54 @@ const refused = (uuid: string, problem: string): ApiError => badRequest(`Consume
 const placeRule = 'placement:allocations:place';
 const candidatesRule = 'placement:allocation_candidates:list';
 
-/**
- * Refuses a request to write allocations before its body is read, where no body is allowed.
- *
- * @param rule that of claims which name their providers
- * @throws ApiError 403
- */
-export function requireSomeClaim(request: ApiRequest, rule: string): void {
+/** What the policy says of a request to write allocations before its body is read. */
+export type ClaimRules = {
+  /** The rule of claims that name their providers. */
+  readonly rule: string;
+  /** Whose consumers that rule allows; undefined where it allows none, and only a claim by query may be allowed. */
+  readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
+  /** Whether a policy file has the rule of claims by query. */
+  readonly isPlaceWritten: boolean;
+  /** The configured owner of allocations without a record. */
+  readonly incompleteOwner: Owner;
+};
+
+/** @throws ApiError 403 where the policy allows the request with no body */
+export function claimRules(request: ApiRequest, rule: string, config: Config): ClaimRules {
+  const isPlaceWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
+  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config) };
   try {
-    request.allowedOwners(rule);
+    return { ...rules, named: { owners: request.allowedOwners(rule) } };
   } catch (error) {
-    if (request.version < since.placing || !request.isRuleWritten(placeRule)) throw error;
+    if (!isPlaceWritten) throw error;
     request.allowedOwners(placeRule);
+    return { ...rules, named: undefined };
   }
 }
 
 /**
- * What the policy allows the client of a claim, where that depends on the owners of consumers.
+ * What the policy allows the client of a claim; undefined where that does not depend on the owners of consumers.
  *
+ * @param placed how many of the consumers are by query
  * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
  */
 function rightsOf(
   consumers: readonly ConsumerClaim[],
+  placed: number,
   request: ApiRequest,
-  { rule, config }: ClaimRules,
+  { rule, named, isPlaceWritten, incompleteOwner }: ClaimRules,
 ): ClaimRights | undefined {
-  const placed = consumers.filter(({ queries }) => queries !== undefined).length;
-  const isWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
-  const rules = [
-    ...(isWritten && placed === consumers.length ? [] : [rule]),
-    ...(placed === 0 ? [] : [isWritten ? placeRule : candidatesRule]),
-  ];
-  const limited = rules.map((name) => request.allowedOwners(name)).filter((allows) => allows !== undefined);
-  if (limited.length === 0) return undefined;
-  const allows = (owner: Owner): boolean => limited.every((each) => each(owner));
-  if (!consumers.every(allows)) throw request.forbidden(rules.at(-1) ?? rule);
-  return { allows, incompleteOwner: incompleteOwner(config) };
+  const isAllPlaced = isPlaceWritten && placed === consumers.length;
+  if (!isAllPlaced && named === undefined) throw request.forbidden(rule);
+  const ofQueries = placed === 0 ? undefined : isPlaceWritten ? placeRule : candidatesRule;
+  const byName = isAllPlaced ? undefined : named?.owners;
+  const byQuery = ofQueries === undefined ? undefined : request.allowedOwners(ofQueries);
+  if (byName === undefined && byQuery === undefined) return undefined;
+  const allows = (owner: Owner): boolean => byName?.(owner) !== false && byQuery?.(owner) !== false;
+  const deciding = ofQueries ?? rule;
+  if (!consumers.every(allows)) throw request.forbidden(deciding);
+  return { allows, rule: deciding, incompleteOwner };
 }
-
-/** The rule of claims that name their providers, and the configured owner of allocations without a record. */
-type ClaimRules = { readonly rule: string; readonly config: Config };
 
 /**
  * The claim of some consumers.
@@ -280,8 +289,8 @@ type ClaimRules = { readonly rule: string; readonly config: Config };
  * @throws ApiError 403 where the client may not make this claim, and 400 for too many queries
  */
 export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
-  const rights = rightsOf(consumers, request, rules);
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
+  const rights = rightsOf(consumers, count, request, rules);
   if (count === 0) return { consumers, inventories: [], rights };
   if (count > mostPlaced) {
     throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);

@@ -74,6 +74,7 @@ async function reshape(request: ApiRequest, dependencies: Dependencies): Promise
       },
       {
         isDryRun,
+        forbidden: request.forbidden,
         version: request.version,
         notFound: 'malformed reshaper data:',
         concurrentUpdate: 'update conflict:',

@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { type ConsumerGenerations, shownGeneration } from '../../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
+import { type Owner, ownerOr } from '../../placement/owner.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import type { ConsumerBody } from '../allocations/bodies.ts';
@@ -14,7 +15,7 @@ import { newest } from '../answers.ts';
  * The configured project and user of old allocations without a consumer record: the online data migration gives the
  * allocations to these.
  */
-export const incompleteOwner = ({ placement }: Config) => ({
+export const incompleteOwner = ({ placement }: Config): Owner => ({
   projectId: placement.incompleteConsumerProjectId,
   userId: placement.incompleteConsumerUserId,
 });
@@ -23,13 +24,11 @@ export const incompleteOwner = ({ placement }: Config) => ({
 export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config): ConsumerContent | undefined {
   const [first] = rows;
   if (first === undefined) return undefined;
-  const incomplete = incompleteOwner(config);
   return {
     allocations: amountsByProvider(
       rows.map(({ provider_uuid, class_name, used }) => [provider_uuid, class_name, used]),
     ),
-    projectId: first.project_id ?? incomplete.projectId,
-    userId: first.user_id ?? incomplete.userId,
+    ...ownerOr(incompleteOwner(config), { projectId: first.project_id, userId: first.user_id }),
     consumerType: first.consumer_type,
   };
 }
@@ -84,11 +83,10 @@ export function termOf(uuid: string, body: ConsumerBody, config: Config): { read
 export const consumersPath = '/consumers';
 
 /** The owner and the type of a consumer as answers have them; of old allocations without a record the configured owner. */
-export const ownerOf = (consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) => ({
-  project_id: consumer.projectId ?? incompleteOwner(config).projectId,
-  user_id: consumer.userId ?? incompleteOwner(config).userId,
-  consumer_type: consumer.consumerType ?? unknownType,
-});
+export function ownerOf(consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) {
+  const { projectId, userId } = ownerOr(incompleteOwner(config), consumer);
+  return { project_id: projectId, user_id: userId, consumer_type: consumer.consumerType ?? unknownType };
+}
 
 /** A consumer as answers have it. */
 export function represent(consumer: ConsumerRow, request: ApiRequest, config: Config) {

@@ -17,16 +17,16 @@ import {
 } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
-import type { Config } from '../../config/config.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
+import { ownerOr } from '../../placement/owner.ts';
 import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../request/errors.ts';
 import { changedTooMuch } from '../../request/turns.ts';
-import type { Answer, ApiRequest, Endpoint, Owner, PolicyTarget } from '../../rest/endpoint.ts';
+import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { untilDone } from '../../writes/until_done.ts';
@@ -264,7 +264,7 @@ async function findConsumer(
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {
     const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
-    if (found === undefined || request.owners?.(fullOwnerOf(found, config)) === false) continue;
+    if (found === undefined || request.owners?.(ownerOr(incompleteOwner(config), found)) === false) continue;
     if (found.hasEnded && request.version >= since.terms) {
       throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
     }
@@ -273,11 +273,6 @@ async function findConsumer(
   if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
   throw notFound(`No consumer with uuid ${sent} found`);
 }
-
-const fullOwnerOf = ({ projectId, userId }: ConsumerRow, config: Config): Owner => ({
-  projectId: projectId ?? incompleteOwner(config).projectId,
-  userId: userId ?? incompleteOwner(config).userId,
-});
 
 const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
   repeatLostRaces(() => readConsumer(database, uuid));

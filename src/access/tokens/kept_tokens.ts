@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../../db/engine/connect.ts';
+import { createToken, type NewToken, type TokenRow } from '../../../db/statements/tokens.ts';
+import { makeToken } from './token_text.ts';
+
+/** A token as answers of the API and the command show it: without the token itself. */
+export type ShownToken = {
+  readonly id: string;
+  readonly prefix: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly roles: readonly string[];
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  readonly used_at: string | null;
+};
+
+/** The user, the project and the roles that a token gives, and how long it is valid. */
+export type WantedToken = Pick<NewToken, 'userId' | 'projectId' | 'roles' | 'seconds'>;
+
+/** A new token, which is shown this once. */
+export type IssuedToken = { readonly text: string; readonly shown: ShownToken };
+
+/** Makes a token, and stores what is kept of it. */
+export async function issueToken(database: Pick<Database, 'write'>, wanted: WantedToken): Promise<IssuedToken> {
+  const { text, hash, prefix } = makeToken();
+  return { text, shown: showToken(await createToken(database, { ...wanted, uuid: randomUUID(), hash, prefix })) };
+}
+
+/** A stored token as it is shown. */
+export const showToken = ({
+  uuid,
+  prefix,
+  userId,
+  projectId,
+  roles,
+  created,
+  expires,
+  used,
+}: TokenRow): ShownToken => ({
+  id: uuid,
+  prefix,
+  user_id: userId,
+  project_id: projectId,
+  roles,
+  created_at: created.toISOString(),
+  expires_at: expires?.toISOString() ?? null,
+  used_at: used?.toISOString() ?? null,
+});
