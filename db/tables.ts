@@ -25,8 +25,8 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
- * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `tokens`, `resource_provider_etags` and the
- * columns `etag`.
+ * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
+ * `usage_counting`, `project_usages`, `doubtful_usages`, `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -166,4 +166,30 @@ export type Tables = {
     /** The hour in which it was used last; null if it never was. */
     readonly used_at: Date | null;
   };
+  /** The limits of projects; see migration 010. */
+  readonly limits: {
+    /** Empty for the defaults. */
+    readonly project: string;
+    readonly generation: number;
+    /** By the name of a class; null lifts the default. */
+    readonly resources: Readonly<Record<string, number | null>>;
+    /** The same by consumer type: `all` is for any, `unknown` for none. */
+    readonly consumers: Readonly<Record<string, number | null>>;
+    /** Whether an import wrote the values, and the next one may change them. */
+    readonly is_imported: Generated<boolean>;
+    readonly updated_at: Date;
+  };
+  /** One row while usages are counted. */
+  readonly usage_counting: { readonly since: Date; readonly is_counted: boolean };
+  /** Rows that add up to what projects use. */
+  readonly project_usages: {
+    /** Null for allocations without a consumer record. */
+    readonly project_id: number | null;
+    readonly consumer_type_id: number | null;
+    /** Null for the number of consumers. */
+    readonly resource_class_id: number | null;
+    readonly used: string;
+  };
+  /** The projects whose rows in `project_usages` must be corrected; null means all. */
+  readonly doubtful_usages: { readonly project_id: number | null };
 };

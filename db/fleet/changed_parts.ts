@@ -4,7 +4,7 @@ import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 import { changesSince, isLogTooShort, isPruned, type LogPoint, lastXid, type Moment, newestIn } from './change_log.ts';
-import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
+import { type LimitRows, limitRows, listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
 /** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 006). */
 export const partBits = { provider: 1, inventories: 2, traits: 4, aggregates: 8, usages: 16 } as const;
@@ -14,6 +14,9 @@ export const allParts = 31;
 
 /** Set where the provider has another parent, or may have: then its descendants may have another root. */
 export const descendantsBit = 32;
+
+/** Whether a row of the change log tells only that limits changed (migration 010), which clients do not follow. */
+export const areLimits = sql`provider_id is null and whole and parts is not distinct from 64`;
 
 /**
  * A row of the change log for clients that follow it. Without `providerId` it is about names: the bit of inventories stands for
@@ -40,7 +43,7 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
       case when whole then coalesce(parts, ${sql.lit(allParts + descendantsBit)}) when class_ids is not null then ${sql.lit(partBits.usages)}
         else 0 end as bits,
       case when provider_id is null then class_ids end as ids
-    from ${changes} where provider_id is not null or whole
+    from ${changes} where (provider_id is not null or whole) and not (${areLimits})
   ) as told where bits > 0`;
 
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
@@ -55,6 +58,7 @@ type ChangedIds = {
   /** Ascending; null if there are none. */
   readonly ids: readonly number[] | null;
   readonly areNamesChanged: boolean;
+  readonly areLimitsChanged: boolean;
 };
 
 /** Only ids that are multiples of this number are counted. */
@@ -79,13 +83,14 @@ export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise
     trx,
     sql<ChangedIds>`
     with changes as materialized (
-      select xid, provider_id, whole from (${changesSince(since)}) as log
+      select xid, provider_id, whole, parts from (${changesSince(since)}) as log
     )
     select pg_current_snapshot()::text as snapshot,
       ${lastXid} as "lastXid", ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
       (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
-      exists (select from changes where provider_id is null and whole) as "areNamesChanged"`,
+      exists (select from changes where provider_id is null and whole and not (${areLimits})) as "areNamesChanged",
+      exists (select from changes where ${areLimits}) as "areLimitsChanged"`,
   );
 
 /** All names of traits and resource classes. */
@@ -95,6 +100,10 @@ export const readNames = (trx: Transaction<Tables>) =>
     sql<{ traitNames: NameRow[]; classNames: NameRow[] }>`select ${listOf(selectTraitNames)} as "traitNames",
       ${listOf(selectClassNames)} as "classNames"`,
   );
+
+/** All limits. */
+export const readLimitRows = async (trx: Transaction<Tables>): Promise<LimitRows> =>
+  (await onlyRow(trx, sql<{ limits: LimitRows }>`select ${limitRows} as limits`)).limits;
 
 /** What a part of the log tells. */
 type ReadParts = {

@@ -3,10 +3,12 @@ import type { Database } from '../engine/connect.ts';
 import { isReadOnly } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { changesSince, isLogTooShort, lastXid, type Moment, newestIn } from './change_log.ts';
-import { type ChangedParts, selectChangedParts } from './changed_parts.ts';
+import { areLimits, type ChangedParts, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
   type InventoryRow,
+  type LimitRows,
+  limitRows,
   listOf,
   type NameRow,
   type ProviderRow,
@@ -67,6 +69,8 @@ export type Changes = {
   /** Null unless names changed. */
   readonly traitNames: readonly NameRow[] | null;
   readonly classNames: readonly NameRow[] | null;
+  /** Null unless limits changed. */
+  readonly limits: LimitRows | null;
 };
 
 /**
@@ -118,7 +122,8 @@ export const readChanges = (
       ${listOf(ofEach(sql`whole`, sql`${selectAggregates} where m.resource_provider_id = changed.id order by a.id`))}
         as aggregates,
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
-      ${ifNamesChanged(selectClassNames)} as "classNames"`,
+      ${ifNamesChanged(selectClassNames)} as "classNames",
+      case when exists (select from changes where ${areLimits}) then ${limitRows} end as limits`,
   );
 
 /**
@@ -139,7 +144,7 @@ const ofEach = (providers: RawBuilder<unknown>, query: RawBuilder<unknown>) =>
   sql`select found.* from ${providers} as changed cross join lateral (${query} offset 0) as found`;
 
 const ifNamesChanged = (query: RawBuilder<unknown>) =>
-  sql`case when exists (select from changes where provider_id is null and whole) then ${listOf(query)} end`;
+  sql`case when exists (select from changes where provider_id is null and whole and not (${areLimits})) then ${listOf(query)} end`;
 
 /**
  * Deletes logged changes of transactions that have not begun on this server. Only a dump of another server can have

@@ -79,6 +79,14 @@ export const pageOf = ({ providers, inventories, traits, aggregates }: FleetRows
 /** All names that rows refer to by id. */
 export type NameRows = { readonly traitNames: readonly NameRow[]; readonly classNames: readonly NameRow[] };
 
+/** All limits (migration 010). */
+export type LimitRows = {
+  readonly isCounting: boolean;
+  /** By project; the project '' is for the defaults. */
+  readonly projects: Readonly<Record<string, LimitRow>>;
+};
+type LimitRow = Readonly<Record<'resources' | 'consumers', Readonly<Record<string, number | null>>>>;
+
 /** Seconds since 1970. `extract` would compute in decimals, which takes six times as long. */
 const seconds = (column: RawBuilder<unknown>) => sql`floor(date_part('epoch', ${column}))`;
 const created = seconds(sql`created_at`);
@@ -133,6 +141,11 @@ export const selectTraitNames = sql<NameRow>`select id, name, ${created} as crea
 /** The names of all resource classes. */
 export const selectClassNames = sql<NameRow>`
   select id, name, ${created} as created, ${updated} as updated from resource_classes`;
+
+/** All limits as one value, `LimitRows`. */
+export const limitRows = sql`(select json_build_object('isCounting', exists (select from usage_counting), 'projects', coalesce((
+    select json_object_agg(project, json_build_object('resources', resources, 'consumers', consumers)) from limits
+  ), '{}')))`;
 
 /** The rows of a query as one value, a JSON list of objects; null if there are none. */
 export const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;

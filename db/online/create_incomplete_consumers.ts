@@ -82,9 +82,12 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
  * Locks the allocations, so that they cannot be deleted meanwhile. A consumer whose allocations are deleted already
  * gets no record: so no consumer without allocations is created. The allocations are looked up separately for each
  * consumer, so that no plan reads the whole table, however old its statistics are.
+ *
+ * The allocations were counted without a project, and have one from now on.
  */
 const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`
+    with doubtful as (insert into doubtful_usages select null where exists (select from usage_counting))
     insert into consumers (uuid, project_id, user_id, generation, created_at)
     select distinct wanted.uuid, p.id, u.id, 0, ${utcNow}
     from unnest(${uuids}::text[]) as wanted (uuid)

@@ -16,6 +16,7 @@ export const migrationNames = [
   '007_uptime',
   '008_consumer_terms',
   '009_tokens',
+  '010_limits',
 ] as const;
 
 /**

@@ -9,6 +9,7 @@ import * as changedParts from './migrations/006_changed_parts.ts';
 import * as uptime from './migrations/007_uptime.ts';
 import * as consumerTerms from './migrations/008_consumer_terms.ts';
 import * as tokens from './migrations/009_tokens.ts';
+import * as limits from './migrations/010_limits.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -21,4 +22,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '007_uptime': uptime,
   '008_consumer_terms': consumerTerms,
   '009_tokens': tokens,
+  '010_limits': limits,
 };

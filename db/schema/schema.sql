@@ -72,6 +72,10 @@ create table consumers (
   etag character varying(132)
 );
 
+create table doubtful_usages (
+  project_id integer
+);
+
 create table former_consumers (
   uuid character varying(36) collate "C" not null,
   generations bigint not null,
@@ -108,12 +112,28 @@ create table kysely_migration_lock (
   is_locked integer default 0 not null
 );
 
+create table limits (
+  project character varying(255) collate "C" not null,
+  generation integer not null,
+  resources jsonb not null,
+  consumers jsonb not null,
+  is_imported boolean default false not null,
+  updated_at timestamp without time zone not null
+);
+
 create table placement_aggregates (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
   id integer default nextval('placement_aggregates_id_seq'::regclass) not null,
   uuid character varying(36)
 );
+
+create table project_usages (
+  project_id integer,
+  consumer_type_id integer,
+  resource_class_id integer,
+  used bigint not null
+) with (vacuum_truncate=off);
 
 create table projects (
   created_at timestamp without time zone,
@@ -215,6 +235,11 @@ create table traits (
   etag character varying(132)
 );
 
+create table usage_counting (
+  since timestamp without time zone not null,
+  is_counted boolean not null
+);
+
 create table users (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -275,6 +300,8 @@ alter table inventories add constraint uniq_inventories0resource_provider_resour
 alter table kysely_migration add constraint kysely_migration_pkey PRIMARY KEY (name);
 
 alter table kysely_migration_lock add constraint kysely_migration_lock_pkey PRIMARY KEY (id);
+
+alter table limits add constraint limits_pkey PRIMARY KEY (project);
 
 alter table placement_aggregates add constraint placement_aggregates_pkey PRIMARY KEY (id);
 
@@ -350,6 +377,8 @@ CREATE INDEX inventories_resource_class_id_idx ON public.inventories USING btree
 
 CREATE INDEX inventory_changes_xid_idx ON public.inventory_changes USING btree (xid);
 
+CREATE INDEX project_usages_project_id_idx ON public.project_usages USING btree (project_id, resource_class_id);
+
 CREATE INDEX provider_changes_xid_idx ON public.provider_changes USING btree (xid);
 
 CREATE INDEX resource_provider_aggregates_aggregate_id_idx ON public.resource_provider_aggregates USING btree (aggregate_id);
@@ -363,6 +392,30 @@ CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_provider
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
 
 set check_function_bodies = off; -- they may call those behind them
+
+CREATE OR REPLACE FUNCTION public.class_renamed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.limits) then
+    update public.limits set generation = generation + 1,
+      resources = resources - old.name::text || jsonb_build_object(new.name, resources -> old.name::text)
+      where jsonb_exists(resources, old.name::text);
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.doubt_usages(uuids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$begin
+  if cardinality(uuids) = 0 then return; end if;
+  if current_setting('placement.etags', true) = 'written' or exists (
+    select from unnest(uuids) as u (uuid) where not exists (select from public.consumers c where c.uuid = u.uuid offset 0)
+  ) then insert into public.doubtful_usages values (null);
+  else insert into public.doubtful_usages select distinct project_id from public.consumers where uuid = any(uuids);
+  end if;
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_aggregate_changed()
  RETURNS trigger
@@ -646,6 +699,15 @@ AS $function$begin
   );
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.limits_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into public.provider_changes (provider_id, whole, parts) values (null, true, 64);
+  insert into public.inventory_changes default values;
+  return null;
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -655,6 +717,9 @@ AS $function$begin
     from (select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
   if current_setting('placement.etags', true) is distinct from 'written' then
     perform public.etag_consumers(array(select consumer_id from old_rows));
+  end if;
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    perform public.doubt_usages(array(select consumer_id from old_rows));
   end if;
   return null;
 end$function$;
@@ -669,6 +734,9 @@ AS $function$begin
   if current_setting('placement.etags', true) is distinct from 'written' then
     perform public.etag_consumers(array(select consumer_id from new_rows));
   end if;
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    perform public.doubt_usages(array(select consumer_id from new_rows));
+  end if;
   return null;
 end$function$;
 
@@ -682,6 +750,9 @@ AS $function$begin
       (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2 union all select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as both_sides group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
   if current_setting('placement.etags', true) is distinct from 'written' then
     perform public.etag_consumers(array(select consumer_id from new_rows union select consumer_id from old_rows));
+  end if;
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    perform public.doubt_usages(array(select consumer_id from new_rows union select consumer_id from old_rows));
   end if;
   return null;
 end$function$;
@@ -790,6 +861,7 @@ CREATE OR REPLACE FUNCTION public.log_truncated()
 AS $function$begin
   insert into public.provider_changes (provider_id, whole) values (null, false);
   insert into public.inventory_changes default values;
+  if exists (select from public.usage_counting) then insert into public.doubtful_usages values (null); end if;
   return null;
 end$function$;
 
@@ -799,6 +871,16 @@ CREATE OR REPLACE FUNCTION public.lost_race()
 AS $function$begin
   raise exception 'A guarded row is not as it was when the statement began.'
     using errcode = 'serialization_failure';
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.renamed_classes(ids integer[], names text[])
+ RETURNS integer[]
+ LANGUAGE plpgsql
+AS $function$begin
+  return array(
+    select k.id from unnest(ids, names) as k (id, name)
+    where not exists (select from public.resource_classes r where r.id = k.id and r.name = k.name)
+  );
 end$function$;
 
 CREATE OR REPLACE FUNCTION public.terms_gone()
@@ -822,6 +904,16 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.usages_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    insert into public.doubtful_usages values (old.project_id), (new.project_id);
+  end if;
+  return null;
+end$function$;
+
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_deleted();
@@ -842,6 +934,8 @@ CREATE TRIGGER term_gone AFTER DELETE ON public.consumers REFERENCING OLD TABLE 
 
 CREATE TRIGGER term_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION terms_truncated();
 
+CREATE TRIGGER usages_moved AFTER UPDATE OF project_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id))) EXECUTE FUNCTION usages_moved();
+
 CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_inventory_row();
 
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
@@ -854,6 +948,8 @@ CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEM
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.inventories REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
 
+CREATE TRIGGER limits_changed AFTER INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.limits FOR EACH STATEMENT EXECUTE FUNCTION limits_changed();
+
 CREATE TRIGGER etag_changed AFTER UPDATE OF uuid ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
 
 CREATE TRIGGER etag_gone AFTER DELETE ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
@@ -865,6 +961,8 @@ CREATE TRIGGER log_change AFTER DELETE OR UPDATE ON public.placement_aggregates 
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
 CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.projects FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
+
+CREATE TRIGGER class_renamed AFTER UPDATE OF name ON public.resource_classes FOR EACH ROW WHEN (((old.name)::text IS DISTINCT FROM (new.name)::text)) EXECUTE FUNCTION class_renamed();
 
 CREATE TRIGGER etag_changed AFTER INSERT OR DELETE OR UPDATE OF id, name ON public.resource_classes FOR EACH ROW EXECUTE FUNCTION etag_class_changed();
 
@@ -921,5 +1019,7 @@ CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF name ON public.traits FOR EAC
 CREATE TRIGGER log_change AFTER INSERT OR DELETE OR UPDATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_names_changed();
 
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER limits_changed AFTER INSERT OR DELETE OR TRUNCATE ON public.usage_counting FOR EACH STATEMENT EXECUTE FUNCTION limits_changed();
 
 CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.users FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();

@@ -9,6 +9,7 @@ import { candidateQuestionEndpoints } from './candidates/questions.ts';
 import { changeEndpoints } from './changes/changes.ts';
 import { consumerEndpoints, consumerTermEndpoints } from './consumers/consumers.ts';
 import type { Dependencies } from './dependencies.ts';
+import { limitEndpoints } from './limits.ts';
 import { resourceClassEndpoints } from './resource_classes.ts';
 import { aggregateEndpoints } from './resource_providers/aggregates.ts';
 import { inventoryEndpoints } from './resource_providers/inventories.ts';
@@ -71,4 +72,5 @@ export const routes: readonly Endpoint<Dependencies>[] = [
   ...providerSummaryEndpoints,
   ...changeEndpoints,
   ...tokenEndpoints,
+  ...limitEndpoints,
 ];

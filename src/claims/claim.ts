@@ -57,6 +57,8 @@ export type InventoryClaim = {
 export type Claim = {
   readonly consumers: readonly ConsumerClaim[];
   readonly inventories: readonly InventoryClaim[];
+  /** Whether it moves what consumers have (POST /reshaper), which no limit stops. */
+  readonly isReshape?: true;
   /** The consumers that are placed by query: their indexes in `consumers`, in the order in which they are placed. */
   readonly placing?: readonly number[] | undefined;
   /** Whose consumers the claim may write, and see in `with` and `apart_from`; absent for all. */
@@ -89,6 +91,8 @@ export type RefusalReason =
   | 'unknown provider'
   | 'unknown inventory provider'
   | 'unknown class'
+  /** It exceeds a limit of a project. */
+  | 'limit'
   /** A provider has no such inventory, or its units or its capacity do not allow the amount. */
   | 'invalid inventory'
   /** An inventory that the claim removes has allocations. */

@@ -22,6 +22,7 @@ import {
   openJudgeAhead,
   watchForStaleness,
 } from './judge_batch.ts';
+import { allCount, type CountingOptions, openLimitReads } from './limits.ts';
 import { openOwners } from './outcome.ts';
 import {
   avoidLocked,
@@ -36,7 +37,7 @@ import {
   rowsOf,
 } from './pending_claim.ts';
 import { tryOut } from './try_out.ts';
-import { giveRefusals, openBatchWriter } from './write_batch.ts';
+import { giveRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
@@ -69,17 +70,28 @@ const placedAsOne = 2;
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
-export function openClaims(database: Database, fleet: FleetKeeper, options: LostRaceOptions): Claims {
+export function openClaims(
+  database: Database,
+  fleet: FleetKeeper,
+  given: LostRaceOptions & Partial<CountingOptions>,
+): Claims {
+  const options = { ...allCount, ...given };
+  const limits = openLimitReads(database, options);
   const staleness = watchForStaleness(fleet);
-  const writeBatch = openBatchWriter(database, fleet, staleness, openOwners(database), options);
+  const writeBatch = openBatchWriter(database, fleet, staleness, openOwners(database), limits, options);
 
-  const readStates = async (batch: readonly BatchedClaim[]): Promise<ReadonlyMap<string, ConsumerState>> => {
+  const readStates = async (
+    batch: readonly BatchedClaim[],
+    withOwners = false,
+  ): Promise<ReadonlyMap<string, ConsumerState>> => {
     if (batch.length === 0) return new Map();
     const claims = batch.map(({ item }) => item);
-    return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
+    return repeatLostRaces(() =>
+      readConsumers(database, claims.flatMap(readBy), withOwners || claims.some(needsOwner)),
+    );
   };
 
-  const ahead = openJudgeAhead(fleet, staleness);
+  const ahead = openJudgeAhead(fleet, staleness, options);
   /** @param isWhole whether these are all claims of their batch */
   const writeJudged = async (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> => {
     const noteEnd = ahead.noteWrite(judged, isWhole);
@@ -94,18 +106,25 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
     const judgedAhead = ahead.outcomeFor(batch);
     if (judgedAhead !== undefined) return writeJudged(judgedAhead, true, wait);
-    const reading = readStates(batch.filter(({ item }) => item.readsConsumers));
+    // What a claim takes from a project must be known while usages are counted.
+    const haveOwners = fleet.known.limits.isCounting;
+    const read = batch.filter(({ item }) => item.readsConsumers);
+    const reading = readStates(read, haveOwners);
     // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
     if (mayRefuse) await reading;
     const mustBeFresh = staleness.isSuspected() || mayRefuse;
     const [states] = await Promise.all([reading, mustBeFresh ? staleness.bringUpToDate() : undefined]);
-    const { judged, refused, again, failed, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
+    const { judged, refused, again, failed, isFleetSuspected } = judgeBatch(fleet.known, batch, states, {
+      counting: options,
+      haveOwners: haveOwners || read.some(({ item }) => needsOwner(item)),
+    });
     if (isFleetSuspected) staleness.suspect();
     for (const { entry, item } of again) entry.again(item);
     for (const { entry, error } of failed) entry.reject(error);
     const refuse = async (): Promise<void> => {
-      const changed = await giveRefusals(refused, states, readStates);
+      const byLimits = await limitsBeforeRoom(refused, limits, fleet, states);
+      const changed = [...byLimits.changed, ...(await giveRefusals(byLimits.refused, states, readStates))];
       if (changed.length > 0) staleness.suspect();
       for (const entry of changed) judgeAgain(entry, onFreshFleet(entry.item), options);
     };
@@ -136,7 +155,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
   );
   return {
     write: (claim) => write(pending(claim)),
-    tryOut: (claim) => tryOut(database, fleet, claim, options),
+    tryOut: (claim) => tryOut(database, fleet, claim, { ...options, limits }),
   };
 }
 

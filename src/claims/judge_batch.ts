@@ -1,15 +1,17 @@
 import type { Leeway } from '../../db/statements/claims/claim_guards.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
+import { type CountedWrite, type ProjectUsage, usageKey } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { openOverlay } from '../fleet/model/overlay.ts';
 import { type Effect, showEffects } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import { ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
+import { type Claim, ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
+import { allCount, type CountingOptions, limitGuards, usageChangesOf } from './limits.ts';
 import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
 /** The claims of a batch, by what comes next. None of them is settled. */
@@ -37,12 +39,15 @@ export function judgeBatch(
   fleet: Fleet,
   batch: readonly BatchedClaim[],
   states: ReadonlyMap<string, ConsumerState>,
+  { counting = allCount, haveOwners = true }: JudgedBy = {},
 ): JudgedBatch {
   const judged: Judged[] = [];
   const refused: Refused[] = [];
   const again: { entry: BatchedClaim; item: PendingClaim }[] = [];
   const failed: { entry: BatchedClaim; error: unknown }[] = [];
   let isFleetSuspected = false;
+  const { isCounting } = fleet.limits;
+  const raised = sumOfRaises();
   const promised = openOverlay(fleet);
   let isAnyPromised = false;
   let steps = 0;
@@ -53,6 +58,11 @@ export function judgeBatch(
     const { item } = entry;
     // The searches have blocked the process for long enough: other requests come first.
     if (steps > mostSteps && isByQuery(item.claim)) {
+      again.push({ entry, item });
+      continue;
+    }
+    // Usages are counted since the consumers were read: their owners must be known.
+    if (isCounting && !haveOwners && item.readsConsumers) {
       again.push({ entry, item });
       continue;
     }
@@ -67,7 +77,10 @@ export function judgeBatch(
       );
       promised.add(taken);
       isAnyPromised ||= taken.length > 0;
-      judged.push({ entry, write, usageChanges, placement });
+      const counted = isCounting
+        ? raised.counted(fleet, item.claim, usageChangesOf(write.consumers, states), counting)
+        : undefined;
+      judged.push({ entry, write: counted === undefined ? write : { ...write, counted }, usageChanges, placement });
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
@@ -82,6 +95,35 @@ export function judgeBatch(
   }
   promised.hide();
   return { judged, refused, again, failed, isFleetSuspected };
+}
+
+/** What a batch is judged by besides the fleet and what its consumers have. */
+type JudgedBy = {
+  readonly counting?: CountingOptions;
+  /** Whether the owners of the consumers were read; without them it cannot be told from which project a claim takes something. */
+  readonly haveOwners?: boolean;
+};
+
+/** Sums up by how much the claims of a batch may raise what limits are of. What they lower is left out: a claim may lose its guards. */
+function sumOfRaises() {
+  const sums = new Map<string, number>();
+  return {
+    counted(
+      fleet: Fleet,
+      { isReshape }: Claim,
+      usages: readonly ProjectUsage[],
+      options: CountingOptions,
+    ): CountedWrite {
+      const guards = isReshape ? [] : limitGuards(fleet, usages, options);
+      const limits = guards.map((guard) => {
+        const key = usageKey(guard);
+        const ahead = sums.get(key) ?? 0;
+        sums.set(key, ahead + guard.raise);
+        return { ...guard, ahead };
+      });
+      return { usages, limits };
+    },
+  };
 }
 
 /** After this number of steps, some 20 ms, the claims by query that are left wait for the next batch. */
@@ -237,7 +279,11 @@ type Prepared = {
 };
 
 /** Opens it while no claim is being written. */
-export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'isSuspected'>): JudgeAhead {
+export function openJudgeAhead(
+  fleet: FleetKeeper,
+  staleness: Pick<Staleness, 'isSuspected'>,
+  counting: CountingOptions = allCount,
+): JudgeAhead {
   /** More than one where a batch takes long or is repeated in parts. */
   const underWay = new Set<Premise>();
   /** The batch whose write began last. */
@@ -255,7 +301,7 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       const written = { effects: premise.judged.flatMap(effectsOf) };
       showEffects(known, written, 1);
       try {
-        const { judged } = judgeBatch(known, batch, new Map());
+        const { judged } = judgeBatch(known, batch, new Map(), { counting });
         if (judged.length < batch.length) return false;
         prepared = { batch, judged, premise, fleet: known, moment };
         return true;

@@ -2,15 +2,17 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readClock } from '../../db/engine/time.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
+import type { ProjectUsage } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './claim.ts';
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';
+import { type JudgingFleet, type LimitReads, usageChangesOf } from './limits.ts';
 import { generationsAfter, outcomeOf } from './outcome.ts';
-import { needsOwner, pending, readBy } from './pending_claim.ts';
-import { haveTheSame } from './write_batch.ts';
+import { pending, readBy } from './pending_claim.ts';
+import { haveTheSame, isByCapacity } from './write_batch.ts';
 
 /**
  * Judges a claim on a fresh fleet, and writes nothing. What the consumers have is read before the fleet and after it: only where it
@@ -23,20 +25,28 @@ export async function tryOut(
   database: Database,
   fleet: FleetKeeper,
   claim: Claim,
-  { conflictRetryCount }: Pick<LostRaceOptions, 'conflictRetryCount'>,
+  { conflictRetryCount, limits }: Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads },
 ): Promise<ClaimOutcome> {
   const asked = pending(claim);
   const consumers = readBy(asked);
-  const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, needsOwner(asked)));
+  const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, true));
   const expiresAtMs = await endsOfTerms(database, claim);
   let before = await readStates();
   const attempt = async (): Promise<ClaimOutcome | undefined> => {
     const states = before;
-    const outcome = judgeOn(await fleet.fresh(), claim, states, expiresAtMs);
+    const known = await fleet.fresh();
+    const tried = judgeOn(known, claim, states, expiresAtMs);
+    const outcome = (await exceededBy(tried, { known, moment: fleet.moment })) ?? tried;
     before = await readStates();
-    if (!haveTheSame(consumers, states, before)) return undefined;
+    if (outcome === 'changed' || !haveTheSame(consumers, states, before)) return undefined;
     if (outcome instanceof ClaimRefused) throw outcome;
-    return outcome;
+    return outcome.outcome;
+  };
+  /** The refusal for a limit comes before that for want of room. */
+  const exceededBy = async (tried: Tried, judging: JudgingFleet): ReturnType<LimitReads['ofAsked']> => {
+    if (!judging.known.limits.isCounting) return undefined;
+    if (!(tried instanceof ClaimRefused)) return limits.ofUsages(judging, tried.usages);
+    return isByCapacity(tried) ? limits.ofAsked(judging, claim, before) : undefined;
   };
   return untilDone(attempt, { attempts: conflictRetryCount + 1, lostRace: lostTooOften });
 }
@@ -49,17 +59,21 @@ async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<
   return new Map(given.map(({ uuid, seconds }) => [uuid, nowMs + seconds * 1000]));
 }
 
+/** What a claim would come to, and what it would add to the usages of projects. */
+type Tried = { readonly outcome: ClaimOutcome; readonly usages: readonly ProjectUsage[] } | ClaimRefused;
+
 function judgeOn(
   fleet: Fleet,
   claim: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   expiresAtMs: ReadonlyMap<string, number>,
-): ClaimOutcome | ClaimRefused {
+): Tried {
   try {
     const { usageChanges, placement, ...write } = judge(fleet, claim, states);
     const formerGenerations = new Map([...states].map(([uuid, state]) => [uuid, state.formerGenerations]));
     const written = { generations: generationsAfter(write), expiresAtMs, formerGenerations };
-    return outcomeOf({ write, usageChanges, placement }, written);
+    const usages = claim.isReshape ? [] : usageChangesOf(write.consumers, states);
+    return { outcome: outcomeOf({ write, usageChanges, placement }, written), usages };
   } catch (error) {
     if (error instanceof ClaimRefused) return error;
     throw error;

@@ -16,6 +16,7 @@ import {
   roomsOf,
   type Staleness,
 } from './judge_batch.ts';
+import { type CountingOptions, type JudgingFleet, type LimitReads, limitExceeded } from './limits.ts';
 import { type Owners, outcomeOf } from './outcome.ts';
 import { type BatchedClaim, readBy } from './pending_claim.ts';
 
@@ -42,7 +43,8 @@ export function openBatchWriter(
   fleet: FleetKeeper,
   staleness: Staleness,
   owners: Owners,
-  options: LostRaceOptions,
+  limits: Pick<LimitReads, 'correct'>,
+  options: LostRaceOptions & Pick<CountingOptions, 'uncountedTypes'>,
 ): (judged: readonly Judged[], wait: LockWait) => Promise<boolean> {
   /**
    * For how many more batches it is expected that other transactions change the same providers: they are written with
@@ -71,7 +73,8 @@ export function openBatchWriter(
     expectingRecords = Math.max(0, expectingRecords - 1);
     for (let sent = 1; ; sent += 1) {
       try {
-        return await writeClaims(database, writes, { ...by, wait, mayExist: expectingRecords > 0 });
+        const { uncountedTypes } = options;
+        return await writeClaims(database, writes, { ...by, wait, uncountedTypes, mayExist: expectingRecords > 0 });
       } catch (error) {
         if (!isTakenIn(error, 'consumers') || sent > sendsAgain) throw error;
         expectingRecords = expectedAfterwards;
@@ -105,6 +108,16 @@ export function openBatchWriter(
     else entry.again({ ...item, hadOwnersMade: true }, owners.ensure(write));
   };
 
+  /**
+   * Refuses a claim that exceeds a limit. Where it does so only together with the claims before it in the batch, which may not have been
+   * written, it is judged again.
+   */
+  const afterLimit = ({ entry, write }: Judged, { limitedUsage }: WrittenClaims): void => {
+    const exceeded = write.counted?.limits.find((guard) => limitedUsage(guard) + guard.raise > guard.limit);
+    if (exceeded === undefined) entry.again(entry.item);
+    else entry.reject(limitExceeded(fleet.known, exceeded, limitedUsage(exceeded)));
+  };
+
   /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */
   const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): boolean => {
     expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
@@ -114,7 +127,7 @@ export function openBatchWriter(
     const won = judged.filter((_, index) => lost[index] === undefined);
     const isShown = won.every(canBeApplied) && fleet.applyOwnWrite({ xid, effects: won.flatMap(effectsOf) });
     if (!isShown) staleness.suspect();
-    if (lost.some((guard) => guard !== undefined && guard !== 'owner')) staleness.suspect();
+    if (lost.some((guard) => guard !== undefined && isOfFleet(guard))) staleness.suspect();
     return isShown && won.length === judged.length;
   };
 
@@ -134,13 +147,45 @@ export function openBatchWriter(
       if (guard === undefined) entry.resolve(outcomeOf(each, written));
       // Its owners are created beside the batches of claims; only this claim waits for them.
       else if (guard === 'owner') afterMissingOwner(each);
+      else if (guard === 'limit') afterLimit(each, written);
+      else if (guard === 'usages') entry.again(entry.item, limits.correct());
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
     return isAsExpected;
   };
 }
 
+/** Whether a claim that lost the guard may have been judged by a stale fleet. */
+const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages'].includes(guard);
+
 type States = ReadonlyMap<string, ConsumerState>;
+
+/**
+ * Puts the refusal for a limit in the place of the refusal for want of room, for claims that exceed a limit as well.
+ *
+ * @param states the consumers of the claims with their owners
+ * @returns the refusals, and the claims that must be judged again, because limits may have changed
+ */
+export async function limitsBeforeRoom(
+  refused: readonly Refused[],
+  limits: Pick<LimitReads, 'ofAsked'>,
+  { known, moment }: JudgingFleet,
+  states: States,
+): Promise<{ readonly refused: readonly Refused[]; readonly changed: readonly BatchedClaim[] }> {
+  if (!known.limits.isCounting) return { refused, changed: [] };
+  const found = await Promise.all(
+    refused.map(({ entry, refusal }) =>
+      isByCapacity(refusal) ? limits.ofAsked({ known, moment }, entry.item.claim, states) : undefined,
+    ),
+  );
+  return {
+    refused: refused.flatMap(({ entry, refusal }, index) => {
+      const exceeded = found[index];
+      return exceeded === 'changed' ? [] : [{ entry, refusal: exceeded ?? refusal }];
+    }),
+    changed: refused.flatMap(({ entry }, index) => (found[index] === 'changed' ? [entry] : [])),
+  };
+}
 
 /**
  * Refuses claims finally. Capacity is judged by the usage of the fleet minus what the claim's consumers have, and these
@@ -167,9 +212,14 @@ export async function giveRefusals(
   return changed;
 }
 
-/** Refusals that compare the fleet with what the consumers have. */
-const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use', 'no candidates']);
-const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
+/** Refusals that compare the fleet, or what a project uses, with what the consumers have. */
+const capacityReasons: ReadonlySet<RefusalReason> = new Set([
+  'invalid inventory',
+  'inventory in use',
+  'no candidates',
+  'limit',
+]);
+export const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
 
 /** Whether some consumers have the same, at the same generations, in two readings. */
 export const haveTheSame = (consumers: readonly string[], before: States, now: States): boolean =>

@@ -8,6 +8,7 @@ import { addConnectionOptions } from './connection.ts';
 import { addConsumerCommands } from './consumer_commands.ts';
 import { addDemoCommand } from './demo_command.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
+import { addLimitCommands } from './limit_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
 import { shellOf } from './shell.ts';
 import { fields } from './table.ts';
@@ -31,6 +32,7 @@ export function placementCommand(): Command {
   addAllocationCommands(program);
   addConsumerCommands(program);
   addUsageCommands(program);
+  addLimitCommands(program);
   addCandidateCommands(program);
   addWatchCommand(program);
   addDemoCommand(program);

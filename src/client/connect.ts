@@ -7,6 +7,7 @@ import { type CandidatesCall, candidatesCall } from './candidates.ts';
 import { type ChangesCall, changesCall } from './changes.ts';
 import { type ConsumerCalls, consumerCalls } from './consumers.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
+import { type LimitCalls, limitCalls } from './limits.ts';
 import type { From, Microversion } from './microversions.ts';
 import type { Call, CallOptions, ClaimOptions } from './operation.ts';
 import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summaries.ts';
@@ -57,6 +58,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly candidateQuestions: CandidateQuestions;
   readonly changes: ChangesCall;
   readonly tokens: TokenCalls;
+  readonly limits: LimitCalls;
   readonly reshape: (reshape: Reshape<Version>, options?: ClaimOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
@@ -107,6 +109,7 @@ export function connect(options: ConnectOptions): Placement {
     candidateQuestions: candidateQuestions(call),
     changes: changesCall(call),
     tokens: tokenCalls(call),
+    limits: limitCalls(call),
     reshape: reshapeCall(call),
     traits: traitCalls(call),
     resourceClasses: resourceClassCalls(call),

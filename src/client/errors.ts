@@ -23,7 +23,8 @@ export type ErrorCode =
   | 'placement.inventory_constraints'
   | 'placement.no_candidates'
   | 'placement.query_too_wide'
-  | 'placement.changes_expired';
+  | 'placement.changes_expired'
+  | 'placement.limit_exceeded';
 
 /** The parts of an answer with an error status. */
 export type Refusal = {

@@ -50,6 +50,14 @@ export {
 export type { ProviderFilter, Resources } from './filters.ts';
 export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';
+export type {
+  DefaultLimits,
+  LimitCalls,
+  LimitDeletion,
+  NewProjectLimits,
+  ProjectLimits,
+  ShownLimit,
+} from './limits.ts';
 export { type From, type Microversion, microversions, versionNumber } from './microversions.ts';
 export type {
   Call,

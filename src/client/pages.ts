@@ -2,12 +2,15 @@
 export type Page = {
   /** The largest number of items. */
   readonly limit?: number | undefined;
-  /** The page begins after this UUID, which need not exist any more. */
+  /** The page begins after this UUID, or this project, which need not exist any more. */
   readonly marker?: string | undefined;
 };
 
+/** What an item is known by, which is the marker behind it. */
+type Marked = { readonly uuid: string } | { readonly id: string } | { readonly project_id: string };
+
 /** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
-export async function* allPages<Item extends { readonly uuid: string } | { readonly id: string }>(
+export async function* allPages<Item extends Marked>(
   page: (asked: Page) => Promise<readonly Item[]>,
   limit: number,
 ): AsyncGenerator<Item, void> {
@@ -15,7 +18,9 @@ export async function* allPages<Item extends { readonly uuid: string } | { reado
     const items = await page({ limit, marker });
     yield* items;
     const last = items.at(-1);
-    marker = last && ('uuid' in last ? last.uuid : last.id);
+    marker = last && markerOf(last);
     if (items.length < limit) return;
   }
 }
+
+const markerOf = (item: Marked): string => ('uuid' in item ? item.uuid : 'id' in item ? item.id : item.project_id);

@@ -147,6 +147,11 @@ export const optionTable = {
       31_536_000,
       'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
     ),
+    uncountedTypes: option(
+      list,
+      [],
+      'Consumer types whose consumers do not count for limits: MIGRATION beside a Nova that sends types, since it holds an instance twice while it moves.',
+    ),
     keepFormerConsumers: option(
       integer(60, 31_536_000),
       86_400,

@@ -97,6 +97,20 @@ export function allocationsTag({ allocations, projectId, userId, consumerType }:
 /** The tag of a custom resource class or a custom trait, whose only content is its name. */
 export const nameTag = (name: string): EntityTag => tagOf(JSON.stringify({ name }));
 
+type LimitTexts = Readonly<Record<string, number | null>>;
+
+/** The tag of the limits of a project, or of the defaults: their values. */
+export const limitsTag = ({
+  consumers,
+  resources,
+}: {
+  readonly consumers: LimitTexts;
+  readonly resources: LimitTexts;
+}): EntityTag => {
+  const text = (values: LimitTexts) => objectText(Object.entries(values).map(([name, value]) => [name, `${value}`]));
+  return tagOf(`{"consumers":${text(consumers)},"resources":${text(resources)}}`);
+};
+
 /**
  * What an If-Match header requires: `*`, that the resource exists, or that its tag is one of these (without `W/` and
  * quotes).

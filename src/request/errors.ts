@@ -23,6 +23,8 @@ export const errorCodes = {
   queryTooWide: 'placement.query_too_wide',
   /** A token of changes that cannot be followed any more: ours, from microversion 2.5. */
   changesExpired: 'placement.changes_expired',
+  /** A claim that exceeds a limit of its project: ours, from microversion 2.7. */
+  limitExceeded: 'placement.limit_exceeded',
 } as const;
 
 /** The error text for a write that lost a race. Clients match on these words of upstream. */

@@ -10,6 +10,7 @@ import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
+import { compactFromTimeToTime } from '../claims/limits.ts';
 import { openOwners } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
@@ -118,6 +119,8 @@ export async function openService(
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
+      uncountedTypes: config.placement.uncountedTypes,
+      incompleteProject: config.placement.incompleteConsumerProjectId,
       ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
@@ -136,6 +139,7 @@ export async function openService(
       everyMs: config.placementDatabase.compareEvery * 1000,
       ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
     });
+    const stopCompacting = compactFromTimeToTime(database, fleet, reported);
     const deletions = openDeletions(database);
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
@@ -190,6 +194,7 @@ export async function openService(
         await stopForgetting();
         await compute?.close();
         await stopRemoving();
+        await stopCompacting();
         keystone?.close();
         tokens?.close();
         await database.close();

@@ -24,6 +24,7 @@ export const noChanges: Changes = {
   aggregates: null,
   traitNames: null,
   classNames: null,
+  limits: null,
 };
 
 /** How the rows look afterwards, and what a refresh would say of it; or what the process itself did. */

@@ -166,6 +166,16 @@ async function doEverything(version: Microversion): Promise<void> {
     made && [made.id],
   );
   await from('2.7', () => placement.tokens.delete(made?.id ?? ''));
+  const limited = await from('2.7', () => placement.limits.set(custom, { resources: { VCPU: 100 }, generation: null }));
+  assert.deepEqual(limited?.resources, has('2.7') ? { VCPU: { limit: 100, used: 4, from: 'project' } } : undefined);
+  assert.deepEqual(await from('2.7', () => placement.limits.show(custom)), limited);
+  assert.deepEqual(await from('2.7', () => placement.limits.page({ limit: 1 })), limited && [limited]);
+  await from('2.7', () => placement.limits.set(custom, { ...limited, generation: 1 }));
+  await from('2.7', () => placement.limits.delete(custom, { generation: 2 }));
+  const defaults = await from('2.7', () => placement.limits.showDefaults());
+  assert.deepEqual(defaults, has('2.7') ? { resources: {}, consumers: {}, generation: null } : undefined);
+  await from('2.7', () => placement.limits.setDefaults({ consumers: { all: 1_000 }, generation: null }));
+  await from('2.7', () => placement.limits.deleteDefaults());
   const whole = await from('2.2', () => placement.providerSummaries.page({ uuids: [host.uuid] }));
   assert.equal(whole?.[0]?.usages.VCPU, has('2.2') ? 4 : undefined);
   const following = placement.changes();

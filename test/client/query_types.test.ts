@@ -74,7 +74,14 @@ test('the client can send each parameter of a query', async () => {
       'content-type': 'application/json',
       'openstack-api-version': `placement ${newestVersion}`,
     });
-    const none = { allocation_requests: [], provider_summaries: [], resource_providers: [], consumers: [], tokens: [] };
+    const none = {
+      allocation_requests: [],
+      provider_summaries: [],
+      resource_providers: [],
+      consumers: [],
+      tokens: [],
+      limits: [],
+    };
     response.end(JSON.stringify({ ...none, traits: [], usages: {}, changes: [{ traits: true }], next: 'token' }));
   });
   try {
@@ -88,6 +95,9 @@ test('the client can send each parameter of a query', async () => {
     await client.candidateQuestions.count({ ...unlimited, max: 1, top: limit });
     await client.consumers.page(consumers);
     await client.tokens.page({ project_id: 'p', user_id: 'u', limit: 1, marker: uuid });
+    await client.limits.page({ limit: 1, marker: 'p' });
+    await client.limits.delete('{project_id}', { generation: 1 });
+    await client.limits.deleteDefaults({ generation: 1 });
     await client.providerSummaries.page(summaries);
     const followed = client.changes({ parts: ['usages'], since: 'token', resource_class: 'VCPU', in_tree: uuid });
     await followed.next();

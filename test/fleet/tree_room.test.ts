@@ -146,7 +146,7 @@ test('a tree that has room is found while the fleet grows beyond what a list was
     growing.add(pageOf(added));
     growing.apply(
       added.providers.map(({ id }) => id),
-      { traitNames: null, classNames: null },
+      { traitNames: null, classNames: null, limits: null },
     );
   }
   assert.equal(living.fleet.treeRoom.made, 1, 'the list grew');

@@ -10,9 +10,9 @@ import { make } from './tree_actions.ts';
 
 /**
  * What a history is about: hosts without children; trees that move, and claims by query in them; classes that get other names,
- * and the reshaper; or consumers that are made again.
+ * and the reshaper; consumers that are made again; or limits of projects.
  */
-export const scenes = ['hosts', 'trees', 'classes', 'again'] as const;
+export const scenes = ['hosts', 'trees', 'classes', 'again', 'limits'] as const;
 export type Scene = (typeof scenes)[number];
 
 /** A few providers and consumers of one history, which no other client uses. */
@@ -91,6 +91,14 @@ const plans: Readonly<Record<Scene, (classes: readonly string[]) => Plan>> = {
     spare: 0,
     consumers: 2,
   }),
+  limits: () => ({
+    providers: Array.from({ length: 2 }, () => ({
+      inventories: { VCPU: inventory(8), MEMORY_MB: inventory(6) },
+      isMember: true,
+    })),
+    spare: 0,
+    consumers: 5,
+  }),
 };
 
 /**
@@ -107,13 +115,13 @@ export async function makeArena(
 ): Promise<Arena | undefined> {
   const uuids = (count: number) => Array.from({ length: count }, () => randomUuid(random));
   const own = randomUuid(random).slice(0, 8).toUpperCase();
-  const ends = { hosts: [], trees: ['A', 'B'], classes: ['A', 'B', 'C'], again: [] }[scene];
+  const ends = { hosts: [], trees: ['A', 'B'], classes: ['A', 'B', 'C'], again: [], limits: [] }[scene];
   const classes = ends.map((end) => `CUSTOM_${own}_${end}`);
   const plan = plans[scene](classes);
   const made = uuids(plan.providers.length);
   const aggregates = [randomUuid(random), randomUuid(random)] as const;
   const steps: Action[] = classes.slice(0, 2).map((name) => ensureClass(1028, name));
-  let state: State = { providers: {}, consumers: {}, classes: [], former: {} };
+  let state: State = { providers: {}, consumers: {}, classes: [], former: {}, limits: {} };
   for (const [place, { inventories, below, traits = [], isMember = false }] of plan.providers.entries()) {
     const uuid = made[place] ?? '';
     const parent = below === undefined ? null : (made[below] ?? null);

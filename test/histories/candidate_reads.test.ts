@@ -28,6 +28,7 @@ const state: State = {
   consumers: { holder },
   classes: [],
   former: {},
+  limits: {},
 };
 
 test('candidates are those with room, for the amount that was asked, beside what is used at the same moment', () => {

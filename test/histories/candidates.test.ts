@@ -42,6 +42,7 @@ const state: State = {
   },
   classes: [],
   former: {},
+  limits: {},
 };
 const plain = (group: Partial<Group> & Pick<Group, 'resources'>): Group => ({ suffix: '', ...group });
 const granular = (suffix: string, group: Partial<Group>): Group => ({ suffix, resources: {}, ...group });

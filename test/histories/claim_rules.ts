@@ -5,6 +5,7 @@ import {
   type Amounts,
   type ConsumerState,
   capacityOf,
+  exceedsLimit,
   type Inventory,
   isClass,
   providerOf,
@@ -78,6 +79,8 @@ export function refusalsOf(state: State, claim: Claim): readonly Refusal[] {
   const { wishes, inventories = [] } = claim;
   const before = refusalsBeforeRoom(state, claim);
   if (before.length > 0) return before;
+  if (claim.inventories === undefined && exceedsLimit(state, withAllocations(state, wishesAt(state, claim))))
+    return [isOverLimit];
   const reshaped = inventories.reduce((rest, { uuid, ...each }) => withProvider(rest, uuid, each), state);
   const refusals: Refusal[] = [];
   if (!hasRoom(reshaped, wishes)) refusals.push(isNoRoom);
@@ -85,6 +88,17 @@ export function refusalsOf(state: State, claim: Claim): readonly Refusal[] {
   return refusals;
 }
 
+/** Below 1.38 a consumer keeps its type. */
+export const wishesAt = (
+  state: State,
+  { microversion, wishes }: Pick<Claim, 'microversion' | 'wishes'>,
+): readonly Wish[] =>
+  microversion >= 1038
+    ? wishes
+    : wishes.map((wish) => ({ ...wish, type: state.consumers[wish.uuid]?.type ?? 'unknown' }));
+
+/** Whether a 403 says that a limit is exceeded. */
+export const isOverLimit: Refusal = (reply) => reply.status === 403 && errorOf(reply).detail.includes('is limited to');
 const isNoRoom: Refusal = (reply) => reply.status === 409 && errorOf(reply).detail.includes('Unable to');
 /** Whether a 409 says that an inventory which should go is in use. */
 export const isInUse: Refusal = (reply) => reply.status === 409 && errorOf(reply).detail.includes('in use');
@@ -167,8 +181,16 @@ export const holderOf = (
   allocations: Allocations,
 ): ConsumerState => ({ generation: 0, shift: 0, project, user, type, allocations, term: undefined });
 
-const withAllocations = (state: State, wishes: readonly Wish[]): State =>
-  wishes.reduce((rest, wish) => withConsumer(rest, wish.uuid, holderOf(wish, wish.allocations)), state);
+export const withAllocations = (state: State, wishes: readonly Wish[]): State =>
+  wishes.reduce(
+    (rest, wish) =>
+      withConsumer(
+        rest,
+        wish.uuid,
+        Object.keys(wish.allocations).length === 0 ? undefined : holderOf(wish, wish.allocations),
+      ),
+    state,
+  );
 
 /** The state after a claim that is not refused. */
 export function written(state: State, moment: Moment, { microversion, wishes, inventories }: Claim): State {

@@ -1,7 +1,7 @@
 import { type Action, isLostRace, isOldGeneration } from './action.ts';
-import { isMatch, type Wish } from './claim_rules.ts';
+import { isMatch, isOverLimit, type Wish } from './claim_rules.ts';
 import { isUpToDate, withoutConsumer, withShownGeneration } from './consumer_generations.ts';
-import { type State, tags, withConsumer } from './state.ts';
+import { exceedsLimit, type State, tags, withConsumer } from './state.ts';
 import { isFound, isNotFound, termFrom, terms, withShownEnd } from './terms.ts';
 
 /** DELETE /allocations/{consumer}. */
@@ -38,6 +38,9 @@ export const giveTo = (microversion: number, wish: Omit<Wish, 'allocations'>): A
     if (!isUpToDate(state, wish, microversion)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     const { project, user, type } = wish;
     const next = { ...consumer, project, user, type, generation: consumer.generation + 1 };
+    if (exceedsLimit(state, withConsumer(state, wish.uuid, next))) {
+      return reply !== undefined && isOverLimit(reply) ? [state] : [];
+    }
     if (reply !== undefined && !(reply.status === 200 && reply.etag === tags.consumer(next))) return [];
     const after = withConsumer(state, wish.uuid, next);
     return reply === undefined ? [after] : [withShown(after, wish.uuid, microversion, reply.body) ?? []].flat();

@@ -7,6 +7,7 @@ import { awaitEnd } from './await_ends.ts';
 import type { Connection } from './connection.ts';
 import { type Follower, startFollower } from './follower.ts';
 import { type History, openHistory } from './history.ts';
+import { deleteLimits } from './limit_actions.ts';
 import { noNotes, takeNotes } from './notes.ts';
 import { randomRequests, readAll } from './random_action.ts';
 import { serves } from './serves.ts';
@@ -98,7 +99,14 @@ export async function live(
     }
   }
   await follower.end();
+  await forgetLimits(arena, servers);
   return { arena, history, told: follower.told, removedAfterMs };
+}
+
+/** Deletes the limits of an arena, so that the next one begins where no project has any: its first limit is the first of the service. */
+async function forgetLimits({ scene, projects }: Arena, [server]: readonly Connection[]): Promise<void> {
+  if (scene !== 'limits' || server === undefined) return;
+  for (const project of projects) await server.send(deleteLimits(project));
 }
 
 /** How long a server may be away. */

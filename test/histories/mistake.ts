@@ -19,6 +19,8 @@ export type Mistake = Partial<FileChange> & {
   readonly processes?: number;
   /** In which histories it shows; without it, those of hosts. */
   readonly scene?: Scene;
+  /** Whether it shows only where one history at a time is made. */
+  readonly isAlone?: true;
   /** Whether it shows only if a backend of PostgreSQL crashes. */
   readonly needsCrash?: true;
 };

@@ -1,3 +1,4 @@
+import { limitMistakes } from './limit_mistakes.ts';
 import type { Mistake } from './mistake.ts';
 import { reliedMistakes } from './relied_mistakes.ts';
 import { treeMistakes } from './tree_mistakes.ts';
@@ -163,6 +164,7 @@ export const mistakes: readonly Mistake[] = [
     from: 'if (known === generation) return;',
     to: 'if (known === generation || known === seen.generation) return;',
   },
+  ...limitMistakes,
   ...reliedMistakes,
   ...treeMistakes,
 ];

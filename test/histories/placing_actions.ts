@@ -4,16 +4,18 @@ import { ownerFields } from './claim_actions.ts';
 import {
   type Claim,
   holderOf,
+  isOverLimit,
   isUnknown,
   refusalsBeforeRoom,
   type Wish,
+  withAllocations,
   withoutConsumers,
   written,
 } from './claim_rules.ts';
 import { withShown } from './consumer_actions.ts';
 import type { Reply } from './history.ts';
 import { isMended } from './mended.ts';
-import { isClass, type State, showsExactly, sortedJson, withConsumer } from './state.ts';
+import { type Amounts, exceedsLimit, isClass, type State, showsExactly, sortedJson, withConsumer } from './state.ts';
 import type { Moment } from './terms.ts';
 
 /*
@@ -53,6 +55,15 @@ export const claimTogetherByQuery = (microversion: number, asked: readonly Asked
     }),
 });
 
+/** What a query asks for by class. */
+function amountsOf({ groups }: Query): Amounts {
+  const sums: Record<string, number> = {};
+  for (const { resources } of groups) {
+    for (const [name, amount] of Object.entries(resources)) sums[name] = (sums[name] ?? 0) + amount;
+  }
+  return sums;
+}
+
 type Placing = Omit<Claim, 'wishes'> & {
   readonly asked: readonly Asked[];
   /** The part of an answer that is about a consumer. */
@@ -70,6 +81,9 @@ function placed(
   const refusals = [...refusalsBeforeRoom(state, claim)];
   if (!asked.every(({ query }) => classesOf(query).every((name) => isClass(state, name)))) refusals.push(isUnknown);
   if (refusals.length > 0) return reply !== undefined && refusals.some((isRight) => isRight(reply)) ? [state] : [];
+  const leastOf = (each: Asked): Wish => ({ ...each, allocations: { any: amountsOf(each.query) } });
+  const isOver = exceedsLimit(state, withAllocations(state, asked.map(leastOf)));
+  if (isOver) return reply !== undefined && isOverLimit(reply) ? [state] : [];
   if (reply?.status === 409 && errorOf(reply).code === 'placement.no_candidates') {
     return mayFitNowhere(state, asked) ? [state] : [];
   }

@@ -6,6 +6,8 @@ import { readCandidates } from './candidate_reads.ts';
 import { type Chooser, chooserFor, newest, type Weighted } from './chooser.ts';
 import { classWork } from './class_work.ts';
 import { hostWork, oneClass } from './host_work.ts';
+import { readLimits } from './limit_actions.ts';
+import { limitWork } from './limit_work.ts';
 import type { Notes } from './notes.ts';
 import { providerReads, readAllocations, readHolders, readProjectUsages, readSummaries } from './read_actions.ts';
 import { treeWork } from './tree_work.ts';
@@ -15,6 +17,7 @@ const work: Readonly<Record<Scene, (choose: Chooser) => readonly Weighted[]>> = 
   trees: treeWork,
   classes: classWork,
   again: againWork,
+  limits: limitWork,
 };
 
 /** Chooses requests to an arena, by what its clients have seen: some that follow each other at once, or a single one. */
@@ -38,6 +41,7 @@ export const readAll = (arena: Arena): readonly Action[] => [
   ),
   ...arena.consumers.map((uuid) => readAllocations(newest, uuid)),
   ...arena.projects.map((project) => readProjectUsages(1037, project)),
+  ...(arena.scene === 'limits' ? arena.projects.map(readLimits) : []),
   readCandidates(newest, oneClass({ arena }, 1)),
   readSummaries(newest, arena.providers),
 ];

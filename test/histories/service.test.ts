@@ -22,6 +22,7 @@ const plans: Readonly<Record<Scene, { readonly work: Work; readonly lives: Reado
   trees: { work: small, lives: { embedded: 3, postgresql: 6 } },
   classes: { work: small, lives: { embedded: 3, postgresql: 6 } },
   again: { work: paced, lives: { embedded: 1, postgresql: 2 } },
+  limits: { work: dense, lives: { embedded: 3, postgresql: 8 } },
 };
 
 for (const engine of engines) {

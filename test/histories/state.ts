@@ -51,6 +51,16 @@ export type State = {
   readonly classes: readonly string[];
   /** By consumer, the generations that answers from 2.1 on showed of former consumers with this UUID. */
   readonly former: Readonly<Record<string, readonly number[]>>;
+  /** The limits of projects, which only this history uses. */
+  readonly limits: Readonly<Record<string, Limits>>;
+};
+
+/** How much a project may have by class, and how many consumers; and how often that was written. */
+export type Limits = {
+  readonly resources: Amounts;
+  /** By type; `all` is for any. */
+  readonly consumers: Amounts;
+  readonly generation: number;
 };
 
 /** JSON with sorted keys, in which equal content is equal text. */
@@ -83,8 +93,33 @@ const textOfAll = once((all: Readonly<Record<string, object>>): string =>
 );
 
 /** Equal states have equal keys. */
-export const keyOf = ({ providers, consumers, classes, former }: State): string =>
-  `${textOfAll(providers)} ${textOfAll(consumers)} ${classes.toSorted()} ${textOfAll(former)}`;
+export const keyOf = ({ providers, consumers, classes, former, limits }: State): string =>
+  `${textOfAll(providers)} ${textOfAll(consumers)} ${classes.toSorted()} ${textOfAll(former)} ${textOfAll(limits)}`;
+
+/** What the consumers of a project have by class, and how many of them have something by type. */
+export function projectUse({ consumers }: Pick<State, 'consumers'>, project: string) {
+  const resources: Record<string, number> = {};
+  const counts: Record<string, number> = { all: 0 };
+  for (const { project: of, type, allocations } of Object.values(consumers)) {
+    if (of !== project) continue;
+    for (const amounts of Object.values(allocations)) {
+      for (const [name, amount] of Object.entries(amounts)) resources[name] = (resources[name] ?? 0) + amount;
+    }
+    for (const each of ['all', type]) counts[each] = (counts[each] ?? 0) + 1;
+  }
+  return { resources, consumers: counts } as const;
+}
+
+/** Whether a change of consumers raises what a project has above one of its limits. */
+export const exceedsLimit = (before: State, after: Pick<State, 'consumers'>): boolean =>
+  Object.entries(before.limits).some(([project, limits]) => {
+    const [had, has] = [projectUse(before, project), projectUse(after, project)];
+    return (['resources', 'consumers'] as const).some((kind) =>
+      Object.entries(limits[kind]).some(
+        ([name, limit]) => (has[kind][name] ?? 0) > limit && (has[kind][name] ?? 0) > (had[kind][name] ?? 0),
+      ),
+    );
+  });
 
 /** What all consumers together have of each provider. */
 export const usagesOf = once(

@@ -27,6 +27,7 @@ const initial: State = {
   consumers: {},
   classes: [],
   former: {},
+  limits: {},
 };
 const wish = {
   uuid,

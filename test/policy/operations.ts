@@ -202,6 +202,13 @@ export const operations: readonly Operation[] = [
   admin('2.7', 'GET /tokens'),
   admin('2.7', 'POST /tokens', { body: () => ({ user_id: 'u', project_id: 'p', roles: ['member'] }) }),
   admin('2.7', 'DELETE /tokens/{unknown}', { status: 404 }),
+  adminOrService('2.7', 'GET /limits'),
+  alsoReaders('2.7', 'GET /limits/p1', { project: 'p1' }),
+  alsoReaders('2.7', 'GET /default_limits'),
+  adminOrService('2.7', 'PUT /limits/p1', { body: () => ({ generation: 99 }), status: 409 }),
+  adminOrService('2.7', 'PUT /default_limits', { body: () => ({ generation: 99 }), status: 409 }),
+  adminOrService('2.7', 'DELETE /limits/unknown', { status: 404 }),
+  adminOrService('2.7', 'DELETE /default_limits', { status: 404 }),
   adminOrService('', 'GET /metrics'),
 
   // nova/policies: services.py, hypervisors.py, aggregates.py

@@ -49,7 +49,10 @@ test('the rules whose target has a project are those of the endpoints that find 
   const found = routes.flatMap(({ policy, ownerDecides, policyTarget }) =>
     policy === undefined || (!ownerDecides && policyTarget === undefined) ? [] : [policy],
   );
-  assert.deepEqual([...targets.keys()].toSorted(), [...new Set([...found, 'placement:allocations:place'])].toSorted());
+  assert.deepEqual(
+    [...targets.keys()].toSorted(),
+    [...new Set([...found, 'placement:allocations:place', 'placement:allocations:uncounted'])].toSorted(),
+  );
 });
 
 /** What members and readers of the project may do, and what a caller of another one gets. All else is for administrators. */
@@ -60,6 +63,7 @@ const shared: Readonly<Record<string, { readonly roles: readonly string[]; reado
   'PUT /consumers/{vm}/term': { roles: ['member'], elsewhere: 404 },
   'GET /consumers?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /usages?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /limits/p1?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
 };
 
 suite('each operation of the API', () => {

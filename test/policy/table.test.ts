@@ -28,6 +28,8 @@ const expectedNames = [
   'placement:provider_summaries:list',
   'placement:allocation_candidates:explanation placement:allocation_candidates:count placement:changes:list',
   'placement:tokens:list placement:tokens:create placement:tokens:delete',
+  'placement:limits:list placement:limits:show placement:limits:update placement:limits:delete',
+  'placement:allocations:uncounted',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -80,6 +82,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
       return has('service') || (!newDefaults && has('admin'));
     case 'placement:usages':
     case 'placement:consumers:list':
+    case 'placement:limits:show':
     case 'admin_or_project_reader_or_service_api':
       return has('admin') || has('service') || readsOwn;
     default:

@@ -85,7 +85,13 @@ test('while the trigger of a half-way database is replaced, readers of consumers
       await early.query('begin');
       await early.query('select from consumers');
       const applied = await Promise.all([database, other].map((each) => migrateToLatest(each)));
-      assert.deepEqual(applied.flat().toSorted(), ['006_changed_parts', '007_uptime', name, '009_tokens']);
+      assert.deepEqual(applied.flat().toSorted(), [
+        '006_changed_parts',
+        '007_uptime',
+        name,
+        '009_tokens',
+        '010_limits',
+      ]);
       await early.query('commit');
       await late.query('delete from consumers');
       assert.equal((await late.query('select from consumer_terms')).rowCount, 0);

@@ -105,16 +105,28 @@ export const lostClasses = sql`
       union all
       select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)`;
 
-/** As `lostClasses`, without a lock: a change that this statement does not see is as if it had come after the claim. */
-export const lostNames = (
-  claims: readonly ClaimWrite[],
-  of: 'customClasses' | 'customTraits',
-): RawBuilder<unknown> => sql`
+/** As `lostClasses`, for traits and without a lock: a change that this statement does not see is as if it had come after the claim. */
+export const lostTraits = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
       union all
-      select n.claim, 'name' from (${namedIds(claims, of)}) as n
-      where not exists (
-        select from ${sql.table(of === 'customTraits' ? 'traits' : 'resource_classes')} r where r.id = n.id and r.name = n.name
-      )`;
+      select n.claim, 'name' from (${namedIds(claims, 'customTraits')}) as n
+      where not exists (select from traits r where r.id = n.id and r.name = n.name)`;
+
+/**
+ * As `lostClasses`, without a lock. It looks when all rows are locked: a rename may have been committed while the statement waited for them.
+ *
+ * @param locked the table of the rows that are locked last
+ */
+export function lostNames(claims: readonly ClaimWrite[], locked: RawBuilder<unknown>): RawBuilder<unknown> {
+  const all = claims.flatMap(({ customClasses = [] }) => customClasses);
+  const named = [...new Map(all.map((each) => [`${each.id} ${each.name}`, each])).values()];
+  return sql`
+      union all
+      select n.claim, 'name' from (${namedIds(claims, 'customClasses')}) as n
+      where n.id = any((
+        select renamed_classes(${named.map(({ id }) => id)}::integer[], ${named.map(({ name }) => name)}::text[])
+        from (select count(*) from ${locked}) as last where last.count is not null
+      )::integer[])`;
+}
 
 /** Tables of the inventories to write and to remove. */
 export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`

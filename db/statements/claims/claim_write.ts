@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { CountedWrite } from '../project_usages.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
 import { numbered } from '../rows.ts';
 import type { SeenAllocation } from './read_allocations.ts';
@@ -98,6 +99,8 @@ export type ClaimWrite = {
    * others are.
    */
   readonly relatedConsumers?: readonly string[];
+  /** Given while usages are counted: what the claim adds to them, and the limits that it must not exceed. */
+  readonly counted?: CountedWrite | undefined;
 };
 
 /*

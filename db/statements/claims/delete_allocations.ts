@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { consumerTagsAreWritten } from '../rows.ts';
+import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
 import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**
@@ -71,10 +71,11 @@ function removeLocked(uuids: readonly string[], withOld: boolean): RawBuilder<un
     where uuid not in ${locked} and exists (select from allocations where consumer_id = uuid)`;
   return sql`
     with released as (
-      delete from allocations a where consumer_id = any(${uuids}::text[]) and (${consumerTagsAreWritten}) is not null
+      delete from allocations a where consumer_id = any(${uuids}::text[]) and (${releasesAreAccounted}) is not null
         and (consumer_id in ${locked} ${withOld ? orIsOld : sql``})
-      returning consumer_id
+      returning consumer_id, resource_class_id, used
     ),
+    ${countedReleases('released')},
     gone as (delete from consumers where uuid = any(array(select consumer_id from released)))
     select consumer_id as uuid, true as "isRemoved" from released ${withOld ? sql`` : left}`;
 }
@@ -100,9 +101,11 @@ export async function deleteSeenAllocations(
         and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
     ), gone as (
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
-    )
-    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
-      and (${consumerTagsAreWritten}) is not null returning id`;
+    ), released as (
+      delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
+        and (${releasesAreAccounted}) is not null returning id, consumer_id, resource_class_id, used
+    ), ${countedReleases('released')}
+    select id from released`;
   const [, , removed] = await write([lock, lockAllocations, remove]);
   return removed.length;
 }

@@ -6,7 +6,18 @@ import { utcNow } from '../../engine/time.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
 import { leavesNoFormer } from '../consumers/consumer_row.ts';
 import { carryTermsOver, noteRewritten } from '../consumers/set_term.ts';
-import { andLimitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
+import { andLimitLockWait, limitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
+import {
+  type CountedWrite,
+  countedChanges,
+  countedTables,
+  type LimitGuard,
+  limitedUsages,
+  lockRaised,
+  lostLimits,
+  toldUsages,
+  usagesAreCounted,
+} from '../project_usages.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
 import {
   inventoryTables,
@@ -23,6 +34,7 @@ import {
   lostNew,
   lostReliedOn,
   lostSeenAllocations,
+  lostTraits,
   overtakenProviders,
 } from './claim_guards.ts';
 import {
@@ -38,9 +50,9 @@ import {
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
- * exist yet.
+ * exist yet. `limit`: it exceeds a limit. `usages`: what a limited project uses is in doubt.
  */
-type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | undefined;
+type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | 'limit' | 'usages' | undefined;
 
 /** The outcome of the claims of a batch. */
 export type WrittenClaims = {
@@ -59,6 +71,8 @@ export type WrittenClaims = {
    * rely on more than the providers of their allocations.
    */
   readonly formerGenerations: ReadonlyMap<string, number>;
+  /** How much of what a limit is of was used before the claims; 0 if no claim of the batch has that limit among its guards. */
+  readonly limitedUsage: (guard: LimitGuard) => number;
 };
 
 /** What the claims were judged by, and how they are written. */
@@ -79,6 +93,8 @@ export type WriteOptions = {
    * optional.
    */
   readonly mayExist?: boolean;
+  /** Consumer types that do not count for limits. */
+  readonly uncountedTypes?: readonly string[];
 };
 
 type WrittenRow = {
@@ -89,6 +105,7 @@ type WrittenRow = {
   readonly generations?: Readonly<Record<string, number>> | null;
   readonly expiresAtMs?: Readonly<Record<string, number>> | null;
   readonly formerGenerations?: Readonly<Record<string, number>> | null;
+  readonly limitUsages?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -111,7 +128,7 @@ type WrittenRow = {
 export async function writeClaims(
   { transaction }: Pick<Database, 'transaction'>,
   claims: readonly ClaimWrite[],
-  { wait, judgedOn = null, leeway, mayExist = false }: WriteOptions = {},
+  { wait, judgedOn = null, leeway, mayExist = false, uncountedTypes = [] }: WriteOptions = {},
 ): Promise<WrittenClaims> {
   const consumers = claims.flatMap((claim) => claim.consumers);
   const emptied = consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid);
@@ -128,7 +145,10 @@ export async function writeClaims(
     removed: consumers.some(({ generation, allocations }) => generation !== null && allocations.length === 0),
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
     affinity: claims.some(({ affinity }) => affinity !== undefined && affinity.length > 0),
+    counted: claims.some(({ counted }) => counted !== undefined),
   };
+  const counted = claims.map(({ counted = uncounted }) => counted);
+  const limits = counted.flatMap(({ limits }) => limits);
   const terms = termParts(claims, parts.known);
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -146,6 +166,7 @@ export async function writeClaims(
     ${parts.recorded ? lockedConsumers(parts.keptClasses) : sql``}
     ${lockedAllocations(claims)}
     ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
+    ${parts.counted ? countedTables(counted, uncountedTypes) : sql``}
     lost as materialized (
       select claim, 'provider' as what from guard
       where present is null ${judgedOn === null ? sql`` : sql`or ${mayHaveOtherInventories(judgedOn)}`}
@@ -159,12 +180,13 @@ export async function writeClaims(
       union all
       select claim, 'owner' from consumer where not emptied
         and (project_id is null or user_id is null or (type_name is not null and type_id is null))
-      ${parts.customClasses ? lostNames(claims, 'customClasses') : sql``}
-      ${parts.customTraits ? lostNames(claims, 'customTraits') : sql``}
+      ${parts.customClasses ? lostNames(claims, parts.recorded ? sql`locked_consumer` : sql`guard`) : sql``}
+      ${parts.customTraits ? lostTraits(claims) : sql``}
       ${parts.keptClasses ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
       ${parts.affinity ? lostAffinity(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
+      ${lostLimits(counted)}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),
     ${raisedProviders}
@@ -182,7 +204,7 @@ export async function writeClaims(
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim <> all(${lostClaims})
-    )${terms.written}
+    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${terms.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
       ${
@@ -190,12 +212,17 @@ export async function writeClaims(
           ? sql`, (select json_object_agg(id, generation) from bumped) as generations,
       former_generations(array(select uuid from created)) as "formerGenerations"`
           : sql``
-      }${terms.columns}
-    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}) as told left join lost on true
+      }${terms.columns}${toldUsages(counted)}
+    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}${parts.counted ? sql`, ${usagesAreCounted}` : sql``}) as told left join lost on true
     where ${orLostRace(parts)}`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
-  const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const projects = lockRaised(counted, wait === undefined ? sql`` : sql`where (${limitLockWait(wait)}) is not null`);
+  // While a claim waits long for a provider, it holds no project.
+  const ownLocks =
+    locksFirst.length > 0
+      ? [...locksFirst, ...projects]
+      : [...projects, ...(leeway === undefined ? [] : [lockProviders(providers, wait)])];
   const before = [...lockRelated(claims, wait), ...ownLocks];
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
@@ -205,7 +232,10 @@ export async function writeClaims(
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
-  for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
+  for (const { claim, what } of rows) {
+    // A claim that was judged by something else than is there now may exceed no limit when it is judged again.
+    if (claim !== null && (lost[claim] === undefined || !isOfLimits(what))) lost[claim] = what;
+  }
   const [first] = rows;
   const generations = new Map(
     Object.entries(first?.generations ?? {}).map(([id, generation]) => [Number(id), generation]),
@@ -217,8 +247,13 @@ export async function writeClaims(
     generations,
     expiresAtMs: new Map(Object.entries(first?.expiresAtMs ?? {})),
     formerGenerations: new Map(Object.entries(first?.formerGenerations ?? {})),
+    limitedUsage: (guard) => first?.limitUsages?.[limitedUsages(limits).indexOf(guard)] ?? 0,
   };
 }
+
+const isOfLimits = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages';
+
+const uncounted: CountedWrite = { usages: [], limits: [] };
 
 /**
  * Whether the provider of a guard may have other inventories than at a moment, even with the same generation. A null

@@ -1,7 +1,20 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
+import type { Moment } from '../../fleet/change_log.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
+import {
+  type CountedWrite,
+  countedChanges,
+  countedTables,
+  type LimitGuard,
+  limitedUsages,
+  lockRaised,
+  lostLimits,
+  mayLimitsDiffer,
+  toldUsages,
+  usagesAreCounted,
+} from '../project_usages.ts';
 import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten } from './set_term.ts';
 
@@ -24,9 +37,45 @@ type WrittenRecord = {
 };
 
 /**
- * The outcome of a write: `no owner` if the project, the user or the type does not exist, `changed` if a guard failed.
+ * The outcome of a write: `no owner` if the project, the user or the type does not exist, `changed` if a guard failed, `in doubt` if
+ * what the project uses must be corrected first. `exceeded` is a limit of which `used` is used already.
  */
-export type ConsumerWritten = WrittenRecord | 'no owner' | 'changed';
+export type ConsumerWritten =
+  | WrittenRecord
+  | 'no owner'
+  | 'changed'
+  | 'in doubt'
+  | { readonly exceeded: LimitGuard; readonly used: number };
+
+/** What the new owner was judged by. */
+export type OwnerJudgement = {
+  /** The moment of the limits. If they may have changed since, the write fails its guard. */
+  readonly judgedOn: Moment;
+  /** What the write adds to the usages of projects, and the limits that it must not exceed; undefined while usages are not counted. */
+  readonly counted: CountedWrite | undefined;
+  /** Consumer types that do not count for limits. */
+  readonly uncountedTypes: readonly string[];
+};
+
+/**
+ * The parts of a statement that writes an owner in its table `written`.
+ *
+ * @param isSeen whether the consumer is as it was seen: otherwise it is not known by how much its usages are raised
+ */
+function judgedParts({ judgedOn, counted, uncountedTypes }: OwnerJudgement, isSeen: RawBuilder<unknown>) {
+  const isUnchanged = sql`and not ${mayLimitsDiffer(judgedOn)}`;
+  if (counted === undefined) return { tables: sql``, guard: isUnchanged, counting: sql``, columns: sql``, locks: [] };
+  return {
+    tables: sql`${countedTables([counted], uncountedTypes)}
+    lost as materialized (
+      select what from (select 0 as claim, null as what where false ${lostLimits([counted])}) as by_limits where ${isSeen} ${isUnchanged}
+    ),`,
+    guard: sql`${isUnchanged} and not exists (select from lost)`,
+    counting: sql`, ${countedChanges(sql`array(select 0 where not exists (select from written))`)}`,
+    columns: sql`, (select what from lost limit 1) as lost, ${usagesAreCounted} as told ${toldUsages([counted])}`,
+    locks: lockRaised([counted]),
+  };
+}
 
 /** Table `owner`: one row with the ids of these names; null for a name that does not exist. */
 const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): RawBuilder<unknown> => sql`
@@ -51,6 +100,10 @@ type OutcomeRow = { readonly hasOwner: boolean } & {
 } & {
   /** Of the record, for `noteRewritten`. */
   readonly id?: number | null;
+  /** Of a write that is counted. */
+  readonly lost?: string | null;
+  readonly told?: string;
+  readonly limitUsages?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -64,10 +117,16 @@ const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =
 /** The outcome of such a statement, by its row and the end of the term that was carried over, if there was one. */
 function outcomeOf(
   [row]: readonly OutcomeRow[],
+  { counted }: OwnerJudgement,
   [term]: readonly Pick<WrittenRecord, 'expires'>[] = [],
 ): ConsumerWritten {
   if (row === undefined || !row.hasOwner) return 'no owner';
   const { generation, created, updated, etag } = row;
+  if (row.lost === 'usages') return 'in doubt';
+  const limits = counted?.limits ?? [];
+  const usedOf = (guard: LimitGuard) => row.limitUsages?.[limitedUsages(limits).indexOf(guard)] ?? 0;
+  const exceeded = row.lost === 'limit' ? limits.find((guard) => usedOf(guard) + guard.raise > guard.limit) : undefined;
+  if (exceeded !== undefined) return { exceeded, used: usedOf(exceeded) };
   return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
 }
 
@@ -93,25 +152,31 @@ export async function updateConsumer(
   { write }: Pick<Database, 'write'>,
   { uuid, id, generation, allocations }: SeenConsumer,
   owner: ConsumerOwner,
+  judgement: OwnerJudgement,
 ): Promise<ConsumerWritten> {
+  const judged = judgedParts(
+    judgement,
+    sql`exists (select from consumers where uuid = ${uuid} and generation = ${generation} and id = ${id})`,
+  );
   const update = sql<OutcomeRow>`
     with ${ownerIds(owner)},
+    ${judged.tables}
     written as (
       update consumers c set generation = ${raised(sql`c.generation`)}, project_id = owner.project_id,
         user_id = owner.user_id, consumer_type_id = owner.type_id, updated_at = ${utcNow}
       from owner where owner.exists and c.uuid = ${uuid} and c.generation = ${generation} and c.id = ${id}
-        ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`}
+        ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`} ${judged.guard}
       returning c.id, ${writtenColumns}
-    )
-    ${selectOutcome(sql`, ${noteRewritten(sql`written`)}`)}`;
-  if (allocations === undefined) {
-    const [rows, terms] = await write([update, carryTermsOver]);
-    return outcomeOf(rows, terms);
-  }
+    )${judged.counting}
+    ${selectOutcome(sql`, ${noteRewritten(sql`written`)} ${judged.columns}`)}`;
   const lock = sql`select id from consumers where uuid = ${uuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${uuid} order by id for update`;
-  const [, , rows, terms] = await write([lock, lockAllocations, update, carryTermsOver]);
-  return outcomeOf(rows, terms);
+  const isLocked = allocations !== undefined || judged.locks.length > 0;
+  // The consumer first: no project is locked while the write waits for it.
+  const locks = [...(isLocked ? [lock] : []), ...(allocations === undefined ? [] : [lockAllocations]), ...judged.locks];
+  const results = await write([...locks, update, carryTermsOver]);
+  const [rows, terms] = results.slice(-2) as [readonly OutcomeRow[], readonly Pick<WrittenRecord, 'expires'>[]]; // of the last two
+  return outcomeOf(rows, judgement, terms);
 }
 
 /**
@@ -125,20 +190,23 @@ export async function completeConsumer(
   { write }: Pick<Database, 'write'>,
   { uuid, seen }: { readonly uuid: string; readonly seen: readonly NamedAllocation[] | undefined },
   owner: ConsumerOwner,
+  judgement: OwnerJudgement,
 ): Promise<ConsumerWritten> {
+  const judged = judgedParts(judgement, sql`not exists (select from consumers where uuid = ${uuid})`);
   // A separate statement, so that the next one sees what other transactions did to the allocations before the lock.
   const lock = sql`select id from allocations where consumer_id = ${uuid} order by id
     ${seen === undefined ? sql`for key share` : sql`for update`}`;
   const insert = sql<OutcomeRow>`
     with ${ownerIds(owner)},
+    ${judged.tables}
     written as (
       insert into consumers as c (uuid, project_id, user_id, consumer_type_id, generation, created_at)
       select ${uuid}, project_id, user_id, type_id, 1, ${utcNow} from owner
       where owner.exists and exists (select from allocations where consumer_id = ${uuid})
-        ${seen === undefined ? sql`` : sql`and ${hasSeen(uuid, seen)}`}
+        ${seen === undefined ? sql`` : sql`and ${hasSeen(uuid, seen)}`} ${judged.guard}
       on conflict (uuid) do nothing returning ${writtenColumns}
-    )
-    ${selectOutcome()}`;
-  const [, rows] = await write([lock, insert]);
-  return outcomeOf(rows);
+    )${judged.counting}
+    ${selectOutcome(judged.columns)}`;
+  const results = await write([lock, ...judged.locks, insert]);
+  return outcomeOf(results.at(-1) as readonly OutcomeRow[], judgement); // the rows of `insert`
 }

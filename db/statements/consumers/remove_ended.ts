@@ -3,7 +3,7 @@ import type { Database } from '../../engine/connect.ts';
 import { isLockRefused } from '../../engine/failures.ts';
 import { onlyRow } from '../../engine/only_row.ts';
 import { briefWait } from '../../engine/slow_lane.ts';
-import { consumerTagsAreWritten } from '../rows.ts';
+import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
 
 /** A consumer that was removed because its term has ended. */
 export type RemovedConsumer = {
@@ -121,10 +121,11 @@ async function remove(
     ),
     released as (
       delete from allocations where consumer_id = any(array(select uuid from present where holds))
-        and (${consumerTagsAreWritten}) is not null
-      returning consumer_id
+        and (${releasesAreAccounted}) is not null
+      returning consumer_id, resource_class_id, used
     ),
-    counted as (select consumer_id, count(*)::integer as count from released group by 1),
+    ${countedReleases('released')},
+    sizes as (select consumer_id, count(*)::integer as count from released group by 1),
     left_behind as (
       delete from consumer_terms where consumer_id = any(array(
         select id from present where not holds
@@ -134,8 +135,8 @@ async function remove(
       ))
     )
     select p.uuid, p.expires_at as expired, (select external_id from projects where id = p.project_id) as "projectId",
-      (select external_id from users where id = p.user_id) as "userId", coalesce(counted.count, 0) as allocations
-    from present p left join counted on counted.consumer_id = p.uuid where p.holds`;
+      (select external_id from users where id = p.user_id) as "userId", coalesce(sizes.count, 0) as allocations
+    from present p left join sizes on sizes.consumer_id = p.uuid where p.holds`;
   const [[last], removed] = await transaction([lock, removal], briefWait);
   const isMore = last !== undefined && last.count === limit && last.expires !== null && last.consumerId !== null;
   return {

@@ -130,6 +130,12 @@ export const ruleDefaults: readonly RuleDefault[] = [
   rule('tokens:list', 'admin_api', 'GET /tokens'),
   rule('tokens:create', 'admin_api', 'POST /tokens'),
   rule('tokens:delete', 'admin_api', 'DELETE /tokens/{id}'),
+  rule('limits:list', adminOrService, 'GET /limits'),
+  rule('limits:show', 'admin_or_project_reader_or_service_api', 'GET /limits/{project_id}', 'GET /default_limits'),
+  rule('limits:update', adminOrService, 'PUT /limits/{project_id}', 'PUT /default_limits'),
+  rule('limits:delete', adminOrService, 'DELETE /limits/{project_id}', 'DELETE /default_limits'),
+  // Besides the rule of the write, where PUT or POST gives a consumer a type of [placement] uncounted_types.
+  rule('allocations:uncounted', adminOrService),
 ];
 
 /**
@@ -137,12 +143,13 @@ export const ruleDefaults: readonly RuleDefault[] = [
  * `project_id:%(project_id)s` allows no request.
  */
 export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the project that is asked for'> = new Map([
-  ...['manage', 'list', 'update', 'delete', 'place'].map(
+  ...['manage', 'list', 'update', 'delete', 'place', 'uncounted'].map(
     (verb) => [`placement:allocations:${verb}`, 'the owner of the consumer'] as const,
   ),
   ...['show', 'update', 'term'].map((verb) => [`placement:consumers:${verb}`, 'the owner of the consumer'] as const),
   ['placement:consumers:list', 'the project that is asked for'],
   ['placement:usages', 'the project that is asked for'],
+  ['placement:limits:show', 'the project that is asked for'],
 ]);
 
 const collection = '/compute/v2.1/os-services';

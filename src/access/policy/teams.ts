@@ -10,11 +10,12 @@ const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [
     ['placement:allocations:delete', ofOwnProject],
   ],
   [
-    'Members and readers see the consumers, allocations and usages of their project.',
+    'Members and readers see the consumers, allocations, usages and limits of their project.',
     ['placement:allocations:list', readOfOwnProject],
     ['placement:consumers:show', readOfOwnProject],
     ['placement:consumers:list', readOfOwnProject],
     ['placement:usages', readOfOwnProject],
+    ['placement:limits:show', readOfOwnProject],
   ],
 ];
 

@@ -127,6 +127,7 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'unknown provider': ({ message }) => badRequest(message),
   'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
   'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
+  limit: ({ message }, { version }) => limitRefused(message, version),
   'invalid inventory': ({ message, fault }, { version }) =>
     conflict(
       `Unable to allocate inventory: ${message}`,
@@ -142,6 +143,10 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
       errorCodes.concurrentUpdate,
     ),
 };
+
+/** The error for a write that exceeds a limit. Versions before limits have no code for it. */
+export const limitRefused = (message: string, version: number): ApiError =>
+  new ApiError(403, message, { code: version < since.teams ? errorCodes.undefined : errorCodes.limitExceeded });
 
 /** From 2.2 on; upstream's versions have no code for these. */
 const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
@@ -244,12 +249,15 @@ export type ClaimRules = {
   readonly isPlaceWritten: boolean;
   /** The configured owner of allocations without a record. */
   readonly incompleteOwner: Owner;
+  /** The configured types that do not count for limits. */
+  readonly uncountedTypes: readonly string[];
 };
 
 /** @throws ApiError 403 where the policy allows the request with no body */
 export function claimRules(request: ApiRequest, rule: string, config: Config): ClaimRules {
   const isPlaceWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
-  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config) };
+  const { uncountedTypes } = config.placement;
+  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config), uncountedTypes };
   try {
     return { ...rules, named: { owners: request.allowedOwners(rule) } };
   } catch (error) {
@@ -283,6 +291,22 @@ function rightsOf(
   return { allows, rule: deciding, incompleteOwner };
 }
 
+const uncountedRule = 'placement:allocations:uncounted';
+
+/**
+ * Requires the rule for a consumer type that does not count for limits, where a consumer is to have one.
+ *
+ * @throws ApiError 403
+ */
+export function requireUncounted(
+  { consumerType, ...owner }: Owner & { readonly consumerType?: string | null | undefined },
+  request: Pick<ApiRequest, 'allowedOwners' | 'forbidden'>,
+  uncountedTypes: readonly string[],
+): void {
+  if (consumerType === undefined || consumerType === null || !uncountedTypes.includes(consumerType)) return;
+  if (request.allowedOwners(uncountedRule)?.(owner) === false) throw request.forbidden(uncountedRule);
+}
+
 /**
  * The claim of some consumers.
  *
@@ -291,6 +315,7 @@ function rightsOf(
 export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
   const rights = rightsOf(consumers, count, request, rules);
+  for (const consumer of consumers) requireUncounted(consumer, request, rules.uncountedTypes);
   if (count === 0) return { consumers, inventories: [], rights };
   if (count > mostPlaced) {
     throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);

@@ -59,6 +59,7 @@ async function reshape(request: ApiRequest, dependencies: Dependencies): Promise
     await writeClaim(
       dependencies,
       {
+        isReshape: true,
         consumers: expectKnownOnly(
           Object.entries(body.allocations).map(([uuid, consumer]) => ({
             ...consumerClaim(uuid, consumer, request, dependencies.config),

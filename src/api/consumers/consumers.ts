@@ -16,7 +16,9 @@ import {
   listConsumersOfTree,
 } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
+import { type CountedWrite, correctUsages } from '../../../db/statements/project_usages.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
+import { limitExceeded, limitGuards, usageChanges } from '../../claims/limits.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
@@ -31,6 +33,7 @@ import { integerOrNull, list as listOf, object, text, time, uuidText } from '../
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { echoedEnd, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
+import { limitRefused, requireUncounted } from '../allocations/claim_requests.ts';
 import { checkMarker, newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
@@ -159,7 +162,11 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
   if (request.owners?.({ projectId: body.project_id, userId: body.user_id }) === false) {
     throw request.forbidden(rule('update'));
   }
-  return untilDone(async () => {
+  const { uncountedTypes } = dependencies.config.placement;
+  const { project_id: projectId, user_id: userId, consumer_type: consumerType } = body;
+  requireUncounted({ projectId, userId, consumerType }, request, uncountedTypes);
+  return untilDone(async (made) => {
+    if (made > 0) await dependencies.fleet.fresh();
     const seen = await findConsumer(request, dependencies);
     const owner = {
       projectId: body.project_id,
@@ -171,6 +178,8 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
     if (written === 'no owner') {
       const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
       await dependencies.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
+    } else if (written === 'in doubt') {
+      await repeatLostRaces(() => correctUsages(dependencies.database));
     } else if (written !== 'changed') {
       logChange(request, dependencies, seen, owner);
       const consumer = { ...seen, ...written, ...owner, allocations: null };
@@ -183,7 +192,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
 /**
  * Writes the owner of a consumer as it was seen.
  *
- * @throws ApiError 412 or 409 where the client has seen another one.
+ * @throws ApiError 412 or 409 where the client has seen another one, 403 where the new project has too much already
  */
 async function writeOwner(
   request: ApiRequest,
@@ -193,16 +202,43 @@ async function writeOwner(
     owner,
     generation,
   }: { readonly seen: ConsumerRow; readonly owner: ConsumerOwner; readonly generation: number | null },
-): Promise<ConsumerWritten> {
+): Promise<Exclude<ConsumerWritten, { readonly exceeded: unknown }>> {
   const { uuid, id } = seen;
   const allocations = await taggedAllocations(request, dependencies, seen);
   if (allocations === 'changed') return 'changed';
   requireConsumerGeneration(request, seen, generation);
-  return repeatLostRaces(() =>
+  const { database, fleet, config } = dependencies;
+  const { known, moment: judgedOn } = fleet;
+  const counted = known.limits.isCounting ? await countedChange(dependencies, known, seen, owner) : undefined;
+  if (counted === 'changed') return 'changed';
+  const judgement = { judgedOn, counted, uncountedTypes: config.placement.uncountedTypes };
+  const written = await repeatLostRaces(() =>
     id === null || seen.generation === null
-      ? completeConsumer(dependencies.database, { uuid, seen: allocations }, owner)
-      : updateConsumer(dependencies.database, { uuid, id, generation: seen.generation, allocations }, owner),
+      ? completeConsumer(database, { uuid, seen: allocations }, owner, judgement)
+      : updateConsumer(database, { uuid, id, generation: seen.generation, allocations }, owner, judgement),
   );
+  if (typeof written !== 'object' || !('exceeded' in written)) return written;
+  throw limitRefused(limitExceeded(known, written.exceeded, written.used).message, request.version);
+}
+
+/** What a change of the owner adds to the usages of projects, and the limits that it must not exceed. */
+async function countedChange(
+  { allocationReads, config }: Dependencies,
+  fleet: Fleet,
+  { uuid, generation, consumerType, projectId }: ConsumerRow,
+  owner: ConsumerOwner,
+): Promise<CountedWrite | 'changed'> {
+  const rows = await allocationReads.ofConsumer(uuid);
+  const [first] = rows;
+  if (first !== undefined && first.consumer_generation !== generation) return 'changed';
+  const before = { project: generation === null ? null : projectId, consumerType, amounts: rows };
+  const after = { project: owner.projectId, consumerType: owner.consumerType, amounts: rows };
+  const usages = usageChanges([before], [after]);
+  const { uncountedTypes, incompleteConsumerProjectId } = config.placement;
+  return {
+    usages,
+    limits: limitGuards(fleet, usages, { uncountedTypes, incompleteProject: incompleteConsumerProjectId }),
+  };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
-import { didMostChange, readChangedIds, readNames } from '../../../db/fleet/changed_parts.ts';
+import { didMostChange, readChangedIds, readLimitRows, readNames } from '../../../db/fleet/changed_parts.ts';
 import { inSnapshot, type LogState, readLogState } from '../../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../../db/fleet/pages.ts';
 import type { Changes } from '../../../db/fleet/read_changes.ts';
@@ -35,7 +35,7 @@ export function loadFleet(
       traitNames: (await selectTraitNames.execute(trx)).rows,
       classNames: (await selectClassNames.execute(trx)).rows,
     };
-    const builder = buildFleet(names, moment.serverRun, snapshots);
+    const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, moment.serverRun, snapshots);
     for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
     return { living: builder.finish(), moment, log };
   });
@@ -75,13 +75,14 @@ export function catchUp(database: Database, living: LivingFleet, since: Moment):
       await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
       if (await didMostChange(trx, since, most)) return undefined;
-      const { reload, ids, areNamesChanged, ...read } = await readChangedIds(trx, since);
+      const { reload, ids, areNamesChanged, areLimitsChanged, ...read } = await readChangedIds(trx, since);
       if (reload) return undefined;
       const changed = ids ?? [];
       const change = living.gather();
       for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
       const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
-      return { ...read, apply: () => change.apply(changed, names) };
+      const limits = areLimitsChanged ? await readLimitRows(trx) : null;
+      return { ...read, apply: () => change.apply(changed, { ...names, limits }) };
     },
     lockTimeoutMs,
   );

@@ -1,5 +1,6 @@
 import type { Changes } from '../../../db/fleet/read_changes.ts';
-import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
+import { type FleetPage, type LimitRows, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
+import { noLimits, type ProjectLimits } from '../../placement/limits.ts';
 import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 import { Postings } from '../index/postings.ts';
@@ -7,6 +8,7 @@ import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
 import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';
 import { createUuidOrder, type UuidOrder } from '../index/uuid_order.ts';
 import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from './held_snapshots.ts';
+import { limitsOf } from './limits.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
 import { blankProvider, type Inventory, nowhere, type Provider } from './provider.ts';
@@ -40,6 +42,8 @@ export type Fleet = {
   readonly tolerating: Set<Provider>;
   readonly traits: Names;
   readonly classes: Names;
+  /** What claims are judged by besides providers. */
+  readonly limits: ProjectLimits;
 };
 
 /** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of it. */
@@ -61,9 +65,9 @@ export type GatheredChange = {
    * Applies the change to the fleet.
    *
    * @param ids all providers that changed; those without rows were deleted
-   * @param names null for kinds of names that did not change
+   * @param names null for kinds of names, and for limits, that did not change
    */
-  apply(ids: readonly number[], names: Pick<Changes, 'traitNames' | 'classNames'>): void;
+  apply(ids: readonly number[], names: Pick<Changes, 'traitNames' | 'classNames' | 'limits'>): void;
 };
 
 /** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
@@ -77,7 +81,7 @@ const fewestKept = 50_000;
 
 /** Creates a fleet without providers. @param snapshots the held snapshots of the process; some may be of a fleet that it had before */
 export function buildFleet(
-  { traitNames, classNames }: NameRows,
+  { traitNames, classNames, limits }: NameRows & { readonly limits?: LimitRows },
   serverRun: string,
   snapshots: HeldSnapshots = createHeldSnapshots(),
 ): GrowingFleet {
@@ -106,6 +110,7 @@ export function buildFleet(
     tolerating: new Set<Provider>(),
     traits: namesOf(traitNames),
     classes: namesOf(classNames),
+    limits: limits === undefined ? noLimits : limitsOf(limits),
   };
 
   /** @returns the provider as it may be changed: if a held snapshot shows its tree, the fleet has a copy of the tree from now on */
@@ -228,7 +233,12 @@ export function buildFleet(
     takeParts(parts);
   };
 
-  const takeNames = ({ traitNames, classNames }: Pick<Changes, 'traitNames' | 'classNames'>): void => {
+  const takeNames = ({
+    traitNames,
+    classNames,
+    limits,
+  }: Pick<Changes, 'traitNames' | 'classNames' | 'limits'>): void => {
+    if (limits !== null) fleet.limits = limitsOf(limits);
     if (traitNames !== null) fleet.traits = namesOf(traitNames);
     if (classNames !== null) fleet.classes = namesOf(classNames);
     if (traitNames !== null || classNames !== null) {

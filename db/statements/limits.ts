@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+import { utcNow } from '../engine/time.ts';
+import { correctUsages, lockProject } from './project_usages.ts';
+import { raised } from './rows.ts';
+
+/** The values of a project by name; null lifts a default. */
+export type StoredValues = {
+  readonly resources: Readonly<Record<string, number | null>>;
+  readonly consumers: Readonly<Record<string, number | null>>;
+};
+
+/** The values of a project, or the defaults, as they are stored. */
+export type StoredLimits = StoredValues & {
+  /** Empty for the defaults. */
+  readonly project: string;
+  readonly generation: number;
+  readonly isImported: boolean;
+};
+
+/** What the consumers of a type have together. */
+export type UsageOfType = {
+  /** `unknown` for those without a type. */
+  readonly type: string;
+  /** Null for how many of them have something. */
+  readonly className: string | null;
+  readonly used: number;
+};
+
+/** What is stored for some projects, and what they use. */
+export type ReadLimits = {
+  /** Undefined where there are none. */
+  readonly defaults: StoredLimits | undefined;
+  readonly projects: readonly {
+    readonly project: string;
+    readonly own: StoredLimits | undefined;
+    readonly usages: readonly UsageOfType[];
+  }[];
+  /** Whether usages are in doubt, and must be corrected before they are shown. */
+  readonly isDoubtful: boolean;
+};
+
+const storedColumns = sql`project, generation, resources, consumers, is_imported as "isImported"`;
+
+/** Which projects are asked for: some by name, or those with values of their own, by name behind a marker. */
+export type AskedProjects = { readonly names: readonly string[] } | { readonly after: string; readonly limit: number };
+
+/**
+ * Reads limits and usages in one snapshot.
+ *
+ * @param incompleteProject the project that old allocations without a consumer record count for
+ */
+export async function readLimits(
+  { kysely }: Pick<Database, 'kysely'>,
+  asked: AskedProjects,
+  incompleteProject: string,
+): Promise<ReadLimits> {
+  const chosen =
+    'names' in asked
+      ? sql`select unnest(${asked.names}::text[]) as project`
+      : sql`select project from limits where project <> '' and project > ${asked.after} order by project limit ${asked.limit}`;
+  const row = await onlyRow(
+    kysely,
+    sql<{
+      readonly defaults: StoredLimits | null;
+      readonly projects:
+        | readonly { project: string; own: StoredLimits | null; usages: readonly UsageOfType[] | null }[]
+        | null;
+      readonly isDoubtful: boolean;
+    }>`
+    with chosen as materialized (${chosen}),
+    numbered as materialized (
+      select project, (select id from projects where external_id = chosen.project) as id from chosen
+    ),
+    stored as (select ${storedColumns} from limits)
+    select (select to_json(s) from stored s where project = '') as defaults,
+      exists (select from doubtful_usages) as "isDoubtful",
+      (
+        select json_agg(json_build_object('project', n.project, 'own', (select to_json(s) from stored s where s.project = n.project),
+          'usages', (
+            select json_agg(u) from (
+              select coalesce((select name from consumer_types where id = consumer_type_id), 'unknown') as type,
+                (select name from resource_classes where id = resource_class_id) as "className", sum(used)::float8 as used
+              from (
+                select * from project_usages where project_id = n.id
+                union all
+                select * from project_usages where project_id is null and n.project = ${incompleteProject}
+              ) as rows group by 1, 2
+            ) as u
+          )) order by n.project)
+        from numbered n
+      ) as projects`,
+  );
+  return {
+    defaults: row.defaults ?? undefined,
+    isDoubtful: row.isDoubtful,
+    projects: (row.projects ?? []).map(({ project, own, usages }) => ({
+      project,
+      own: own ?? undefined,
+      usages: usages ?? [],
+    })),
+  };
+}
+
+/** With this lock one transaction at a time changes limits: so counting goes on while limits are stored. */
+const limitsLock = 1_490_000;
+const lockLimits = sql`select pg_advisory_xact_lock(${sql.lit(limitsLock)})`;
+
+/** The values that are to be stored, and the generation of what they replace; null where there is nothing. */
+export type NewLimits = StoredValues & {
+  readonly project: string;
+  readonly known: number | null;
+  readonly isImported?: boolean;
+};
+
+/**
+ * Stores the values of a project, or the defaults, in place of all that it has.
+ *
+ * It waits for the writes that raise what the projects have, so each of these sees the limits or is seen with them. The first limit also waits
+ * for the transactions of all programs that are writing allocations or consumers.
+ *
+ * @returns what is stored; undefined if another generation is there
+ * @throws WritesUnderWay if those transactions did not end in time: then nothing is stored
+ */
+export async function writeLimits(database: Database, limits: NewLimits): Promise<StoredLimits | undefined> {
+  for (;;) {
+    await beginCounting(database);
+    const locks = lockProject(limits.project === '' ? 'all' : limits.project);
+    const [, , [row]] = await database.transaction([lockLimits, locks, storing(limits)]);
+    if (row?.isCounted) return row.stored ?? undefined; // else the last limit was deleted meanwhile
+  }
+}
+
+function storing({ project, resources, consumers, known, isImported = false }: NewLimits) {
+  const values = sql`${JSON.stringify(resources)}::jsonb as resources, ${JSON.stringify(consumers)}::jsonb as consumers`;
+  const change: RawBuilder<unknown> =
+    known === null
+      ? sql`insert into limits (project, generation, resources, consumers, is_imported, updated_at)
+        select ${project}, 1, resources, consumers, ${isImported}, ${utcNow} from given where is_counted
+        on conflict (project) do nothing returning ${storedColumns}`
+      : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = given.resources, consumers = given.consumers,
+          is_imported = ${isImported}, updated_at = ${utcNow}
+        from given where is_counted and l.project = ${project} and l.generation = ${known}
+        returning l.project, l.generation, l.resources, l.consumers, l.is_imported as "isImported"`;
+  return sql<{ readonly isCounted: boolean; readonly stored: StoredLimits | null }>`
+    with given as materialized (select ${values}, exists (select from usage_counting where is_counted) as is_counted),
+    stored as (${change})
+    select is_counted as "isCounted", (select to_json(s) from stored s) as stored from given`;
+}
+
+/**
+ * Deletes the values of a project, or the defaults. With the last ones the counting of usages ends.
+ *
+ * @param known the generation that they must have; undefined for any
+ * @returns whether they were there with this generation
+ */
+export async function deleteLimits(
+  { transaction }: Pick<Database, 'transaction'>,
+  project: string,
+  known: number | undefined,
+): Promise<boolean> {
+  const remove = sql<{ readonly project: string }>`
+    delete from limits where project = ${project} ${known === undefined ? sql`` : sql`and generation = ${known}`} returning project`;
+  const endCounting = sql`
+    with ended as (delete from usage_counting where not exists (select from limits) returning since),
+    usages as (delete from project_usages where exists (select from ended))
+    delete from doubtful_usages where exists (select from ended)`;
+  const [, removed] = await transaction([lockLimits, remove, endCounting]);
+  return removed.length > 0;
+}
+
+/**
+ * Begins to count what projects use, if there is no limit yet: first all statements that begin from now on are counted; when those that began
+ * before have ended, all that is there is counted once.
+ */
+async function beginCounting(database: Database): Promise<void> {
+  const { kysely, transaction } = database;
+  const counted = sql<{ readonly yes: boolean }>`select exists (select from usage_counting where is_counted) as yes`;
+  if ((await onlyRow(kysely, counted)).yes) return;
+  await transaction([
+    lockLimits,
+    sql`insert into usage_counting (since, is_counted) select ${utcNow}, false where not exists (select from usage_counting)`,
+  ]);
+  await untilWritesEnd(database);
+  await correctUsages(database, 'all');
+  await transaction([lockLimits, sql`update usage_counting set is_counted = true`]);
+}
+
+/** Other transactions that write allocations or consumers did not end within the time limit of a statement. */
+export class WritesUnderWay extends Error {}
+
+const pauseMs = 5;
+
+/** The time that is waited where statements have no time limit. */
+const usualTimeoutMs = 30_000;
+
+/**
+ * Waits until all transactions have ended that are writing allocations or consumers now. A statement locks its tables before it takes its
+ * snapshot: so each one that does not see what is committed now is among them.
+ */
+async function untilWritesEnd({ kysely, statementTimeoutMs }: Database): Promise<void> {
+  const writers = (among: readonly string[] | undefined) => sql<{ readonly writers: readonly string[] }>`
+    select coalesce(array_agg(distinct virtualtransaction), '{}') as writers from pg_locks
+    where locktype = 'relation' and relation in ('allocations'::regclass, 'consumers'::regclass) and granted
+      and mode in ('RowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') and pid is distinct from pg_backend_pid()
+      ${among === undefined ? sql`` : sql`and virtualtransaction = any(${among}::text[])`}`;
+  const endsAtMs = performance.now() + (statementTimeoutMs > 0 ? statementTimeoutMs : usualTimeoutMs);
+  let { writers: left } = await onlyRow(kysely, writers(undefined));
+  while (left.length > 0) {
+    if (performance.now() > endsAtMs) throw new WritesUnderWay();
+    await sleep(pauseMs);
+    ({ writers: left } = await onlyRow(kysely, writers(left)));
+  }
+}

@@ -1,0 +1,315 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+import { serverRun } from '../engine/server_state.ts';
+import { inventoryChangesSince, type Moment } from '../fleet/change_log.ts';
+
+/*
+ * What projects use (migration 010), while usages are counted: the parts of statements that add to it and that judge limits by it.
+ */
+
+/** A change of what a project uses of a class; without a class, of how many of its consumers have something. */
+export type ProjectUsage = {
+  /** Null for allocations without a consumer record. */
+  readonly project: string | null;
+  readonly consumerType: string | null;
+  readonly classId: number | null;
+  readonly amount: number;
+};
+
+/** What a limit is of. */
+export type LimitedUsage = {
+  readonly project: string;
+  /** Null for a number of consumers. */
+  readonly classId: number | null;
+  /** The consumers of this type; `unknown` is for those without a type; null is for all types that count. */
+  readonly consumerType: string | null;
+  /** Whether allocations without a consumer record count for the project. */
+  readonly hasOld: boolean;
+};
+
+/** A limit that a claim, or a change of an owner, comes nearer to. */
+export type LimitGuard = LimitedUsage & {
+  readonly limit: number;
+  /** By how much the write raises the usage. */
+  readonly raise: number;
+  /** By how much the writes before it in the same statement may raise it. */
+  readonly ahead: number;
+};
+
+/** What a statement adds to the usages, and the limits that it must not exceed, of each of its claims by index. */
+export type CountedWrite = {
+  readonly usages: readonly ProjectUsage[];
+  readonly limits: readonly LimitGuard[];
+};
+
+/** What a limit is of, as one text. */
+export const usageKey = ({ project, classId, consumerType }: LimitedUsage): string =>
+  JSON.stringify([project, classId, consumerType]);
+
+/** What some limits are of, each once, and the index of each by its guard. */
+export function limitedUsages(guards: readonly LimitGuard[]): {
+  readonly keys: readonly LimitedUsage[];
+  readonly indexOf: (guard: LimitedUsage) => number;
+} {
+  const indexes = new Map<string, number>();
+  const keys: LimitedUsage[] = [];
+  for (const guard of guards) {
+    const key = usageKey(guard);
+    if (indexes.has(key)) continue;
+    indexes.set(key, keys.length);
+    keys.push(guard);
+  }
+  return { keys, indexOf: (guard) => indexes.get(usageKey(guard)) ?? -1 };
+}
+
+/** This number of locks stands for all projects. */
+const projectLocks = 1024;
+/** The first key of these locks; the second is the number of the lock. */
+const projectLock = 1_460_000;
+
+/**
+ * Locks, until the end of the transaction, the projects of which a statement that follows raises the usage. Where it comes nearer to a
+ * limit, no other transaction raises it meanwhile, and the snapshot of the statement has every earlier raise. Otherwise the project gets no
+ * limit meanwhile.
+ *
+ * @param condition evaluated before the first lock
+ */
+export function lockRaised(
+  writes: readonly CountedWrite[],
+  condition: RawBuilder<unknown> = sql``,
+): readonly RawBuilder<unknown>[] {
+  const limited = new Set(writes.flatMap(({ limits }) => limits.map(({ project }) => numberOfLock(project))));
+  const raised = writes.flatMap(({ usages }) =>
+    usages.flatMap(({ project, amount }) => (project !== null && amount > 0 ? [numberOfLock(project)] : [])),
+  );
+  const numbers = [...new Set([...limited, ...raised])].sort((a, b) => a - b);
+  if (numbers.length === 0) return [];
+  return [
+    sql`select case when limited then pg_advisory_xact_lock(${sql.lit(projectLock)}, number)
+        else pg_advisory_xact_lock_shared(${sql.lit(projectLock)}, number) end
+      from unnest(${numbers}::integer[], ${numbers.map((number) => limited.has(number))}::boolean[]) as p (number, limited) ${condition}`,
+  ];
+}
+
+/** Locks a project, or all projects, until the end of the transaction: no other transaction raises what it uses meanwhile. */
+export const lockProject = (project: string | 'all'): RawBuilder<unknown> =>
+  sql`select pg_advisory_xact_lock(${sql.lit(projectLock)}, number)
+    from generate_series(${project === 'all' ? 0 : numberOfLock(project)}::integer,
+      ${project === 'all' ? projectLocks - 1 : numberOfLock(project)}::integer) as number`;
+
+/** By the FNV-1a hash of the name. */
+function numberOfLock(project: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(project)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return (hash >>> 0) % projectLocks;
+}
+
+/**
+ * Tables of a statement that raises usages: `usage_change` has what it adds, and `limited` how much is used of what limits are of.
+ *
+ * @param writes of each claim, by its index
+ * @param uncountedTypes consumer types that do not count
+ */
+export function countedTables(writes: readonly CountedWrite[], uncountedTypes: readonly string[]): RawBuilder<unknown> {
+  const usages = writes.flatMap(({ usages }, claim) => usages.map((usage) => ({ claim, ...usage })));
+  const { keys } = limitedUsages(writes.flatMap(({ limits }) => limits));
+  const named = [...new Set([...usages, ...keys].flatMap(({ project }) => project ?? []))];
+  return sql`
+    named_project as materialized (select id, external_id from projects where external_id = any(${named}::text[])),
+    usage_change as materialized (
+      select claim, (select id from named_project where external_id = u.project) as project_id,
+        (select id from consumer_types where name = u.type) as type_id, class_id, amount
+      from unnest(${usages.map(({ claim }) => claim)}::integer[], ${usages.map(({ project }) => project)}::text[],
+        ${usages.map(({ consumerType }) => consumerType)}::text[], ${usages.map(({ classId }) => classId)}::integer[],
+        ${usages.map(({ amount }) => amount)}::bigint[]) as u (claim, project, type, class_id, amount)
+    ),
+    ${keys.length === 0 ? sql`` : limitedTable(keys, uncountedTypes)}`;
+}
+
+/** Table `limited`: how much is used of what limits are of, by the index in the list. */
+const limitedTable = (keys: readonly LimitedUsage[], uncountedTypes: readonly string[]): RawBuilder<unknown> => sql`
+    limited as materialized (
+      select k.index, p.id as project_id, (
+        select coalesce(sum(used), 0)::float8 from (
+          select * from project_usages where project_id = p.id
+          union all
+          select * from project_usages where k.has_old and project_id is null
+        ) as u
+        where u.resource_class_id is not distinct from k.class_id and ${isCounted(uncountedTypes)}
+      ) as used
+      from unnest(${keys.map((_, index) => index)}::integer[], ${keys.map(({ project }) => project)}::text[],
+        ${keys.map(({ classId }) => classId)}::integer[], ${keys.map(({ consumerType }) => consumerType)}::text[],
+        ${keys.map(({ hasOld }) => hasOld)}::boolean[]) as k (index, project, class_id, type, has_old)
+      left join named_project p on p.external_id = k.project
+    ),`;
+
+const typeName = sql`coalesce((select name from consumer_types where id = u.consumer_type_id), 'unknown')`;
+
+/** Whether a row of usages counts for a limit. */
+const isCounted = (uncountedTypes: readonly string[]): RawBuilder<unknown> =>
+  uncountedTypes.length === 0
+    ? sql`(k.type is null or ${typeName} = k.type)`
+    : sql`case when k.type is null then ${typeName} <> all(${uncountedTypes}::text[]) else ${typeName} = k.type end`;
+
+/** Rows (claim, what): claims that exceed a limit, and claims that cannot be judged because what is used is in doubt. */
+export function lostLimits(writes: readonly CountedWrite[]): RawBuilder<unknown> {
+  const guards = writes.flatMap(({ limits }, claim) => limits.map((guard) => ({ claim, ...guard })));
+  if (guards.length === 0) return sql``;
+  const { indexOf } = limitedUsages(guards);
+  return sql`
+      union all
+      select g.claim, case when g.used_before + l.used > g.value then 'limit' else 'usages' end
+      from unnest(${guards.map(({ claim }) => claim)}::integer[], ${guards.map(indexOf)}::integer[],
+        ${guards.map(({ ahead, raise }) => ahead + raise)}::float8[], ${guards.map(({ limit }) => limit)}::float8[]
+      ) as g (claim, index, used_before, value) join limited l using (index)
+      where g.used_before + l.used > g.value
+        or exists (select from doubtful_usages d where d.project_id is null or d.project_id = l.project_id)`;
+}
+
+/** A column: how much was used of what the limits are of, by the indexes of `limitedUsages`; null where there are none. */
+export const toldUsages = (writes: readonly CountedWrite[]): RawBuilder<unknown> =>
+  writes.some(({ limits }) => limits.length > 0)
+    ? sql`, (select json_object_agg(index, used) from limited) as "limitUsages"`
+    : sql``;
+
+/** Adds what the claims change that lost no guard. @param lost the indexes of the others, as an array */
+export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    counted as (
+      insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
+      select project_id, type_id, class_id, sum(amount) from usage_change where claim <> all(${lost})
+      group by 1, 2, 3 having sum(amount) <> 0
+    )`;
+
+/** Tells the triggers that the statement adds to the usages itself. */
+export const usagesAreCounted = sql`set_config('placement.usages', 'counted', true)`;
+
+/**
+ * Tells the triggers that a statement with `countedReleases` makes the tags of consumers itself (see db/statements/rows.ts), and adds to the
+ * usages where these are counted.
+ */
+export const releasesAreAccounted = sql`select set_config('placement.etags', 'written', true)
+  || set_config('placement.usages', case when exists (select from usage_counting) then 'counted' else '' end, true)`;
+
+/**
+ * Subtracts allocations that a statement deletes, if usages are counted. An earlier statement has locked their consumers, so the snapshot
+ * has the owners that these have now.
+ *
+ * @param released the name of a table with the columns consumer_id, resource_class_id and used
+ */
+export const countedReleases = (released: string): RawBuilder<unknown> => sql`
+    counted as (
+      insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
+      select c.project_id, c.consumer_type_id, r.resource_class_id,
+        case when grouping(r.resource_class_id) = 0 then -sum(r.used) else -count(distinct r.consumer_id) end
+      from ${sql.table(released)} r left join lateral (
+        select project_id, consumer_type_id from consumers where uuid = r.consumer_id offset 0
+      ) as c on true
+      where exists (select from usage_counting)
+      group by grouping sets ((1, 2, 3), (1, 2))
+    )`;
+
+/** Whether limits may have changed since a moment, or usages are counted that were not counted then. */
+export const mayLimitsDiffer = (since: Moment): RawBuilder<boolean> =>
+  sql`(${serverRun} <> ${since.serverRun} or exists (select from (${inventoryChangesSince(since)}) as changed where provider_id is null))`;
+
+/**
+ * How much is used of what limits are of, in one snapshot: `in doubt` where it must be corrected first, `changed` if the limits may have
+ * changed since a moment.
+ */
+export async function readLimitedUsages(
+  { kysely }: Pick<Database, 'kysely'>,
+  keys: readonly LimitedUsage[],
+  uncountedTypes: readonly string[],
+  since: Moment,
+): Promise<readonly number[] | 'in doubt' | 'changed'> {
+  const { used, isDoubtful, haveLimitsChanged } = await onlyRow(
+    kysely,
+    sql<{
+      readonly used: Readonly<Record<string, number>> | null;
+      readonly isDoubtful: boolean;
+      readonly haveLimitsChanged: boolean;
+    }>`
+    with named_project as materialized (
+      select id, external_id from projects where external_id = any(${[...new Set(keys.map(({ project }) => project))]}::text[])
+    ),
+    ${limitedTable(keys, uncountedTypes)}
+    doubtful as (
+      select from doubtful_usages where project_id is null or project_id in (select project_id from limited) limit 1
+    )
+    select (select json_object_agg(index, used) from limited) as used, exists (select from doubtful) as "isDoubtful",
+      ${mayLimitsDiffer(since)} as "haveLimitsChanged"`,
+  );
+  if (haveLimitsChanged) return 'changed';
+  return isDoubtful ? 'in doubt' : keys.map((_, index) => used?.[index] ?? 0);
+}
+
+/** With this lock only one transaction at a time corrects usages: two would make the same correction. */
+const correctionLock = 1_470_000;
+
+const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
+
+/**
+ * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot, so
+ * it does not matter what others add meanwhile.
+ *
+ * @param which `all` corrects those of all projects
+ */
+export async function correctUsages(
+  { transaction }: Pick<Database, 'transaction'>,
+  which: 'doubtful' | 'all' = 'doubtful',
+): Promise<void> {
+  const take = sql`
+    with gone as (delete from doubtful_usages returning project_id)
+    select set_config('placement.doubtful_projects', coalesce(array_agg(distinct project_id) filter (where project_id is not null), '{}')::text, true),
+      set_config('placement.all_doubtful', (${which === 'all'}::boolean or coalesce(bool_or(project_id is null), false))::text, true)
+    from gone`;
+  const some = correction(
+    sql`select d.project_id, c.consumer_type_id, c.uuid as consumer_id, a.resource_class_id, a.used
+      from unnest(current_setting('placement.doubtful_projects')::integer[]) as d (project_id)
+      cross join lateral (select uuid, consumer_type_id from consumers where project_id = d.project_id offset 0) as c
+      cross join lateral (select resource_class_id, used from allocations where consumer_id = c.uuid offset 0) as a
+      where not ${allAreDoubtful}`,
+    sql`not ${allAreDoubtful} and project_id = any(current_setting('placement.doubtful_projects')::integer[])`,
+  );
+  const all = correction(
+    sql`select c.project_id, c.consumer_type_id, a.consumer_id, a.resource_class_id, a.used
+      from allocations a left join consumers c on c.uuid = a.consumer_id where ${allAreDoubtful}`,
+    allAreDoubtful,
+  );
+  await transaction([sql`select pg_advisory_xact_lock(${sql.lit(correctionLock)})`, take, some, all]);
+}
+
+const correction = (held: RawBuilder<unknown>, isCorrected: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  with held as materialized (${held})
+  insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
+  select project_id, consumer_type_id, resource_class_id, sum(used) from (
+    select project_id, consumer_type_id, resource_class_id, used::bigint from held
+    union all
+    select project_id, consumer_type_id, null, count(distinct consumer_id) from held group by 1, 2
+    union all
+    select project_id, consumer_type_id, resource_class_id, -used from project_usages where ${isCorrected}
+  ) as difference group by 1, 2, 3 having sum(used) <> 0`;
+
+/** With this lock one process at a time looks which projects have many rows. */
+const compactionLock = 1_480_000;
+
+/**
+ * Replaces the rows of projects that have many by their sums. Other transactions may add rows meanwhile: only rows that it deletes itself are
+ * in the sums.
+ */
+export async function compactUsages({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
+  await sql`
+    with long as materialized (
+      select project_id from project_usages where (select pg_try_advisory_xact_lock(${sql.lit(compactionLock)}))
+      group by 1 having count(*) > 32 + 2 * count(distinct (consumer_type_id, resource_class_id))
+    ),
+    gone as (
+      delete from project_usages u using long where u.project_id is not distinct from long.project_id
+      returning u.project_id, consumer_type_id, resource_class_id, used
+    )
+    insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
+    select project_id, consumer_type_id, resource_class_id, sum(used) from gone group by 1, 2, 3 having sum(used) <> 0`.execute(
+    kysely,
+  );
+}

@@ -1,0 +1,307 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
+import {
+  type AskedProjects,
+  deleteLimits,
+  type ReadLimits,
+  readLimits,
+  type StoredLimits,
+  type StoredValues,
+  WritesUnderWay,
+  writeLimits,
+} from '../../db/statements/limits.ts';
+import { correctUsages } from '../../db/statements/project_usages.ts';
+import { limitsOf } from '../fleet/model/limits.ts';
+import { limitsTag } from '../placement/entity_tag.ts';
+import { classNamePattern, maxInteger } from '../placement/inventory.ts';
+import { anyType, type LimitKind, limitsInForce } from '../placement/limits.ts';
+import { since } from '../placement/microversions.ts';
+import { ApiError, badRequest, conflict, errorCodes, noSuchClass, notFound } from '../request/errors.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { either, integer, integerOrNull, keyed, number, object, oneOf, text } from '../rest/json_schema.ts';
+import { checkQuery, checkValue, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
+import { untilDone } from '../writes/until_done.ts';
+import { ownerId } from './allocations/bodies.ts';
+import { nextLink, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
+import { incompleteOwner } from './consumers/consumer.ts';
+import type { Dependencies } from './dependencies.ts';
+
+// Routes
+
+const path = '/limits';
+const one = `${path}/:project_id`;
+const defaults = '/default_limits';
+const shared = { since: since.teams, answersJson: true } as const;
+const rule = (verb: string) => `placement:limits:${verb}`;
+const update = { ...shared, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch } as const;
+const remove = {
+  method: 'DELETE',
+  since: since.teams,
+  policy: rule('delete'),
+  ...takesIfMatch,
+} as const;
+
+export const limitEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...shared, method: 'GET', path, policy: rule('list'), handle: list },
+  {
+    ...shared,
+    method: 'GET',
+    path: one,
+    policy: rule('show'),
+    policyTarget: ({ param }) => ({ project_id: param('project_id') }),
+    handle: show,
+  },
+  { ...update, path: one, handle: put },
+  { ...remove, path: one, handle: removeOne },
+  { ...shared, method: 'GET', path: defaults, policy: rule('show'), handle: showDefaults },
+  { ...update, path: defaults, handle: putDefaults },
+  { ...remove, path: defaults, handle: removeDefaults },
+];
+
+// Request schemas
+
+const limit = integer({ minimum: 0, maximum: maxInteger });
+/** A value as GET shows it, which may be sent back. */
+const shownLimit = object({
+  limit: v.nullable(limit),
+  used: v.optional(number({ maximum: Number.MAX_VALUE })),
+  from: v.optional(oneOf(['project', 'default'])),
+});
+const ownLimit = v.nullable(either('limit', shownLimit, limit));
+const typePattern = /^([A-Z0-9_]{1,255}|all|unknown)$/;
+const newLimits = object({
+  resources: v.optional(keyed(classNamePattern, ownLimit)),
+  consumers: v.optional(keyed(typePattern, ownLimit)),
+  generation: integerOrNull(),
+  project_id: v.optional(ownerId),
+});
+const newDefaults = object({
+  resources: v.optional(keyed(classNamePattern, limit)),
+  consumers: v.optional(keyed(typePattern, limit)),
+  generation: integerOrNull(),
+});
+
+const listParameters = { limit: v.optional(integerParameter(1, 1000)), marker: v.optional(text()) };
+const noParameters = object({});
+const removalParameters = { generation: v.optional(integerParameter(0, maxInteger)) };
+
+// Handlers
+
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const { limit = usualLimit, marker = '' } = checkQuery(request.query(), object(listParameters));
+  refuseRepeated(request.query(), Object.keys(listParameters));
+  const read = await readCertain(dependencies, { after: marker, limit: limit + 1 });
+  const page = read.projects.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      limits: page.map((project) => represent(project, read.defaults, dependencies)),
+      ...(read.projects.length > limit && last !== undefined
+        ? { limits_links: nextLink(request, path, last.project) }
+        : {}),
+    },
+    lastModified: new Date(),
+  };
+}
+
+async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  return answerFor(projectOf(request), dependencies);
+}
+
+async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const project = projectOf(request);
+  const { generation, project_id: named, ...body } = await request.json(newLimits);
+  if (named !== undefined && named !== project) {
+    throw badRequest(`The body is of project ${named}, and the path of ${project}.`);
+  }
+  const values = { resources: ownValues(body.resources), consumers: ownValues(body.consumers) };
+  await store(request, dependencies, { project, values, generation });
+  return answerFor(project, dependencies);
+}
+
+async function removeOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const project = projectOf(request);
+  return removeStored(request, dependencies, { project, what: `limits of project ${project}` });
+}
+
+async function showDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  return defaultsAnswer(dependencies);
+}
+
+async function putDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const { generation, resources = {}, consumers = {} } = await request.json(newDefaults);
+  await store(request, dependencies, { project: '', values: { resources, consumers }, generation });
+  return defaultsAnswer(dependencies);
+}
+
+function removeDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  return removeStored(request, dependencies, { project: '', what: 'default limits' });
+}
+
+/** The project of the path, which a reverse proxy may have decoded. */
+const projectOf = (request: ApiRequest): string =>
+  checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+
+type OwnLimits = v.InferOutput<typeof newLimits>['resources'];
+
+/** The values of the project's own: what is shown as from the default is left out. */
+const ownValues = (limits: OwnLimits = {}): StoredValues['resources'] =>
+  Object.fromEntries(
+    Object.entries(limits).flatMap(([name, value]) => {
+      if (value === null || typeof value === 'number') return [[name, value]];
+      return value.from === 'default' ? [] : [[name, value.limit]];
+    }),
+  );
+
+type Stored = { readonly project: string; readonly values: StoredValues; readonly generation: number | null };
+
+/** @throws ApiError 400, 409, 412, or 503 where other writes did not end */
+async function store(request: ApiRequest, dependencies: Dependencies, stored: Stored): Promise<void> {
+  const { project, values, generation } = stored;
+  const what = project === '' ? 'What the default limits are' : `What the limits of project ${project} are`;
+  const { database, fleet, logger } = dependencies;
+  await untilDone(async () => {
+    const seen = await readStored(dependencies, project);
+    requireMatch(request, what, () => seen && limitsTag(seen));
+    const present = seen?.generation ?? null;
+    if (present !== generation) {
+      throw conflict(
+        `${what} has generation ${present ?? 'null'}, and the request names ${generation ?? 'null'}. Read them again.`,
+        errorCodes.concurrentUpdate,
+      );
+    }
+    const { classes } = await fleet.fresh();
+    for (const name of Object.keys(values.resources)) {
+      const isKept = seen !== undefined && Object.hasOwn(seen.resources, name);
+      if (!classes.byName.has(name) && !isKept) throw badRequest(`'resources': ${noSuchClass(name)}`);
+    }
+    return repeatLostRaces(() => writeLimits(database, { project, ...values, known: generation })).catch(asApiError);
+  });
+  const of = project === '' ? 'all projects by default' : `project ${project}`;
+  logger.info(
+    `User ${request.identity.userId} limited ${of}: resources ${JSON.stringify(values.resources)}, ` +
+      `consumers ${JSON.stringify(values.consumers)}.`,
+  );
+}
+
+function asApiError(error: unknown): never {
+  if (!(error instanceof WritesUnderWay)) throw error;
+  throw new ApiError(
+    503,
+    'What projects have is counted from the first limit on, and other writes that began before did not end in time. Nothing was stored. ' +
+      'Try again.',
+    { headers: { 'retry-after': '10' } },
+  );
+}
+
+/** @throws ApiError 404, 409 or 412 */
+async function removeStored(
+  request: ApiRequest,
+  dependencies: Dependencies,
+  { project, what }: { readonly project: string; readonly what: string },
+): Promise<Answer> {
+  refuseRepeated(request.query(), Object.keys(removalParameters));
+  const { generation } = checkQuery(request.query(), object(removalParameters));
+  const { database, logger } = dependencies;
+  await untilDone(async () => {
+    const seen = await readStored(dependencies, project);
+    if (request.ifMatch !== undefined && seen === undefined) throw preconditionFailed(`What the ${what} are`);
+    if (seen === undefined) throw notFound(`There are no ${what}.`);
+    requireMatch(request, `What the ${what} are`, () => limitsTag(seen));
+    if (generation !== undefined && generation !== seen.generation) {
+      throw conflict(
+        `The ${what} have generation ${seen.generation}, and the request names ${generation}. Read them again.`,
+        errorCodes.concurrentUpdate,
+      );
+    }
+    const isDone = await repeatLostRaces(() => deleteLimits(database, project, seen.generation));
+    return isDone ? true : undefined;
+  });
+  logger.info(`User ${request.identity.userId} deleted the ${what}.`);
+  return noContent;
+}
+
+async function readStored({ database, config }: Dependencies, project: string): Promise<StoredLimits | undefined> {
+  const names = project === '' ? [] : [project];
+  const read = await repeatLostRaces(() => readLimits(database, { names }, incompleteOwner(config).projectId));
+  return project === '' ? read.defaults : read.projects[0]?.own;
+}
+
+/** Reads limits, once what projects use is certain. */
+async function readCertain({ database, config }: Dependencies, asked: AskedProjects): Promise<ReadLimits> {
+  return untilDone(async (made) => {
+    if (made > 0) await repeatLostRaces(() => correctUsages(database));
+    const read = await repeatLostRaces(() => readLimits(database, asked, incompleteOwner(config).projectId));
+    return read.isDoubtful ? undefined : read;
+  });
+}
+
+// Response shapes
+
+async function answerFor(project: string, dependencies: Dependencies): Promise<Answer> {
+  const { projects, defaults } = await readCertain(dependencies, { names: [project] });
+  const [read = { project, own: undefined, usages: [] }] = projects;
+  return {
+    status: 200,
+    json: represent(read, defaults, dependencies),
+    ...(read.own === undefined ? {} : { etag: limitsTag(read.own) }),
+    lastModified: new Date(),
+  };
+}
+
+/** The limits of a project, its own and the defaults, and what it uses of what they are of. */
+function represent(
+  { project, own, usages }: ReadLimits['projects'][number],
+  defaults: StoredLimits | undefined,
+  { config }: Dependencies,
+) {
+  const { uncountedTypes } = config.placement;
+  const counted = usages.filter(({ type }) => !uncountedTypes.includes(type));
+  const usedOf: Readonly<Record<LimitKind, (name: string) => number>> = {
+    resources: (name) => sum(counted.filter(({ className }) => className === name)),
+    consumers: (name) =>
+      sum(counted.filter(({ type, className }) => className === null && (name === anyType || name === type))),
+  };
+  const stored = {
+    ...(own === undefined ? {} : { [project]: own }),
+    ...(defaults === undefined ? {} : { '': defaults }),
+  };
+  const limits = limitsOf({ isCounting: true, projects: stored });
+  const shown = (kind: LimitKind) => {
+    const lifted = Object.entries(own?.[kind] ?? {}).filter(([, value]) => value === null);
+    const inForce = [...limitsInForce(limits, project, kind)];
+    return Object.fromEntries(
+      [...inForce, ...lifted.map(([name]) => [name, { limit: null, from: 'project' }] as const)]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([name, { limit, from }]) => [name, { limit, used: usedOf[kind](name), from }]),
+    );
+  };
+  return {
+    project_id: project,
+    resources: shown('resources'),
+    consumers: shown('consumers'),
+    generation: own?.generation ?? null,
+  };
+}
+
+const sum = (usages: ReadLimits['projects'][number]['usages']): number =>
+  usages.reduce((total, { used }) => total + used, 0);
+
+async function defaultsAnswer(dependencies: Dependencies): Promise<Answer> {
+  const stored = await readStored(dependencies, '');
+  return {
+    status: 200,
+    json: {
+      resources: stored?.resources ?? {},
+      consumers: stored?.consumers ?? {},
+      generation: stored?.generation ?? null,
+    },
+    ...(stored === undefined ? {} : { etag: limitsTag(stored) }),
+    lastModified: new Date(),
+  };
+}

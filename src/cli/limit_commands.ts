@@ -1,0 +1,169 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { type DefaultLimits, type ProjectLimits, retryConflicts } from '../client/index.ts';
+import { collect } from './amounts.ts';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+/** Values by class or type; null lifts the default. */
+type Values = { readonly [name: string]: number | null };
+
+type SetOptions = {
+  readonly consumers?: Values;
+  readonly remove?: readonly string[];
+  readonly default?: true;
+};
+type DefaultOption = { readonly default?: true };
+
+const defaultOption = ['--default', 'the defaults, for projects without values of their own'] as const;
+
+/** Adds the commands of `placement limit`. */
+export function addLimitCommands(program: Command): void {
+  const limit = program.command('limit').description('how much projects may have; from 2.7');
+  limit
+    .command('list')
+    .description('list the projects with values of their own')
+    .action(async (_options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const limits = await Array.fromAsync(placement.limits.list());
+      print(limits, () => limitTable(limits));
+    });
+  limit
+    .command('show')
+    .description('show the limits of a project, and what it uses of them')
+    .argument('[project]', 'the project')
+    .option(...defaultOption)
+    .action(async (project: string | undefined, { default: isDefault }: DefaultOption, command: Command) => {
+      const { placement, print } = shellOf(command);
+      if (isDefault) {
+        const limits = await placement.limits.showDefaults();
+        print(limits, () => defaultTable(limits));
+      } else {
+        const limits = await placement.limits.show(given(command, project));
+        print(limits, () => limitTable([limits]));
+      }
+    });
+  limit
+    .command('set')
+    .description('set limits of a project, or defaults; others stay as they are')
+    .argument('[words...]', 'the project, unless --default is there, and CLASS=NUMBER; CLASS=none lifts a default')
+    .option(
+      '--consumers <type=number>',
+      'how many consumers of a type may have something; all for any type',
+      collectTypes,
+    )
+    .option('--remove <name>', 'a class or type that is to have no value; repeatable', collect)
+    .option(...defaultOption)
+    .action(async (words: readonly string[], options: SetOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const [project, ...amounts] = options.default
+        ? [undefined, ...words]
+        : [given(command, words[0]), ...words.slice(1)];
+      const change = { resources: resourcesOf(command, amounts), consumers: options.consumers ?? {} };
+      const removed = options.remove ?? [];
+      const count = Object.keys(change.resources).length + Object.keys(change.consumers).length + removed.length;
+      if (count === 0) command.error('error: nothing to set. Name a class, as PGPU=20, --consumers or --remove.');
+      if (project === undefined) {
+        const limits = await retryConflicts(async () => {
+          const { resources, consumers, generation } = await placement.limits.showDefaults();
+          return placement.limits.setDefaults({
+            resources: numbers(command, changed(resources, change.resources, removed)),
+            consumers: numbers(command, changed(consumers, change.consumers, removed)),
+            generation,
+          });
+        });
+        print(limits, () => defaultTable(limits));
+        return;
+      }
+      const limits = await retryConflicts(async () => {
+        const { resources, consumers, generation } = await placement.limits.show(project);
+        return placement.limits.set(project, {
+          resources: changed(resources, change.resources, removed),
+          consumers: changed(consumers, change.consumers, removed),
+          generation,
+        });
+      });
+      print(limits, () => limitTable([limits]));
+    });
+  limit
+    .command('delete')
+    .description('delete the values of a project; then the defaults hold')
+    .argument('[project]', 'the project')
+    .option(...defaultOption)
+    .action(async (project: string | undefined, { default: isDefault }: DefaultOption, command: Command) => {
+      const { placement } = shellOf(command);
+      if (isDefault) await placement.limits.deleteDefaults();
+      else await placement.limits.delete(given(command, project));
+    });
+}
+
+/** The project of a command, which needs one. */
+function given(command: Command, project: string | undefined): string {
+  if (project === undefined || project.includes('=')) command.error('error: name a project, or --default.');
+  return project;
+}
+
+const form = 'Write it as NAME=NUMBER, such as PGPU=20, or NAME=none to lift a default';
+
+function readValue(text: string, pattern: RegExp): readonly [name: string, value: number | null] {
+  const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
+  if (!pattern.test(name) || !/^(\d+|none)$/.test(value)) throw new InvalidArgumentError(`${form}. Got: ${text}`);
+  return [name, value === 'none' ? null : Number(value)];
+}
+
+function collectTypes(text: string, before: Values = {}): Values {
+  const [name, value] = readValue(text, /^([A-Z0-9_]+|all|unknown)$/);
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice. Give each type once.`);
+  return { ...before, [name]: value };
+}
+
+function resourcesOf(command: Command, words: readonly string[]): Values {
+  const values: Record<string, number | null> = {};
+  for (const word of words) {
+    try {
+      const [name, value] = readValue(word, /^[A-Z0-9_]+$/);
+      if (Object.hasOwn(values, name)) command.error(`error: ${name} is given twice. Give each class once.`);
+      values[name] = value;
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error;
+      command.error(`error: ${error.message}`);
+    }
+  }
+  return values;
+}
+
+/** The values with a change, and without those that are to be removed. */
+const changed = <Value>(
+  values: { readonly [name: string]: Value },
+  change: Values,
+  removed: readonly string[],
+): { readonly [name: string]: Value | number | null } =>
+  Object.fromEntries(Object.entries({ ...values, ...change }).filter(([name]) => !removed.includes(name)));
+
+/** Defaults, of which none can be lifted. */
+const numbers = (command: Command, values: Values): { readonly [name: string]: number } =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      if (value === null) command.error(`error: ${name}=none lifts a default of a project. Use --remove ${name}.`);
+      return [name, value];
+    }),
+  );
+
+const limitTable = (limits: readonly ProjectLimits[]): string =>
+  table(
+    ['project', 'limit of', 'used', 'limit', 'from'],
+    limits.flatMap(({ project_id: project, resources, consumers }) =>
+      [
+        ...Object.entries(resources),
+        ...Object.entries(consumers).map(([type, value]) => [`consumers ${type}`, value] as const),
+      ].map(([name, { used, limit, from }]) => [project, name, used, limit ?? 'none', from]),
+    ),
+  );
+
+const defaultTable = ({ resources, consumers }: DefaultLimits): string =>
+  table(
+    ['limit of', 'limit'],
+    [
+      ...Object.entries(resources),
+      ...Object.entries(consumers).map(([type, value]) => [`consumers ${type}`, value] as const),
+    ],
+  );
