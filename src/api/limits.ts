@@ -29,7 +29,8 @@ import type { Dependencies } from './dependencies.ts';
 // Routes
 
 const path = '/limits';
-const one = `${path}/:project_id`;
+/** The name of a project may have slashes, also decoded by a reverse proxy. */
+const one = `${path}/:project_id{.+}`;
 const defaults = '/default_limits';
 const shared = { since: since.teams, answersJson: true } as const;
 const rule = (verb: string) => `placement:limits:${verb}`;

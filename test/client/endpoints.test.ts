@@ -214,4 +214,4 @@ test('every endpoint of the service is called by a method of the client', () => 
   );
 });
 
-const pattern = (path: string): RegExp => new RegExp(`^${path.replaceAll(/:[a-z_]+/g, '[^/]+')}$`);
+const pattern = (path: string): RegExp => new RegExp(`^${path.replaceAll(/:[a-z_]+(?:\{[^}]*\})?/g, '[^/]+')}$`);

@@ -9,7 +9,7 @@ import { exists, objectAt } from './document.ts';
 
 /** A path with its parameters in braces, from `:name` as the router writes them. */
 function inBraces(path: string): string {
-  return (path === '' ? '/' : path).replace(/:([a-z_]+)/g, '{$1}');
+  return (path === '' ? '/' : path).replace(/:([a-z_]+)(?:\{[^}]*\})?/g, '{$1}');
 }
 
 for (const text of versionTexts(placementService)) {

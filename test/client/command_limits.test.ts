@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { cells, commandsOn } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.close());
+
+const commands = commandsOn(() => server);
+
+/** Runs a command line that must succeed. @returns the cells of the rows of its table */
+const run = async (...args: readonly string[]) => cells(await commands.run(...args));
+
+test('limits are set, listed, shown and deleted; what a command does not name stays', async () => {
+  assert.deepEqual(await run('limit', 'list'), []);
+  assert.deepEqual(await run('limit', 'set', 'ci', 'PGPU=20', '--consumers', 'JOB=50'), [
+    ['ci', 'PGPU', '0', '20', 'project'],
+    ['ci', 'consumers JOB', '0', '50', 'project'],
+  ]);
+  assert.deepEqual(await run('limit', 'set', '--default', 'PGPU=4', 'VCPU=8'), [
+    ['PGPU', '4'],
+    ['VCPU', '8'],
+  ]);
+  assert.deepEqual(await run('limit', 'set', 'ci', 'VCPU=none', '--consumers', 'all=9', '--remove', 'JOB'), [
+    ['ci', 'PGPU', '0', '20', 'project'],
+    ['ci', 'VCPU', '0', 'none', 'project'],
+    ['ci', 'consumers all', '0', '9', 'project'],
+  ]);
+  assert.deepEqual(await run('limit', 'show', 'web'), [
+    ['web', 'PGPU', '0', '4', 'default'],
+    ['web', 'VCPU', '0', '8', 'default'],
+  ]);
+  assert.equal((await run('limit', 'list')).length, 3);
+  assert.deepEqual(await run('limit', 'show', '--default'), [
+    ['PGPU', '4'],
+    ['VCPU', '8'],
+  ]);
+  await commands.run('limit', 'delete', 'ci');
+  await commands.run('limit', 'delete', '--default');
+  assert.deepEqual(await run('limit', 'show', 'ci'), []);
+  await commands.fails(/no limits of project ci/, ['limit', 'delete', 'ci']);
+  await commands.fails(/CUSTOM_X/, ['limit', 'set', 'ci', 'CUSTOM_X=1']);
+  await commands.isWrongUsage(/nothing to set/, ['limit', 'set', 'ci']);
+  await commands.isWrongUsage(/name a project/, ['limit', 'set', 'PGPU=1']);
+  await commands.isWrongUsage(/name a project/, ['limit', 'show']);
+  await commands.isWrongUsage(/NAME=NUMBER/, ['limit', 'set', 'ci', 'PGPU=x']);
+  await commands.isWrongUsage(/given twice/, ['limit', 'set', 'ci', 'PGPU=1', 'PGPU=2']);
+  await commands.isWrongUsage(/lifts a default/, ['limit', 'set', '--default', 'PGPU=none']);
+});
