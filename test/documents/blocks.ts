@@ -24,17 +24,23 @@ async function readBlocks(document: string): Promise<readonly Block[]> {
  * what earlier blocks have defined; the shell only what the first block defines.
  *
  * @param url of the service, in the place of the one that the document names
+ * @param folder in which the blocks run
  * @returns how many blocks there are
  */
-export async function runBlocks(document: string, url: string): Promise<number> {
+export async function runBlocks(document: string, url: string, folder: string = project): Promise<number> {
   const blocks = await readBlocks(document);
-  const here = (code: string) => code.replaceAll('http://127.0.0.1:8778', url).replace(/^placement\(\) .*\n/gm, '');
+  const here = (code: string) =>
+    code
+      .replaceAll('http://127.0.0.1:8778', url)
+      .replaceAll('npm run --silent placement --', programOf('placement'))
+      .replaceAll('npm run --silent manage --', programOf('placement-manage'));
   const setup = here(blocks.find(({ language }) => language === 'sh')?.code ?? '');
-  const python = startPython();
+  const python = startPython(folder);
   try {
     for (const { language, code, output } of blocks) {
-      const printed = await (language === 'python' ? python.run(here(code)) : runShell(setup, here(code), url));
-      if (output !== undefined) assert.match(printed.trimEnd(), patternOf(output.trimEnd()), code);
+      const printed = await (language === 'python' ? python.run(here(code)) : runShell(setup, here(code), url, folder));
+      if (output !== undefined)
+        assert.match(printed.trimEnd(), patternOf(output.trimEnd()), `${code}\nprints\n${printed}`);
     }
   } finally {
     python.end();
@@ -42,12 +48,12 @@ export async function runBlocks(document: string, url: string): Promise<number> 
   return blocks.length;
 }
 
-async function runShell(setup: string, code: string, url: string): Promise<string> {
-  const program = path.join(project, 'src', 'bin', 'placement.ts');
-  const command = `placement() { '${process.execPath}' '${program}' "$@"; }`;
-  const script = ['set -euo pipefail', command, setup, code === setup ? '' : code].join('\n');
+const programOf = (name: string): string => `'${process.execPath}' '${path.join(project, 'src', 'bin', `${name}.ts`)}'`;
+
+async function runShell(setup: string, code: string, url: string, cwd: string): Promise<string> {
+  const script = ['set -euo pipefail', setup, code === setup ? '' : code].join('\n');
   const env = { ...process.env, OS_ENDPOINT: url, OS_TOKEN: 'admin' };
-  const { stdout } = await promisify(execFile)('bash', ['-c', script], { env, timeout: 60_000 });
+  const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd, env, timeout: 60_000 });
   return stdout;
 }
 
@@ -60,8 +66,8 @@ for line in sys.stdin:
     print('\\0', end='', flush=True)
 `;
 
-function startPython() {
-  const child = spawn('python3', ['-u', '-c', driver], { stdio: ['pipe', 'pipe', 'inherit'] });
+function startPython(cwd: string) {
+  const child = spawn('python3', ['-u', '-c', driver], { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
   let printed = '';
   let told = (): void => {};
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
