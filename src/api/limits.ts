@@ -11,6 +11,7 @@ import {
   writeLimits,
 } from '../../db/statements/limits.ts';
 import { correctUsages } from '../../db/statements/project_usages.ts';
+import type { CountingOptions } from '../claims/limits.ts';
 import { limitsOf } from '../fleet/model/limits.ts';
 import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
@@ -255,13 +256,25 @@ async function answerFor(project: string, dependencies: Dependencies): Promise<A
   };
 }
 
+/** How usages count. */
+export type ShownLimitOptions = Pick<CountingOptions, 'uncountedTypes' | 'incompleteProject'>;
+
+const represent = (
+  read: ReadLimits['projects'][number],
+  defaults: StoredLimits | undefined,
+  { config: { placement } }: Dependencies,
+) =>
+  shownLimits(read, defaults, {
+    uncountedTypes: placement.uncountedTypes,
+    incompleteProject: placement.incompleteConsumerProjectId,
+  });
+
 /** The limits of a project, its own and the defaults, and what it uses of what they are of. */
-function represent(
+export function shownLimits(
   { project, own, usages }: ReadLimits['projects'][number],
   defaults: StoredLimits | undefined,
-  { config }: Dependencies,
+  { uncountedTypes }: ShownLimitOptions,
 ) {
-  const { uncountedTypes } = config.placement;
   const counted = usages.filter(({ type }) => !uncountedTypes.includes(type));
   const usedOf: Readonly<Record<LimitKind, (name: string) => number>> = {
     resources: (name) => sum(counted.filter(({ className }) => className === name)),

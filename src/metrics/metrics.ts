@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 import { parseShapes } from '../api/candidates/shapes.ts';
+import type { ShownLimitOptions } from '../api/limits.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import { version } from '../config/version.ts';
@@ -14,6 +15,7 @@ import { inPieces, openTurns, type Pieces } from '../request/turns.ts';
 import { capacityText, shapeCapacityText } from './capacity.ts';
 import { atIntervals, type Gathering, textOf } from './gathering.ts';
 import type { IdWatch } from './id_watch.ts';
+import { limitsText } from './limits.ts';
 import { registerState } from './state.ts';
 
 /** A request that was answered. */
@@ -70,6 +72,8 @@ export function openMetrics(
     readonly gathering?: Gathering | undefined;
     readonly logger: Pick<Logger, 'warn'>;
     readonly ids: Pick<IdWatch, 'used'>;
+    /** How usages count for limits. */
+    readonly limits: ShownLimitOptions;
   },
 ): Metrics {
   const { gathering, logger } = options;
@@ -154,12 +158,13 @@ export function openMetrics(
     const late = sleep(databasePatienceMs, undefined, { ref: false });
     const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
     const capacity = current === undefined ? [] : await inTurns(capacityText(current, options.providerLimit));
+    const limits = current === undefined ? '' : await limitsText(database, current, options.limits).catch(() => '');
     if (gathering === undefined) {
       const figures = `${await ofProcess.metrics()}\n${await register.metrics()}`;
-      return joined(figures, capacity, current === undefined ? '' : await shapesNow(current));
+      return joined(figures, capacity, limits + (current === undefined ? '' : await shapesNow(current)));
     }
     const gathered = await gathering.gather();
-    return joined(await textOf(gathered.figures), capacity, gathered.shapes);
+    return joined(await textOf(gathered.figures), capacity, limits + gathered.shapes);
   };
 
   return {

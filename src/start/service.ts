@@ -113,14 +113,17 @@ export async function openService(
     const stopForgetting = forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
+    const limits = {
+      uncountedTypes: config.placement.uncountedTypes,
+      incompleteProject: config.placement.incompleteConsumerProjectId,
+    };
     const metrics = config.metrics.enabled
-      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, ids })
+      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, ids, limits })
       : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
-      uncountedTypes: config.placement.uncountedTypes,
-      incompleteProject: config.placement.incompleteConsumerProjectId,
+      ...limits,
       ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);

@@ -108,9 +108,10 @@ test('the client can send each parameter of a query', async () => {
   const sent = new Map<string, Set<string>>();
   for (const { method, url } of front.seen) {
     const { pathname, searchParams } = new URL(url, front.url);
-    const names = sent.get(`${method} ${pathname}`) ?? new Set();
+    const operation = `${method} ${decodeURIComponent(pathname)}`;
+    const names = sent.get(operation) ?? new Set();
     for (const name of searchParams.keys()) for (const each of asWritten(name)) names.add(each);
-    sent.set(`${method} ${pathname}`, names);
+    sent.set(operation, names);
   }
   const missing = operations().flatMap(({ method, path, operation }) =>
     written(operation)

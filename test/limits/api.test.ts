@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anyEngine } from '../support/engines.ts';
-import { accepted, at, requestsTo, type Send } from '../support/requests.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
 const withSend = (use: (send: Send) => Promise<void>): Promise<void> =>
@@ -97,5 +97,25 @@ test('projects are listed in pages, in the order of their names; a name may have
     assert.deepEqual(listed, ['00000000-0000-4000-8000-000000000001', 'B', 'a', 'b/c', 'd e?#%', 'ü']);
     accepted(await send('DELETE', '/limits/b%2Fc'));
     assert.equal(at((await send('GET', '/limits/b%2Fc')).json, 'generation'), null);
+  });
+});
+
+test('/metrics has the limits of projects with values of their own, and what these use', async () => {
+  await withSend(async (send) => {
+    const host = '00000000-0000-4000-8000-00000000000a';
+    await makeProvider(send, host, { VCPU: { total: 8 } });
+    const told = async () =>
+      (await send('GET', '/metrics')).text.split('\n').filter((line) => line.startsWith('placement_limit'));
+    assert.deepEqual(await told(), []);
+    accepted(
+      await send('PUT', '/limits/p', { resources: { VCPU: 3, PGPU: null }, consumers: { all: 9 }, generation: null }),
+    );
+    accepted(await send('PUT', '/allocations/00000000-0000-4000-8000-000000000001', newClaim({ [host]: { VCPU: 2 } })));
+    assert.deepEqual(await told(), [
+      'placement_limit{project="p",of="VCPU"} 3',
+      'placement_limit{project="p",of="consumers all"} 9',
+      'placement_limit_used{project="p",of="VCPU"} 2',
+      'placement_limit_used{project="p",of="consumers all"} 1',
+    ]);
   });
 });

@@ -1,0 +1,47 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { readLimits } from '../../db/statements/limits.ts';
+import { type ShownLimitOptions, shownLimits } from '../api/limits.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { escapeLabel } from './capacity.ts';
+
+/** Of so many projects with values of their own the limits are told. */
+const mostProjects = 1_000;
+
+const figures = [
+  {
+    name: 'placement_limit',
+    help: 'How much a project may have of a class, or how many consumers of a type.',
+    of: 'limit',
+  },
+  { name: 'placement_limit_used', help: 'How much of that it has.', of: 'used' },
+] as const;
+
+/**
+ * The limits of projects with values of their own as gauges in the text format of Prometheus, with the defaults that hold for them. Empty
+ * while there is no limit. Usages that must be corrected are told as they were counted.
+ */
+export async function limitsText(
+  database: Pick<Database, 'kysely'>,
+  { limits }: Pick<Fleet, 'limits'>,
+  options: ShownLimitOptions,
+): Promise<string> {
+  if (!limits.isCounting) return '';
+  const read = await readLimits(database, { after: '', limit: mostProjects }, options.incompleteProject);
+  const rows = read.projects.flatMap((each) => {
+    const { project_id, resources, consumers } = shownLimits(each, read.defaults, options);
+    const named = [
+      ...Object.entries(resources),
+      ...Object.entries(consumers).map(([type, shown]) => [`consumers ${type}`, shown] as const),
+    ];
+    return named.flatMap(([of, { limit, used }]) => (limit === null ? [] : [{ project: project_id, of, limit, used }]));
+  });
+  return figures
+    .map(({ name, help, of: figure }) => {
+      const lines = rows.map(
+        ({ project, of, ...row }) =>
+          `${name}{project="${escapeLabel(project)}",of="${escapeLabel(of)}"} ${row[figure]}\n`,
+      );
+      return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`;
+    })
+    .join('');
+}
