@@ -3,6 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import { inventoryChangesSince, type Moment } from '../fleet/change_log.ts';
+import { consumerTagsAreWritten } from './rows.ts';
 
 /*
  * What projects use (migration 010), while usages are counted: the parts of statements that add to it and that judge limits by it.
@@ -185,14 +186,17 @@ export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> =
 export const usagesAreCounted = sql`set_config('placement.usages', 'counted', true)`;
 
 /**
- * Tells the triggers that a statement with `countedReleases` makes the tags of consumers itself (see db/statements/rows.ts), and adds to the
- * usages where these are counted.
+ * Tells the triggers that a statement which deletes allocations makes the tags of consumers itself (see db/statements/rows.ts), and whether it
+ * has `countedReleases`.
  */
-export const releasesAreAccounted = sql`select set_config('placement.etags', 'written', true)
-  || set_config('placement.usages', case when exists (select from usage_counting) then 'counted' else '' end, true)`;
+export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =>
+  isCounting
+    ? sql`select set_config('placement.etags', 'written', true) || set_config('placement.usages', 'counted', true)`
+    : consumerTagsAreWritten;
 
 /**
- * Subtracts allocations that a statement deletes, if usages are counted. An earlier statement has locked their consumers, so the snapshot
+ * Subtracts allocations that a statement deletes, while usages are counted; a process that does not know that they are leaves it to the
+ * triggers, which put the usages in doubt. An earlier statement has locked their consumers, so the snapshot
  * has the owners that these have now.
  *
  * @param released the name of a table with the columns consumer_id, resource_class_id and used

@@ -24,8 +24,12 @@ export type Deletions = {
 /** How many consumers one transaction deletes. Their rows stay locked until all of them are deleted. */
 const deletedAtOnce = 64;
 
-/** If another transaction has locked a consumer, only deletions of this consumer wait for it. */
-export function openDeletions(database: Database): Deletions {
+/**
+ * If another transaction has locked a consumer, only deletions of this consumer wait for it.
+ *
+ * @param isCounting whether usages are counted, as far as the process knows
+ */
+export function openDeletions(database: Database, isCounting: () => boolean = () => false): Deletions {
   return {
     delete: inBatches<string, number>(
       database,
@@ -45,7 +49,7 @@ export function openDeletions(database: Database): Deletions {
             if (count !== undefined) resolve(count);
           }
         };
-        const counts = await deleteAllocations(database, uuids, wait, settle);
+        const counts = await deleteAllocations(database, uuids, wait, settle, isCounting());
         for (const { item, resolve } of batch) if (!counts.has(item)) resolve(0);
       },
     ),
@@ -62,6 +66,8 @@ const removedAtOnce = 256;
 type RemovalOptions = Reported & {
   /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
+  /** Called with whether usages are counted, after each search. */
+  readonly onCounting?: (isCounting: boolean) => void;
 };
 
 /**
@@ -72,21 +78,23 @@ type RemovalOptions = Reported & {
  * @returns a function that stops the removal, and resolves when its last transaction has ended
  */
 export function removeEndedConsumers(database: Database, options: RemovalOptions): () => Promise<void> {
-  const { logger, outages, onRemoved } = options;
+  const { logger, outages, onRemoved, onCounting } = options;
   return inBackground({
     everyMs,
     failed: reporting(options, 'Consumers whose terms have ended could not be removed; the next try is soon'),
     round: async (stopping) => {
       const askedMs = performance.now();
-      const areThere = await haveTermsEnded(database);
+      const { haveEnded, isCounting } = await haveTermsEnded(database);
       outages.answered(askedMs);
-      let position: TermPosition | undefined = areThere ? firstPosition : undefined;
+      onCounting?.(isCounting);
+      let position: TermPosition | undefined = haveEnded ? firstPosition : undefined;
       while (position !== undefined && !stopping.aborted) {
         const startedMs = performance.now();
         const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(
           database,
           position,
           removedAtOnce,
+          isCounting,
         );
         for (const consumer of removed) logger.info(removalLine(consumer));
         onRemoved?.(removed.length);

@@ -133,8 +133,13 @@ export async function openService(
     };
     const shared = { config, database, fleet, logger };
     const compute = config.compute.enabled ? (await computeParts()).openComputeApi({ ...shared, reported }) : undefined;
+    const isCounting = (): boolean => fleet.known.limits.isCounting;
     const stopRemoving = removeEndedConsumers(database, {
       ...reported,
+      // A process that gets no claims would not notice the first limit. If the database is away, the next claim gets the error.
+      onCounting: (counting) => {
+        if (counting !== isCounting()) fleet.fresh().catch(() => {});
+      },
       ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved }),
     });
     const stopComparing = compareFromTimeToTime(database, fleet, {
@@ -143,7 +148,7 @@ export async function openService(
       ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
     });
     const stopCompacting = compactFromTimeToTime(database, fleet, reported);
-    const deletions = openDeletions(database);
+    const deletions = openDeletions(database, isCounting);
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
     const owners = openOwners(database);

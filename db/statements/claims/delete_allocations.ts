@@ -9,6 +9,7 @@ import { hasSeen, type NamedAllocation } from './read_allocations.ts';
  * allocations, which OpenStack Placement may leave behind, stays. Each consumer is deleted in one transaction with its allocations.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
+ * @param isCounting whether usages are counted, as far as the process knows
  * @param onDeleted called with what a transaction has deleted, as it is returned; another one may follow, and fail
  * @returns how many allocations each consumer had; consumers without allocations are missing.
  * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing of its transaction was
@@ -19,10 +20,12 @@ export async function deleteAllocations(
   consumerUuids: readonly string[],
   wait?: LockWait,
   onDeleted: (counts: ReadonlyMap<string, number>) => void = () => {},
+  isCounting = false,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   const remove = async (uuids: readonly string[], statements: readonly RawBuilder<unknown>[]): Promise<string[]> => {
-    const rows = (await transaction([...statements, removeLocked(uuids, statements.length > 1)], wait)).at(-1) ?? [];
+    const rows =
+      (await transaction([...statements, removeLocked(uuids, statements.length > 1, isCounting)], wait)).at(-1) ?? [];
     const left: string[] = [];
     // The statement is the one below: these are its columns.
     for (const { uuid, isRemoved } of rows as readonly { readonly uuid: string; readonly isRemoved: boolean }[]) {
@@ -60,7 +63,7 @@ const lockOld = (uuids: readonly string[]) => sql`
  *
  * @param withOld whether to delete allocations without a record, which were locked; otherwise it tells whose they are
  */
-function removeLocked(uuids: readonly string[], withOld: boolean): RawBuilder<unknown> {
+function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: boolean): RawBuilder<unknown> {
   const locked = sql`(select unnest(current_setting('placement.locked_consumers')::text[]))`;
   // The offset makes the server look up each consumer separately: a plan from a time with few consumers read all, ten
   // times as slow.
@@ -71,11 +74,11 @@ function removeLocked(uuids: readonly string[], withOld: boolean): RawBuilder<un
     where uuid not in ${locked} and exists (select from allocations where consumer_id = uuid)`;
   return sql`
     with released as (
-      delete from allocations a where consumer_id = any(${uuids}::text[]) and (${releasesAreAccounted}) is not null
+      delete from allocations a where consumer_id = any(${uuids}::text[]) and (${releasesAreAccounted(isCounting)}) is not null
         and (consumer_id in ${locked} ${withOld ? orIsOld : sql``})
       returning consumer_id, resource_class_id, used
     ),
-    ${countedReleases('released')},
+    ${isCounting ? sql`${countedReleases('released')},` : sql``}
     gone as (delete from consumers where uuid = any(array(select consumer_id from released)))
     select consumer_id as uuid, true as "isRemoved" from released ${withOld ? sql`` : left}`;
 }
@@ -92,6 +95,7 @@ export async function deleteSeenAllocations(
   { write }: Pick<Database, 'write'>,
   consumerUuid: string,
   seen: { readonly generation: number | null; readonly allocations: readonly NamedAllocation[] },
+  isCounting = false,
 ): Promise<number> {
   const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${consumerUuid} order by id for update`;
@@ -103,8 +107,8 @@ export async function deleteSeenAllocations(
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     ), released as (
       delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
-        and (${releasesAreAccounted}) is not null returning id, consumer_id, resource_class_id, used
-    ), ${countedReleases('released')}
+        and (${releasesAreAccounted(isCounting)}) is not null returning id, consumer_id, resource_class_id, used
+    )${isCounting ? sql`, ${countedReleases('released')}` : sql``}
     select id from released`;
   const [, , removed] = await write([lock, lockAllocations, remove]);
   return removed.length;

@@ -32,17 +32,16 @@ export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0
 const removalLock = 1_450_000;
 
 /**
- * Whether terms have ended. The first end is looked up in the index; for any term that has ended the planner would read
+ * Whether terms have ended, and whether usages are counted. The first end is looked up in the index; for any term that has ended the planner would read
  * the whole table, since it expects to meet one soon.
  */
-export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
-  const { yes } = await onlyRow(
+export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
+  onlyRow(
     kysely,
-    sql<{ readonly yes: boolean }>`
-    select coalesce(min(expires_at) <= clock_timestamp(), false) as yes from consumer_terms`,
+    sql<{ readonly haveEnded: boolean; readonly isCounting: boolean }>`
+    select coalesce(min(expires_at) <= clock_timestamp(), false) as "haveEnded",
+      exists (select from usage_counting) as "isCounting" from consumer_terms`,
   );
-  return yes;
-}
 
 /**
  * Removes consumers whose terms have ended, with their allocations, in one transaction. If another transaction has
@@ -54,17 +53,19 @@ export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Prom
  *
  * @param after where to begin: the consumers that were left out come before this position
  * @param limit the largest number of terms in the transaction
+ * @param isCounting whether usages are counted
  */
 export async function removeEnded(
   database: Pick<Database, 'transaction'>,
   after: TermPosition,
   limit: number,
+  isCounting = false,
 ): Promise<Removal> {
   try {
-    return await remove(database, after, limit, everyConsumer);
+    return await remove(database, after, limit, everyConsumer, isCounting);
   } catch (error) {
     if (!isLockRefused(error)) throw error;
-    return remove(database, after, limit, withFreeAllocations);
+    return remove(database, after, limit, withFreeAllocations, isCounting);
   }
 }
 
@@ -91,6 +92,7 @@ async function remove(
   after: TermPosition,
   limit: number,
   free: RawBuilder<unknown>,
+  isCounting: boolean,
 ): Promise<Removal> {
   const lock = sql<{ readonly count: number; readonly expires: string | null; readonly consumerId: number | null }>`
     with ended as materialized (
@@ -121,10 +123,10 @@ async function remove(
     ),
     released as (
       delete from allocations where consumer_id = any(array(select uuid from present where holds))
-        and (${releasesAreAccounted}) is not null
+        and (${releasesAreAccounted(isCounting)}) is not null
       returning consumer_id, resource_class_id, used
     ),
-    ${countedReleases('released')},
+    ${isCounting ? sql`${countedReleases('released')},` : sql``}
     sizes as (select consumer_id, count(*)::integer as count from released group by 1),
     left_behind as (
       delete from consumer_terms where consumer_id = any(array(
