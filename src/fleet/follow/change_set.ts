@@ -138,12 +138,26 @@ const movedWith = (provider: Provider): readonly Provider[] =>
 function* toldParts(fleet: Fleet, parts: ReadonlyMap<string, number>, interest: Interest): Generator<ToldParts> {
   const isOfInterest = filterOf(fleet, interest);
   const deciding = decidingBits(interest);
+  const entered = treeEntered(fleet, parts, interest);
+  for (const { uuid } of entered) yield [uuid, interest.bits];
   for (const [uuid, bits] of parts) {
+    const provider = fleet.byUuid.get(uuid);
+    if (provider !== undefined && entered.has(provider)) continue;
     // Of a provider that is of interest only from now on, the client knows nothing.
     const told = bits & deciding ? interest.bits : bits & interest.bits;
     if (told === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
     yield [uuid, told];
   }
+}
+
+/**
+ * The providers of the tree that the provider of `inTree` may just have moved to: they did not change, and the client knows nothing of them.
+ * Empty where it did not move, or the client is told nothing of the tree.
+ */
+function treeEntered(fleet: Fleet, parts: ReadonlyMap<string, number>, { inTree }: Interest): ReadonlySet<Provider> {
+  const anchor = inTree === undefined ? undefined : fleet.byUuid.get(inTree);
+  const mayHaveMoved = anchor !== undefined && ((parts.get(anchor.uuid) ?? 0) & partBits.provider) > 0;
+  return new Set(mayHaveMoved ? treeOf(anchor.root) : []);
 }
 
 /** Whether a provider is of interest as a fleet shows it. */
