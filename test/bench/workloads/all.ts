@@ -3,6 +3,7 @@ import { claiming, claims } from './claims.ts';
 import { creating } from './creating.ts';
 import { ending } from './ending.ts';
 import { hotSpot } from './hot_spot.ts';
+import { limitedClaims } from './limits.ts';
 import { placing } from './placing.ts';
 import { readingProviders, reads } from './reads.ts';
 import { refreshes, refreshing } from './refresh.ts';
@@ -18,6 +19,8 @@ export const allWorkloads: readonly Workload[] = [
   ...placing,
   schedulerLoop,
   hotSpot(16),
+  limitedClaims(32, 100),
+  limitedClaims(16, 1),
   ...reads,
   ...refreshes,
   ...nestedCandidates,
@@ -28,6 +31,7 @@ export const allWorkloads: readonly Workload[] = [
 export const sharedWorkloads: readonly Workload[] = [
   claiming({ eachProcess: 16 }),
   hotSpot({ eachProcess: 16 }),
+  limitedClaims({ eachProcess: 16 }, 1),
   readingProviders({ eachProcess: 16 }),
   refreshing(1, { eachProcess: 16 }),
 ];

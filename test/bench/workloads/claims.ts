@@ -12,10 +12,10 @@ export const claims: readonly Workload[] = [
 ];
 
 /** The body of a claim of a new consumer. */
-export function claimBody(allocations: unknown): string {
+export function claimBody(allocations: unknown, projectId: string = project): string {
   return JSON.stringify({
     allocations,
-    project_id: project,
+    project_id: projectId,
     user_id: user,
     consumer_generation: null,
     consumer_type: 'INSTANCE',
@@ -23,7 +23,8 @@ export function claimBody(allocations: unknown): string {
 }
 
 /** The body of `PUT /allocations` for a claim on a single provider. */
-export const claimOn = (provider: string): string => claimBody({ [provider]: { resources: claimedResources } });
+export const claimOn = (provider: string, projectId?: string): string =>
+  claimBody({ [provider]: { resources: claimedResources } }, projectId);
 
 /** Deletes the allocations of the consumers, without measuring it. */
 export const release = (server: MeasuredServer, consumers: readonly string[]): Promise<void> =>
