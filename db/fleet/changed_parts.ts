@@ -15,8 +15,11 @@ export const allParts = 31;
 /** Set where the provider has another parent, or may have: then its descendants may have another root. */
 export const descendantsBit = 32;
 
+/** Set in a row that tells of limits. */
+const limitsBit = 64;
+
 /** Whether a row of the change log tells only that limits changed (migration 010), which clients do not follow. */
-export const areLimits = sql`provider_id is null and whole and parts is not distinct from 64`;
+export const areLimits = sql`provider_id is null and whole and parts is not distinct from ${sql.lit(limitsBit)}`;
 
 /**
  * A row of the change log for clients that follow it. Without `providerId` it is about names: the bit of inventories stands for

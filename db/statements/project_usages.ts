@@ -44,9 +44,31 @@ export type CountedWrite = {
   readonly limits: readonly LimitGuard[];
 };
 
-/** What a limit is of, as one text. */
-export const usageKey = ({ project, classId, consumerType }: LimitedUsage): string =>
+/** What a usage or a limit is of, as one text. */
+export const usageKey = ({
+  project,
+  classId,
+  consumerType,
+}: Pick<ProjectUsage, 'project' | 'classId' | 'consumerType'>): string =>
   JSON.stringify([project, classId, consumerType]);
+
+/** The first limit that a write exceeds, and how much is used of it; undefined if it exceeds none. */
+export function exceededLimit(
+  guards: readonly LimitGuard[],
+  usedOf: (guard: LimitGuard) => number,
+): { readonly guard: LimitGuard; readonly used: number } | undefined {
+  const guard = guards.find((each) => usedOf(each) + each.raise > each.limit);
+  return guard && { guard, used: usedOf(guard) };
+}
+
+/** How much was used of what some limits are of, as `toldUsages` has told it; 0 for a limit that is not among these. */
+export function usagesTold(
+  guards: readonly LimitGuard[],
+  told: Readonly<Record<string, number>> | null | undefined,
+): (guard: LimitGuard) => number {
+  const { indexOf } = limitedUsages(guards);
+  return (guard) => told?.[indexOf(guard)] ?? 0;
+}
 
 /** What some limits are of, each once, and the index of each by its guard. */
 export function limitedUsages(guards: readonly LimitGuard[]): {
@@ -257,7 +279,7 @@ const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
  * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot, so
  * it does not matter what others add meanwhile.
  *
- * @param which `all` corrects those of all projects
+ * @param which only the projects whose usages are in doubt, or all projects
  */
 export async function correctUsages(
   { transaction }: Pick<Database, 'transaction'>,

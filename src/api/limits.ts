@@ -11,7 +11,7 @@ import {
   writeLimits,
 } from '../../db/statements/limits.ts';
 import { correctUsages } from '../../db/statements/project_usages.ts';
-import type { CountingOptions } from '../claims/limits.ts';
+import { type CountingOptions, countingOptions } from '../claims/limits.ts';
 import { limitsOf } from '../fleet/model/limits.ts';
 import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
@@ -125,8 +125,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 }
 
 async function removeOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const project = projectOf(request);
-  return removeStored(request, dependencies, { project, what: `limits of project ${project}` });
+  return removeStored(request, dependencies, projectOf(request));
 }
 
 async function showDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
@@ -142,12 +141,26 @@ async function putDefaults(request: ApiRequest, dependencies: Dependencies): Pro
 }
 
 function removeDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  return removeStored(request, dependencies, { project: '', what: 'default limits' });
+  return removeStored(request, dependencies, '');
 }
 
 /** The project of the path, which a reverse proxy may have decoded. */
 const projectOf = (request: ApiRequest): string =>
   checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+
+/** The limits of a project, or the defaults, in a sentence. */
+const limitsOfProject = (project: string): string =>
+  project === '' ? 'default limits' : `limits of project ${project}`;
+
+/** @throws ApiError 409 where the client knows another generation than that of what is stored */
+function requireGeneration(project: string, seen: StoredLimits | undefined, known: number | null): void {
+  const present = seen?.generation ?? null;
+  if (present === known) return;
+  throw conflict(
+    `The ${limitsOfProject(project)} have generation ${present ?? 'null'}, and the request names ${known ?? 'null'}. Read them again.`,
+    errorCodes.concurrentUpdate,
+  );
+}
 
 type OwnLimits = v.InferOutput<typeof newLimits>['resources'];
 
@@ -165,18 +178,11 @@ type Stored = { readonly project: string; readonly values: StoredValues; readonl
 /** @throws ApiError 400, 409, 412, or 503 where other writes did not end */
 async function store(request: ApiRequest, dependencies: Dependencies, stored: Stored): Promise<void> {
   const { project, values, generation } = stored;
-  const what = project === '' ? 'What the default limits are' : `What the limits of project ${project} are`;
   const { database, fleet, logger } = dependencies;
   await untilDone(async () => {
     const seen = await readStored(dependencies, project);
-    requireMatch(request, what, () => seen && limitsTag(seen));
-    const present = seen?.generation ?? null;
-    if (present !== generation) {
-      throw conflict(
-        `${what} has generation ${present ?? 'null'}, and the request names ${generation ?? 'null'}. Read them again.`,
-        errorCodes.concurrentUpdate,
-      );
-    }
+    requireMatch(request, `What the ${limitsOfProject(project)} are`, () => seen && limitsTag(seen));
+    requireGeneration(project, seen, generation);
     const { classes } = await fleet.fresh();
     for (const name of Object.keys(values.resources)) {
       const isKept = seen !== undefined && Object.hasOwn(seen.resources, name);
@@ -202,11 +208,8 @@ function asApiError(error: unknown): never {
 }
 
 /** @throws ApiError 404, 409 or 412 */
-async function removeStored(
-  request: ApiRequest,
-  dependencies: Dependencies,
-  { project, what }: { readonly project: string; readonly what: string },
-): Promise<Answer> {
+async function removeStored(request: ApiRequest, dependencies: Dependencies, project: string): Promise<Answer> {
+  const what = limitsOfProject(project);
   refuseRepeated(request.query(), Object.keys(removalParameters));
   const { generation } = checkQuery(request.query(), object(removalParameters));
   const { database, logger } = dependencies;
@@ -215,12 +218,7 @@ async function removeStored(
     if (request.ifMatch !== undefined && seen === undefined) throw preconditionFailed(`What the ${what} are`);
     if (seen === undefined) throw notFound(`There are no ${what}.`);
     requireMatch(request, `What the ${what} are`, () => limitsTag(seen));
-    if (generation !== undefined && generation !== seen.generation) {
-      throw conflict(
-        `The ${what} have generation ${seen.generation}, and the request names ${generation}. Read them again.`,
-        errorCodes.concurrentUpdate,
-      );
-    }
+    if (generation !== undefined) requireGeneration(project, seen, generation);
     const isDone = await repeatLostRaces(() => deleteLimits(database, project, seen.generation));
     return isDone ? true : undefined;
   });
@@ -256,24 +254,17 @@ async function answerFor(project: string, dependencies: Dependencies): Promise<A
   };
 }
 
-/** How usages count. */
-export type ShownLimitOptions = Pick<CountingOptions, 'uncountedTypes' | 'incompleteProject'>;
-
 const represent = (
   read: ReadLimits['projects'][number],
   defaults: StoredLimits | undefined,
-  { config: { placement } }: Dependencies,
-) =>
-  shownLimits(read, defaults, {
-    uncountedTypes: placement.uncountedTypes,
-    incompleteProject: placement.incompleteConsumerProjectId,
-  });
+  { config }: Dependencies,
+) => shownLimits(read, defaults, countingOptions(config));
 
 /** The limits of a project, its own and the defaults, and what it uses of what they are of. */
 export function shownLimits(
   { project, own, usages }: ReadLimits['projects'][number],
   defaults: StoredLimits | undefined,
-  { uncountedTypes }: ShownLimitOptions,
+  { uncountedTypes }: Pick<CountingOptions, 'uncountedTypes'>,
 ) {
   const counted = usages.filter(({ type }) => !uncountedTypes.includes(type));
   const usedOf: Readonly<Record<LimitKind, (name: string) => number>> = {

@@ -6,11 +6,14 @@ import type { ConsumerState } from '../../db/statements/claims/read_allocations.
 import {
   compactUsages,
   correctUsages,
+  exceededLimit,
   type LimitGuard,
   limitedUsages,
   type ProjectUsage,
   readLimitedUsages,
+  usageKey,
 } from '../../db/statements/project_usages.ts';
+import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
@@ -26,6 +29,12 @@ export type CountingOptions = {
   /** The project that old allocations without a consumer record count for. */
   readonly incompleteProject: string;
 };
+
+/** The options as they are configured. */
+export const countingOptions = ({ placement }: Pick<Config, 'placement'>): CountingOptions => ({
+  uncountedTypes: placement.uncountedTypes,
+  incompleteProject: placement.incompleteConsumerProjectId,
+});
 
 /** All types count, and no project stands for old allocations. */
 export const allCount: CountingOptions = { uncountedTypes: [], incompleteProject: '' };
@@ -43,7 +52,7 @@ export type Holding = {
 export function usageChanges(before: readonly Holding[], after: readonly Holding[]): readonly ProjectUsage[] {
   const changes = new Map<string, ProjectUsage & { amount: number }>();
   const add = (usage: ProjectUsage): void => {
-    const key = JSON.stringify([usage.project, usage.consumerType, usage.classId]);
+    const key = usageKey(usage);
     const known = changes.get(key);
     if (known === undefined) changes.set(key, { ...usage });
     else known.amount += usage.amount;
@@ -66,7 +75,7 @@ export function limitGuards(
 ): readonly LimitGuard[] {
   const raises = new Map<string, Omit<LimitGuard, 'limit'> & { raise: number }>();
   const add = (project: string, classId: number | null, consumerType: string | null, amount: number): void => {
-    const key = JSON.stringify([project, classId, consumerType]);
+    const key = usageKey({ project, classId, consumerType });
     const known = raises.get(key);
     const hasOld = project === incompleteProject;
     if (known === undefined) raises.set(key, { project, classId, consumerType, hasOld, raise: amount, ahead: 0 });
@@ -208,9 +217,8 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
       used = await read();
     }
     if (typeof used === 'string') return 'changed';
-    const usedOf = (guard: LimitGuard) => used[indexOf(guard)] ?? 0;
-    const exceeded = guards.find((guard) => usedOf(guard) + guard.raise > guard.limit);
-    return exceeded && limitExceeded(known, exceeded, usedOf(exceeded));
+    const exceeded = exceededLimit(guards, (guard) => used[indexOf(guard)] ?? 0);
+    return exceeded && limitExceeded(known, exceeded.guard, exceeded.used);
   };
   return {
     ofAsked: async (fleet, claim, states) =>

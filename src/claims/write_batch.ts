@@ -4,6 +4,7 @@ import { isLockRefused, isLostRace, isOfOneWrite, isTakenIn } from '../../db/eng
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { exceededLimit } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { ClaimRefused, RefusalReason } from './claim.ts';
 import {
@@ -113,9 +114,9 @@ export function openBatchWriter(
    * written, it is judged again.
    */
   const afterLimit = ({ entry, write }: Judged, { limitedUsage }: WrittenClaims): void => {
-    const exceeded = write.counted?.limits.find((guard) => limitedUsage(guard) + guard.raise > guard.limit);
+    const exceeded = exceededLimit(write.counted?.limits ?? [], limitedUsage);
     if (exceeded === undefined) entry.again(entry.item);
-    else entry.reject(limitExceeded(fleet.known, exceeded, limitedUsage(exceeded)));
+    else entry.reject(limitExceeded(fleet.known, exceeded.guard, exceeded.used));
   };
 
   /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { readLimits } from '../../db/statements/limits.ts';
-import { type ShownLimitOptions, shownLimits } from '../api/limits.ts';
+import { shownLimits } from '../api/limits.ts';
+import type { CountingOptions } from '../claims/limits.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { escapeLabel } from './capacity.ts';
 
@@ -23,7 +24,7 @@ const figures = [
 export async function limitsText(
   database: Pick<Database, 'kysely'>,
   { limits }: Pick<Fleet, 'limits'>,
-  options: ShownLimitOptions,
+  options: CountingOptions,
 ): Promise<string> {
   if (!limits.isCounting) return '';
   const read = await readLimits(database, { after: '', limit: mostProjects }, options.incompleteProject);

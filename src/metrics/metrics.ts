@@ -4,9 +4,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 import { parseShapes } from '../api/candidates/shapes.ts';
-import type { ShownLimitOptions } from '../api/limits.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
+import type { CountingOptions } from '../claims/limits.ts';
 import { version } from '../config/version.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
@@ -73,7 +73,7 @@ export function openMetrics(
     readonly logger: Pick<Logger, 'warn'>;
     readonly ids: Pick<IdWatch, 'used'>;
     /** How usages count for limits. */
-    readonly limits: ShownLimitOptions;
+    readonly limits: CountingOptions;
   },
 ): Metrics {
   const { gathering, logger } = options;

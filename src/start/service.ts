@@ -10,7 +10,7 @@ import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
-import { compactFromTimeToTime } from '../claims/limits.ts';
+import { compactFromTimeToTime, countingOptions } from '../claims/limits.ts';
 import { openOwners } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
@@ -113,10 +113,7 @@ export async function openService(
     const stopForgetting = forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
-    const limits = {
-      uncountedTypes: config.placement.uncountedTypes,
-      incompleteProject: config.placement.incompleteConsumerProjectId,
-    };
+    const limits = countingOptions(config);
     const metrics = config.metrics.enabled
       ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, ids, limits })
       : undefined;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Holding, limitGuards, usageChanges } from '../../src/claims/limits.ts';
 import { limitInForce, type ProjectLimits } from '../../src/placement/limits.ts';
-import { randomFrom, seedFor } from '../races/random.ts';
+import { type Random, randomFrom, seedFor } from '../races/random.ts';
 
 const classes = ['VCPU', 'PGPU', 'DISK_GB'];
 const types = ['JOB', 'BUILD', 'MIGRATION', null];
@@ -27,16 +27,18 @@ function plainly(holdings: readonly Holding[], project: string, of: { classId: n
     .reduce((sum, { classId, used }) => sum + (classId === of.classId ? used : 0), 0);
 }
 
+/** What up to three consumers have. */
+const randomHoldings = (random: Random): readonly Holding[] =>
+  Array.from({ length: random.below(4) }, () => ({
+    project: random.pick([...projects, null]),
+    consumerType: random.pick(types),
+    amounts: Array.from({ length: random.below(3) }, () => ({ classId: random.below(3), used: 1 + random.below(4) })),
+  }));
+
 test('guards are of the limits in force that a claim raises, each by how much', (t) => {
   const random = randomFrom(seedFor(t));
   for (let round = 0; round < 3_000; round += 1) {
-    const holding = (): Holding => ({
-      project: random.pick([...projects, null]),
-      consumerType: random.pick(types),
-      amounts: Array.from({ length: random.below(3) }, () => ({ classId: random.below(3), used: 1 + random.below(4) })),
-    });
-    const holdings = (count: number) => Array.from({ length: count }, holding);
-    const [before, after] = [holdings(random.below(4)), holdings(random.below(4))];
+    const [before, after] = [randomHoldings(random), randomHoldings(random)];
     const values = () => ({
       resources: new Map(
         classes.filter(() => random.percent(50)).map((name) => [name, random.pick([null, random.below(9)])]),
@@ -76,13 +78,7 @@ test('guards are of the limits in force that a claim raises, each by how much', 
 test('changes of usages add up to what is there afterwards', (t) => {
   const random = randomFrom(seedFor(t));
   for (let round = 0; round < 1_000; round += 1) {
-    const holding = (): Holding => ({
-      project: random.pick([...projects, null]),
-      consumerType: random.pick(types),
-      amounts: Array.from({ length: random.below(3) }, () => ({ classId: random.below(3), used: 1 + random.below(4) })),
-    });
-    const holdings = () => Array.from({ length: random.below(4) }, holding);
-    const [first, second] = [holdings(), holdings()];
+    const [first, second] = [randomHoldings(random), randomHoldings(random)];
     const sums = new Map<string, number>();
     for (const each of [...usageChanges([], first), ...usageChanges(first, second)]) {
       assert.notEqual(each.amount, 0);

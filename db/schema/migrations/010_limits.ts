@@ -13,8 +13,8 @@ import { qualifyNames } from '../qualified_names.ts';
  *   up to the number of consumers that have something. A null project is for allocations without a consumer record. The statements of this
  *   service that change allocations add rows in the same transaction. No row is updated, so no two writers wait for each other.
  * - `doubtful_usages`: projects whose rows may be wrong, and must be corrected before they are relied on; null means all. Triggers add a row
- *   where a statement changes allocations or owners and adds nothing to `project_usages` itself, as those of other programs and older
- *   releases do. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
+ *   where a statement changes allocations or owners and adds nothing to `project_usages` itself. Other programs and older releases have
+ *   such statements. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
  *
  * A change of the first two tables is told to all processes by a row in both change logs: in `provider_changes` with the bit 64 in `parts`, and
  * in `inventory_changes` one that stands for all providers. So a claim that was judged before fails its guard.

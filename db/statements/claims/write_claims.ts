@@ -12,11 +12,11 @@ import {
   countedChanges,
   countedTables,
   type LimitGuard,
-  limitedUsages,
   lockRaised,
   lostLimits,
   toldUsages,
   usagesAreCounted,
+  usagesTold,
 } from '../project_usages.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
 import {
@@ -247,7 +247,7 @@ export async function writeClaims(
     generations,
     expiresAtMs: new Map(Object.entries(first?.expiresAtMs ?? {})),
     formerGenerations: new Map(Object.entries(first?.formerGenerations ?? {})),
-    limitedUsage: (guard) => first?.limitUsages?.[limitedUsages(limits).indexOf(guard)] ?? 0,
+    limitedUsage: usagesTold(limits, first?.limitUsages),
   };
 }
 

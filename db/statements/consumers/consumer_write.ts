@@ -7,13 +7,14 @@ import {
   type CountedWrite,
   countedChanges,
   countedTables,
+  exceededLimit,
   type LimitGuard,
-  limitedUsages,
   lockRaised,
   lostLimits,
   mayLimitsDiffer,
   toldUsages,
   usagesAreCounted,
+  usagesTold,
 } from '../project_usages.ts';
 import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten } from './set_term.ts';
@@ -124,9 +125,8 @@ function outcomeOf(
   const { generation, created, updated, etag } = row;
   if (row.lost === 'usages') return 'in doubt';
   const limits = counted?.limits ?? [];
-  const usedOf = (guard: LimitGuard) => row.limitUsages?.[limitedUsages(limits).indexOf(guard)] ?? 0;
-  const exceeded = row.lost === 'limit' ? limits.find((guard) => usedOf(guard) + guard.raise > guard.limit) : undefined;
-  if (exceeded !== undefined) return { exceeded, used: usedOf(exceeded) };
+  const exceeded = row.lost === 'limit' ? exceededLimit(limits, usagesTold(limits, row.limitUsages)) : undefined;
+  if (exceeded !== undefined) return { exceeded: exceeded.guard, used: exceeded.used };
   return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
 }
 

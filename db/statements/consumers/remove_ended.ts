@@ -32,8 +32,8 @@ export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0
 const removalLock = 1_450_000;
 
 /**
- * Whether terms have ended, and whether usages are counted. The first end is looked up in the index; for any term that has ended the planner would read
- * the whole table, since it expects to meet one soon.
+ * Whether terms have ended, and whether usages are counted. The first end is looked up in the index; for any term that has
+ * ended the planner would read the whole table, since it expects to meet one soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   onlyRow(

@@ -18,7 +18,7 @@ import {
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import { type CountedWrite, correctUsages } from '../../../db/statements/project_usages.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
-import { limitExceeded, limitGuards, usageChanges } from '../../claims/limits.ts';
+import { countingOptions, limitExceeded, limitGuards, usageChanges } from '../../claims/limits.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
@@ -234,11 +234,7 @@ async function countedChange(
   const before = { project: generation === null ? null : projectId, consumerType, amounts: rows };
   const after = { project: owner.projectId, consumerType: owner.consumerType, amounts: rows };
   const usages = usageChanges([before], [after]);
-  const { uncountedTypes, incompleteConsumerProjectId } = config.placement;
-  return {
-    usages,
-    limits: limitGuards(fleet, usages, { uncountedTypes, incompleteProject: incompleteConsumerProjectId }),
-  };
+  return { usages, limits: limitGuards(fleet, usages, countingOptions(config)) };
 }
 
 /**
