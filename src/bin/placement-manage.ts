@@ -9,6 +9,7 @@ import { readConsumer } from '../../db/statements/consumers/consumer_row.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
+import { addLimitCommands } from '../manage/limit_commands.ts';
 import { addLoadCommand } from '../manage/load_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
@@ -55,6 +56,7 @@ for (const command of [db.command('online_data_migrations'), program.command('on
 }
 addImportCommand(program, withDatabase);
 addLoadCommand(program, withDatabase);
+addLimitCommands(program, () => program.opts<ConfigFlags>());
 addTokenCommands(program, () => program.opts<ConfigFlags>());
 addPolicyCommands(
   program,

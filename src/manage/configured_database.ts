@@ -1,9 +1,11 @@
 import type { Database } from '../../db/engine/connect.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
 import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
+import { schemaProblem } from './upgrade_checks.ts';
 
 /**
  * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
@@ -21,4 +23,23 @@ export async function withConfiguredDatabase(
   } finally {
     await database.close();
   }
+}
+
+/**
+ * The same with a database whose schema is not older than this release. An embedded one is migrated first, as it is when it is served.
+ *
+ * @throws Error where the schema is older, or there is none
+ */
+export function withCurrentDatabase(
+  flags: ConfigFlags,
+  use: (database: Database, config: Config) => Promise<void>,
+): Promise<void> {
+  return withConfiguredDatabase(flags, async (database, config) => {
+    if (database.engine === 'embedded') await migrateToLatest(database);
+    else {
+      const schema = await schemaProblem(database);
+      if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
+    }
+    await use(database, config);
+  });
 }

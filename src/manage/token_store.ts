@@ -1,7 +1,6 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import * as v from 'valibot';
-import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
 import {
   type IssuedToken,
@@ -14,8 +13,7 @@ import { operatorSocket } from '../http/server/operator_socket.ts';
 import { since } from '../placement/microversions.ts';
 import { versionText } from '../placement/versions.ts';
 import { type ConfigFlags, loadConfig } from '../start/command_line.ts';
-import { withConfiguredDatabase } from './configured_database.ts';
-import { schemaProblem } from './upgrade_checks.ts';
+import { withCurrentDatabase } from './configured_database.ts';
 
 /** A token as answers of the API show it. */
 const shownToken = v.object({
@@ -45,13 +43,8 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
   const { connection, embeddedPath } = loadConfig(flags).config.placementDatabase;
   const socket = connection === undefined ? operatorSocket(embeddedPath) : undefined;
   if (socket !== undefined && (await isServed(socket))) return use(throughService(socket));
-  return withConfiguredDatabase(flags, async (database) => {
-    if (database.engine === 'embedded') await migrateToLatest(database);
-    else {
-      const schema = await schemaProblem(database);
-      if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
-    }
-    await use({
+  return withCurrentDatabase(flags, (database) =>
+    use({
       create: (wanted) => issueToken(database, wanted),
       list: async () => {
         const all: ShownToken[] = [];
@@ -63,8 +56,8 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
         }
       },
       revoke: (id) => deleteToken(database, id),
-    });
-  });
+    }),
+  );
 }
 
 const pageSize = 1000;

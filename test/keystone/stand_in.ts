@@ -31,6 +31,10 @@ export type Behaviour = {
   broken: { readonly status: number; readonly text: string } | undefined;
   /** How long tokens of the service user are valid, in seconds. */
   ownLifetime: number;
+  /** Whether the service user has a role in the system scope. */
+  isInSystem: boolean;
+  /** By path, what a token of the system scope is shown. */
+  shown: Readonly<Record<string, unknown>>;
 };
 
 /** The part of Keystone's API that services use, over real HTTP, with its rules. */
@@ -78,6 +82,8 @@ export async function withStandIn<T>(
     delayMs: 0,
     broken: undefined,
     ownLifetime: 3600,
+    isInSystem: false,
+    shown: {},
   };
   const issued = new Map<string, Issued>();
   const own = new Map<string, number>();
@@ -96,14 +102,18 @@ export async function withStandIn<T>(
     };
     if (behaviour.broken !== undefined) {
       response.writeHead(behaviour.broken.status).end(behaviour.broken.text);
+    } else if (Object.hasOwn(behaviour.shown, pathname)) {
+      const isAllowed = String(headers['x-auth-token']).startsWith('system-');
+      respond(isAllowed ? 200 : 403, isAllowed ? behaviour.shown[pathname] : { error: { code: 403 } });
     } else if (pathname !== '/v3/auth/tokens') {
       respond(404, { error: { code: 404 } });
     } else if (method === 'POST') {
-      if (!isServiceUser(JSON.parse(Buffer.concat(chunks).toString()), behaviour)) {
+      const scope = scopeOf(JSON.parse(Buffer.concat(chunks).toString()), behaviour);
+      if (scope === undefined) {
         respond(401, { error: { code: 401, message: 'The request you have made requires authentication.' } });
         return;
       }
-      const token = `own-${randomUUID()}`;
+      const token = `${scope}-${randomUUID()}`;
       const expiresAt = Date.now() + behaviour.ownLifetime * 1000;
       own.set(token, expiresAt);
       respond(201, { token: { expires_at: new Date(expiresAt).toISOString() } }, { 'x-subject-token': token });
@@ -190,12 +200,13 @@ function describe({ user = 'u1', roles = [], project, domain, system, ...token }
   };
 }
 
-/** Whether a request for a token comes from the service user, with the complete names of user and project. */
-function isServiceUser({ auth }: { readonly auth: unknown }, { password, domain }: Behaviour): boolean {
-  const user = { name: 'placement', domain, password };
-  const expected = {
-    identity: { methods: ['password'], password: { user } },
-    scope: { project: { name: 'service', domain } },
-  };
-  return JSON.stringify(auth) === JSON.stringify(expected);
+/** What a token is for that the service user asks for, with the complete names of user and project. */
+function scopeOf(
+  { auth }: { readonly auth: unknown },
+  { password, domain, isInSystem }: Behaviour,
+): 'own' | 'system' | undefined {
+  const identity = { methods: ['password'], password: { user: { name: 'placement', domain, password } } };
+  const isFor = (scope: object) => JSON.stringify(auth) === JSON.stringify({ identity, scope });
+  if (isFor({ project: { name: 'service', domain } })) return 'own';
+  return isInSystem && isFor({ system: { all: true } }) ? 'system' : undefined;
 }

@@ -2,12 +2,13 @@ import { mariadbPackages } from '../import/install.ts';
 import { install } from '../support/debian_packages.ts';
 
 /*
- * Installs what the tests beside this file need, where it is missing: the real OpenStack Placement of Debian with what serves it,
- * clients of OpenStack, and a MariaDB server.
+ * Installs what the tests beside this file need, where it is missing: the real OpenStack Placement and Keystone of Debian with what serves
+ * them, clients of OpenStack, and a MariaDB server.
  */
 
 const packages = [
   'python3-ironicclient',
+  'python3-keystone',
   'python3-openstackclient',
   'python3-openstacksdk',
   'python3-osc-placement',

@@ -18,6 +18,12 @@ const nextClassId = sql`case when last < 2147483647 then greatest(last + 1, ${sq
 /** With this advisory lock only one process at a time chooses an id. The lock ends with the transaction. */
 const idLock = 1_020_000;
 
+/** The names of all resource classes. */
+export async function readClassNames({ kysely }: Pick<Database, 'kysely'>): Promise<readonly string[]> {
+  const { rows } = await sql<{ readonly name: string }>`select name from resource_classes`.execute(kysely);
+  return rows.map(({ name }) => name);
+}
+
 /**
  * Creates a custom resource class with the next free id.
  *

@@ -1,0 +1,95 @@
+import type { StoredLimits, StoredValues } from '../../db/statements/limits.ts';
+import type { UnifiedLimit, UnifiedLimits } from '../access/keystone/unified_limits.ts';
+import { maxInteger } from '../placement/inventory.ts';
+import { anyType } from '../placement/limits.ts';
+
+/** What an import of limits would change. */
+export type LimitChange = {
+  /** Empty for the defaults. */
+  readonly project: string;
+  /** What is to be stored; undefined to delete what an earlier import has stored. */
+  readonly values: StoredValues | undefined;
+  /** The generation of what is there; null where there is nothing. */
+  readonly known: number | null;
+};
+
+/** What an import of limits does. */
+export type LimitPlan = {
+  readonly changes: readonly LimitChange[];
+  /** How many projects, with the defaults, have these values already. */
+  readonly unchanged: number;
+  /** What is not imported, one sentence for each. */
+  readonly leftOut: readonly string[];
+};
+
+/**
+ * Decides what an import of unified limits changes. `class:VCPU` limits the resource class, `servers` the consumers of any type; -1 stands for
+ * no limit, also where there is a default. What was stored otherwise than by an import stays as it is.
+ *
+ * @param stored all values that are there, those of projects and the defaults
+ * @param classes the names of all resource classes
+ */
+export function planImport(
+  unified: UnifiedLimits,
+  stored: readonly StoredLimits[],
+  classes: ReadonlySet<string>,
+): LimitPlan {
+  const leftOut = new Set<string>();
+  const wanted = new Map<
+    string,
+    { resources: Record<string, number | null>; consumers: Record<string, number | null> }
+  >();
+  const add = (project: string, { name, value }: UnifiedLimit): void => {
+    const of = limitedBy(name, classes);
+    if ('reason' in of) return void leftOut.add(`${name}: ${of.reason}`);
+    if (value < -1 || value > maxInteger) {
+      return void leftOut.add(
+        `${name} = ${value}${project && ` of project ${project}`}: it is not -1 to ${maxInteger}`,
+      );
+    }
+    // A default of any amount is none.
+    if (project === '' && value === -1) return;
+    const values = wanted.get(project) ?? { resources: {}, consumers: {} };
+    wanted.set(project, values);
+    values[of.kind][of.name] = value === -1 ? null : value;
+  };
+  for (const limit of unified.registered) add('', limit);
+  for (const limit of unified.limits) add(limit.project, limit);
+  for (const { domain, name } of unified.domains) {
+    leftOut.add(`${name} of domain ${domain}: it is of a domain, not of a project`);
+  }
+
+  const changes: LimitChange[] = [];
+  let unchanged = 0;
+  const there = new Map(stored.map((limits) => [limits.project, limits]));
+  for (const project of [...new Set([...wanted.keys(), ...there.keys()])].sort()) {
+    const values = wanted.get(project);
+    const old = there.get(project);
+    if (old !== undefined && !old.isImported) {
+      if (values === undefined) continue;
+      leftOut.add(`${project === '' ? 'the defaults' : `project ${project}`}: it has values that no import has stored`);
+    } else if (values !== undefined && old !== undefined && isSame(values, old)) unchanged += 1;
+    else changes.push({ project, values, known: old?.generation ?? null });
+  }
+  return { changes, unchanged, leftOut: [...leftOut] };
+}
+
+type Limited = { readonly kind: keyof StoredValues; readonly name: string } | { readonly reason: string };
+
+/** What a limit of this name is of. */
+function limitedBy(name: string, classes: ReadonlySet<string>): Limited {
+  if (name === 'servers') return { kind: 'consumers', name: anyType };
+  const [, className] = /^class:(.+)$/.exec(name) ?? [];
+  if (className === undefined) return { reason: 'it is not of a resource class, and not servers' };
+  return classes.has(className)
+    ? { kind: 'resources', name: className }
+    : { reason: `there is no resource class ${className}` };
+}
+
+const isSame = (one: StoredValues, other: StoredValues): boolean =>
+  (['resources', 'consumers'] as const).every((kind) => {
+    const names = Object.keys(one[kind]);
+    return (
+      names.length === Object.keys(other[kind]).length && names.every((name) => one[kind][name] === other[kind][name])
+    );
+  });
