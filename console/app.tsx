@@ -5,6 +5,7 @@ import { ConsumerView } from './consumer/consumer_view.tsx';
 import { FitView } from './fit/fit_view.tsx';
 import { FleetView } from './fleet/fleet_view.tsx';
 import { follow, following } from './following.ts';
+import { LimitsView } from './limits/limits_view.tsx';
 import { ProviderView } from './provider/provider_view.tsx';
 import { Link, urlOf, useRoute } from './route.tsx';
 import { connection, serverVersion, token } from './session.ts';
@@ -15,6 +16,7 @@ const titles: Readonly<Record<View, string>> = {
   fleet: 'Fleet',
   providers: 'Provider',
   consumers: 'Consumer',
+  limits: 'Limits',
   fit: 'Where does it fit?',
   changes: 'Changes',
 };
@@ -49,6 +51,7 @@ export function App() {
         {view === 'fleet' ? <FleetView /> : null}
         {view === 'providers' ? <ProviderView id={id} /> : null}
         {view === 'consumers' ? <ConsumerView id={id} /> : null}
+        {view === 'limits' ? <LimitsView id={id} /> : null}
         {view === 'fit' ? <FitView /> : null}
         {view === 'changes' ? <ChangesView /> : null}
       </main>

@@ -5,16 +5,19 @@ import { follow } from './following.ts';
 const collectMs = 300;
 
 /**
- * Calls back soon after a change of one of these providers.
+ * Calls back soon after a change of one of these providers, or of any.
  *
  * @param uuids undefined while they are not known
  */
-export function useChanges(uuids: ReadonlySet<string> | undefined, changed: () => void): void {
+export function useChanges(uuids: ReadonlySet<string> | 'any' | undefined, changed: () => void): void {
   useEffect(() => {
     if (uuids === undefined) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const unfollow = follow((change) => {
-      const isOurs = 'everything' in change || ('resource_provider' in change && uuids.has(change.resource_provider));
+      const isOurs =
+        uuids === 'any' ||
+        'everything' in change ||
+        ('resource_provider' in change && uuids.has(change.resource_provider));
       if (!isOurs) return;
       timer ??= setTimeout(() => {
         timer = undefined;

@@ -44,7 +44,8 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
             <dd>
               <Link to={urlOf('consumers', undefined, { project: consumer.project_id })}>
                 <bdi>{visible(consumer.project_id)}</bdi>
-              </Link>
+              </Link>{' '}
+              (<Link to={urlOf('limits', consumer.project_id)}>its limits</Link>)
             </dd>
           </div>
           <div>

@@ -133,6 +133,43 @@ for (const engine of engines) {
         await shows(page, 'It has nothing (any more).');
       }));
 
+    test('the limits of a project are shown with what it uses, and follow its claims', (t) =>
+      onView(t, 'limits', async (page) => {
+        const { placement } = served;
+        await shows(page, 'No project has limits of its own.');
+        await page.getByRole('textbox', { name: 'Project', exact: true }).fill('vision');
+        await page.getByRole('button', { name: 'Show' }).click();
+        await page.getByRole('heading', { level: 1, name: 'vision' }).waitFor();
+        await shows(page, 'Nothing limits this project.');
+        const limits = { resources: { VCPU: 4, PGPU: null }, consumers: { all: 10 }, generation: null };
+        await placement.limits.set('vision', limits);
+        const consumer = crypto.randomUUID();
+        await placement.allocations.place(consumer, {
+          candidates: { resources: { VCPU: 2 } },
+          project_id: 'vision',
+          user_id: 'ada',
+          consumer_type: 'JOB',
+          consumer_generation: null,
+        });
+        try {
+          const cells = async (name: string) =>
+            (await rowOf(page, name).locator('td').allInnerTexts()).map((text) => text.trim());
+          await until('the claim is counted', async () => (await cells('VCPU'))[0] === '2');
+          assert.deepEqual(await cells('VCPU'), ['2', '4', '50%', '', 'project']);
+          assert.deepEqual(await cells('PGPU'), ['0', 'none', '—', '', 'project']);
+          assert.deepEqual(await cells('consumers'), ['1', '10', '10%', '', 'project']);
+          await openView(page, served.url, 'limits');
+          await page.getByRole('link', { name: 'vision' }).click();
+          await page.getByRole('link', { name: 'Its consumers' }).click();
+          await page.getByRole('link', { name: consumer }).click();
+          await page.getByRole('link', { name: 'its limits' }).click();
+          await page.waitForURL(`${served.url}/console/limits/vision`);
+        } finally {
+          await placement.allocations.delete(consumer);
+          await placement.limits.delete('vision');
+        }
+      }));
+
     test('a query says where it fits, how often, why not, and why not one host; its URL has the query', (t) =>
       onView(t, 'fit', async (page) => {
         const { placement } = served;
@@ -227,22 +264,23 @@ for (const engine of engines) {
         const focused = () =>
           page.evaluate<string>("document.activeElement.tagName + ' ' + document.activeElement.innerText");
         await tabUntil('grid', async () => (await focused()).startsWith('CANVAS'));
-        let told = '';
+        const told = async () => (await page.locator('[aria-live="polite"]').textContent()) ?? '';
+        // How full a provider is may change at any time, so the name says which one is told.
+        const nameOf = (text: string) => text.split(',')[0] ?? '';
         for (const key of ['ArrowRight', 'ArrowDown']) {
-          const before = told;
+          const before = nameOf(await told());
           await page.keyboard.press(key);
-          await until('another provider is told', async () => {
-            told = (await page.locator('[aria-live="polite"]').textContent()) ?? '';
-            return told !== before;
-          });
-          assert.match(told, /^(rack|pool)\S+, VCPU \S+ full$/);
+          await until('another provider is told', async () => nameOf(await told()) !== before);
+          assert.match(await told(), /^(rack|pool)\S+, VCPU \S+ full$/);
         }
+        const chosen = nameOf(await told());
         await page.keyboard.press('+');
         await page.keyboard.press('0');
         await page.keyboard.press('Enter');
-        await page.getByRole('heading', { level: 1, name: told.split(',')[0] ?? '' }).waitFor();
+        await page.getByRole('heading', { level: 1, name: chosen }).waitFor();
         for (const [name, view] of [
           ['Consumer', 'consumers'],
+          ['Limits', 'limits'],
           ['Where does it fit?', 'fit'],
           ['Changes', 'changes'],
           ['Provider', 'providers'],
@@ -304,7 +342,13 @@ for (const engine of engines) {
               required: ['CUSTOM_GPU_A100'],
             });
             const [{ uuid: consumer } = assert.fail()] = await served.placement.consumers.page({ limit: 1 });
-            await checkViews(page, { provider, consumer });
+            const project = 'checked';
+            await served.placement.limits.set(project, { resources: { VCPU: 8, PGPU: null }, generation: null });
+            try {
+              await checkViews(page, { provider, consumer, project });
+            } finally {
+              await served.placement.limits.delete(project);
+            }
           },
           { colorScheme, ...(colorScheme === 'dark' ? { viewport: { width: 390, height: 800 } } : {}) },
         ));

@@ -72,7 +72,7 @@ export async function checkAccessibility(page: Page, what: string): Promise<void
 /** Goes to every view, and checks each for faults of accessibility. */
 export async function checkViews(
   page: Page,
-  { provider, consumer }: { readonly provider: string; readonly consumer: string },
+  { provider, consumer, project }: Readonly<Record<'provider' | 'consumer' | 'project', string>>,
 ): Promise<void> {
   const go = async (view: string, shown: string) => {
     await page.evaluate(
@@ -86,6 +86,8 @@ export async function checkViews(
   await go(`providers/${provider}`, '.inventories tbody tr');
   await go('consumers', 'tbody tr');
   await go(`consumers/${consumer}`, 'tbody tr');
+  await go('limits', 'tbody tr');
+  await go(`limits/${project}`, 'tbody tr');
   const query = 'resources=VCPU:9999&required=HW_CPU_X86_AVX2&resources_1=PGPU:1&group_policy=none';
   await go(`fit?${query}`, '.funnel tbody tr');
   await go('changes', '.rates');

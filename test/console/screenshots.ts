@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { type Candidates, connect, type Placement } from '../../src/client/index.ts';
 import { answered } from '../../src/client/operation.ts';
+import { isByType } from '../../src/client/usages.ts';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { listen } from '../../src/http/server/listen.ts';
@@ -34,6 +35,13 @@ await withTestService('embedded', {}, async (service) => {
   // The smallest multiple of 8 processors that fits nowhere.
   let processors = 8;
   while (processors < 64 && (await fits(placement, queryFor(processors)))) processors += 8;
+  const projects = new Set((await placement.consumers.page({ limit: 500 })).map(({ project_id }) => project_id));
+  for (const project of [...projects].slice(0, 4)) {
+    const usages = await placement.usages.ofProject({ project_id: project, consumer_type: 'all' });
+    const { consumer_count: count = 0, ...amounts } = (isByType(usages) && usages.all) || {};
+    const resources = Object.fromEntries(Object.entries(amounts).map(([name, used]) => [name, Math.ceil(used * 1.3)]));
+    await placement.limits.set(project, { resources, consumers: { all: count * 2 }, generation: null });
+  }
   const ended = new AbortController();
   const others = consumers.filter((uuid) => uuid !== consumer?.uuid);
   const living = liveDemo(placement, others, ended.signal).catch(() => {});
@@ -41,6 +49,7 @@ await withTestService('embedded', {}, async (service) => {
     ['fleet', 'fleet?group=aggregate', 'canvas:not([data-cells="0"])'],
     ['provider', `providers/${provider}`, '.inventories'],
     ['consumer', `consumers/${consumer?.uuid}`, 'tbody tr'],
+    ['limits', 'limits', 'tbody tr'],
     ['fit', `fit?${queryFor(processors)}`, '.funnel tbody tr'],
     ['changes', 'changes', 'tbody tr:nth-child(25)'],
   ];

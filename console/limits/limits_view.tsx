@@ -1,0 +1,140 @@
+import { useState } from 'preact/hooks';
+import type { ProjectLimits, ShownLimit } from '../../src/client/limits.ts';
+import { Bar } from '../meter.tsx';
+import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { placement } from '../session.ts';
+import { Table } from '../table.tsx';
+import { counted, Name, numberText, percentText, visible } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
+import { useLoaded } from '../use_loaded.ts';
+
+const pageSize = 50;
+
+/** What projects may have, and what they use of it: of those with values of their own, or of one project. */
+export function LimitsView({ id }: { readonly id: string | undefined }) {
+  return id === undefined ? <AllLimits /> : <LimitsOfProject key={id} project={id} />;
+}
+
+function AllLimits() {
+  const { query } = useRoute();
+  const after = query.get('after') ?? undefined;
+  const [project, setProject] = useState('');
+  const { value, error, isLoading, again } = useLoaded(after ?? '', (signal) =>
+    placement.limits.page({ limit: pageSize + 1, marker: after }, { signal }),
+  );
+  useChanges('any', again);
+  const find = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (project.trim() !== '') navigate(urlOf('limits', project.trim()));
+  };
+  const shown = value?.slice(0, pageSize);
+  return (
+    <>
+      <h1>Limits</h1>
+      <form class="find" onSubmit={find}>
+        <label>
+          <span>Project</span>
+          <input type="text" value={project} onInput={(event) => setProject(event.currentTarget.value)} />
+        </label>
+        <button type="submit">Show</button>
+      </form>
+      {error === undefined ? null : <Trouble error={error} what="The list of limits" />}
+      {shown === undefined ? (
+        isLoading ? (
+          <p class="faint">Reading…</p>
+        ) : null
+      ) : shown.length === 0 ? (
+        <p role="status">No project has limits of its own. Each project has a page, also with the defaults alone.</p>
+      ) : (
+        <>
+          <p class="faint">
+            {counted(shown.length, 'project')} with limits of their own, and the defaults that hold for them
+          </p>
+          {shown.map((limits) => (
+            <section key={limits.project_id}>
+              <h2>
+                <Link to={urlOf('limits', limits.project_id)}>
+                  <Name text={limits.project_id} />
+                </Link>
+              </h2>
+              <LimitTable limits={limits} />
+            </section>
+          ))}
+          <nav class="pages" aria-label="Pages of projects">
+            <button type="button" disabled={after === undefined} onClick={() => history.back()}>
+              Previous
+            </button>
+            <button
+              type="button"
+              disabled={(value?.length ?? 0) <= pageSize}
+              onClick={() => navigate(urlOf('limits', undefined, { after: shown.at(-1)?.project_id }))}
+            >
+              Next
+            </button>
+          </nav>
+        </>
+      )}
+    </>
+  );
+}
+
+function LimitsOfProject({ project }: { readonly project: string }) {
+  const { value, error, isLoading, again } = useLoaded(project, (signal) => placement.limits.show(project, { signal }));
+  useChanges('any', again);
+  return (
+    <>
+      <header class="view-header">
+        <p class="faint">project</p>
+        <h1>
+          <Name text={project} />
+        </h1>
+        <p>
+          <Link to={urlOf('consumers', undefined, { project })}>Its consumers</Link>
+        </p>
+      </header>
+      {error === undefined ? null : <Trouble error={error} what="What the project may have" />}
+      {value === undefined ? isLoading ? <p class="faint">Reading…</p> : null : <LimitTable limits={value} />}
+    </>
+  );
+}
+
+/** The limits of a project, each with a bar. */
+function LimitTable({ limits: { project_id: project, resources, consumers } }: { readonly limits: ProjectLimits }) {
+  const rows: readonly (readonly [name: string, limit: ShownLimit])[] = [
+    ...Object.entries(resources),
+    ...Object.entries(consumers).map(
+      ([type, limit]) => [type === 'all' ? 'consumers' : `consumers of type ${type}`, limit] as const,
+    ),
+  ];
+  if (rows.length === 0) return <p role="status">Nothing limits this project.</p>;
+  return (
+    <Table
+      name={`Limits of project ${visible(project)}`}
+      headings={[
+        'limit of',
+        { text: 'used', kind: 'number' },
+        { text: 'limit', kind: 'number' },
+        { text: '%', kind: 'number', title: 'the part of the limit that is used' },
+        { text: 'used of the limit', kind: 'bar-column' },
+        'from',
+      ]}
+    >
+      {rows.map(([name, { used, limit, from }]) => {
+        const part = limit === null ? Number.NaN : used === 0 ? 0 : used / limit;
+        return (
+          <tr key={name}>
+            <th scope="row">{visible(name)}</th>
+            <td class="number">{numberText(used)}</td>
+            <td class="number">{limit === null ? 'none' : numberText(limit)}</td>
+            <td class="number">{percentText(part)}</td>
+            <td class="bar-column">
+              <Bar part={part} />
+            </td>
+            <td>{from}</td>
+          </tr>
+        );
+      })}
+    </Table>
+  );
+}
