@@ -150,22 +150,35 @@ export function countedTables(writes: readonly CountedWrite[], uncountedTypes: r
     ${keys.length === 0 ? sql`` : limitedTable(keys, uncountedTypes)}`;
 }
 
-/** Table `limited`: how much is used of what limits are of, by the index in the list. */
+/**
+ * Table `limited`: how much is used of what limits are of, by the index in the list. The rows of a project are read once for all its limits.
+ */
 const limitedTable = (keys: readonly LimitedUsage[], uncountedTypes: readonly string[]): RawBuilder<unknown> => sql`
-    limited as materialized (
-      select k.index, p.id as project_id, (
-        select coalesce(sum(used), 0)::float8 from (
-          select * from project_usages where project_id = p.id
-          union all
-          select * from project_usages where k.has_old and project_id is null
-        ) as u
-        where u.resource_class_id is not distinct from k.class_id and ${isCounted(uncountedTypes)}
-      ) as used
+    limit_key as materialized (
+      select k.*, p.id as project_id
       from unnest(${keys.map((_, index) => index)}::integer[], ${keys.map(({ project }) => project)}::text[],
         ${keys.map(({ classId }) => classId)}::integer[], ${keys.map(({ consumerType }) => consumerType)}::text[],
         ${keys.map(({ hasOld }) => hasOld)}::boolean[]) as k (index, project, class_id, type, has_old)
       left join named_project p on p.external_id = k.project
+    ),
+    held_usage as materialized (
+      select project, resource_class_id, consumer_type_id, sum(used) as used
+      from (select distinct project, project_id from limit_key) as k
+      cross join lateral (select * from project_usages where project_id = k.project_id offset 0) as rows
+      group by 1, 2, 3${keys.some(({ hasOld }) => hasOld) ? oldUsage : sql``}
+    ),
+    limited as materialized (
+      select k.index, k.project_id, coalesce(sum(u.used), 0)::float8 as used
+      from limit_key k left join held_usage u
+        on u.project = k.project and u.resource_class_id is not distinct from k.class_id and ${isCounted(uncountedTypes)}
+      group by 1, 2
     ),`;
+
+/** What allocations without a consumer record use, for the project that they count for. */
+const oldUsage = sql`
+      union all
+      select project, resource_class_id, consumer_type_id, used
+      from (select distinct project from limit_key where has_old) as k cross join project_usages where project_id is null`;
 
 const typeName = sql`coalesce((select name from consumer_types where id = u.consumer_type_id), 'unknown')`;
 

@@ -15,8 +15,8 @@ export const limitMistakes: readonly Mistake[] = [
     name: 'what a project uses is stale: what was added last is not counted',
     scene: 'limits',
     file: usages,
-    from: 'select * from project_usages where project_id = p.id\n',
-    to: 'select * from project_usages where project_id = p.id and ctid <> (select max(ctid) from project_usages)\n',
+    from: 'select * from project_usages where project_id = k.project_id offset 0',
+    to: 'select * from project_usages where project_id = k.project_id and ctid <> (select max(ctid) from project_usages) offset 0',
   },
   {
     name: 'what a project uses is read before the project is locked',
