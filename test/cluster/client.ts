@@ -10,7 +10,7 @@ export type Reply = {
   readonly ms: number;
 };
 
-/** Sends a request of microversion 2.6, each to any process of the service. */
+/** Sends a request of microversion 2.7, each to any process of the service. */
 export type Send = (
   method: string,
   path: string,
@@ -23,7 +23,7 @@ export const sendingTo =
   async (method, path, body, more = {}) => {
     const headers = {
       'x-auth-token': 'admin',
-      'openstack-api-version': 'placement 2.6',
+      'openstack-api-version': 'placement 2.7',
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...more,
     };
@@ -45,9 +45,10 @@ export const sendingTo =
 const patienceMs = 40_000;
 
 /** What is wrong with an answer during any fault; undefined if nothing is. A 502 of HAProxy means: a process ended. */
-export function complaintAbout({ status, text, headers, ms }: Reply): string | undefined {
-  const isConflictOrGone = status === 404 || status === 409 || status === 410;
-  if (status === 500 || (status >= 400 && status < 500 && !isConflictOrGone)) return `${status} ${text}`;
+export function complaintAbout(reply: Reply): string | undefined {
+  const { status, text, headers, ms } = reply;
+  const isUsual = status === 404 || status === 409 || status === 410 || isOverLimit(reply);
+  if (status === 500 || (status >= 400 && status < 500 && !isUsual)) return `${status} ${text}`;
   if (status === 503 && !headers.has('retry-after')) return `503 without Retry-After: ${text}`;
   if (ms > patienceMs) return `an answer after ${ms} ms: ${status} ${text}`;
   return undefined;
@@ -57,6 +58,10 @@ export function complaintAbout({ status, text, headers, ms }: Reply): string | u
 export const isKnown = ({ status }: Reply): boolean => status !== 0 && status < 500;
 
 export const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300;
+
+/** Whether a claim was refused because its project has no more left of a limit. */
+export const isOverLimit = ({ status, json }: Reply): boolean =>
+  status === 403 && at(json, 'errors', 0, 'code') === 'placement.limit_exceeded';
 
 /** The provider of the only allocation in an answer of `GET /allocations/{consumer}`. */
 export const hostIn = ({ json }: Reply): string | undefined => Object.keys(Object(at(json, 'allocations')))[0];

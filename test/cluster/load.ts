@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { at } from '../support/requests.ts';
-import { complaintAbout, hostIn, isKnown, isSuccess, type Reply, type Send } from './client.ts';
+import { complaintAbout, hostIn, isKnown, isOverLimit, isSuccess, type Reply, type Send } from './client.ts';
 import type { Ledger } from './ledger.ts';
 
 /** Clients that claim, release, and write inventories, and read after each write what they have written. */
@@ -25,6 +25,9 @@ const pauseMs = 40;
 const kept = 40;
 /** The term of a consumer that ends soon, unless it is renewed. */
 const briefSeconds = 2;
+
+/** The project of some of the clients, which together want more VCPUs than its limit. */
+export const limitedProject = { name: 'limited', vcpus: 60, clients: 2 } as const;
 
 /** @param hosts some have little room, so that claims are refused */
 export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], stocks: readonly string[]): Load {
@@ -51,7 +54,7 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
       ? { allocations: { [host]: { resources: { VCPU: 1 } } } }
       : { candidates: 'resources=VCPU:1&required=!CUSTOM_STOCK' }),
     ...(term === undefined ? {} : { expires_in: term }),
-    project_id: 'p',
+    project_id: place < limitedProject.clients ? limitedProject.name : 'p',
     user_id: 'u',
     consumer_generation: null,
     consumer_type: 'INSTANCE',
@@ -81,6 +84,7 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
       if (term === briefSeconds) ledger.endsAt(consumer, Date.now() + 6_000);
       return;
     }
+    if (isOverLimit(reply)) return releaseOldest(mine);
     if (!isSuccess(reply)) return; // there is no room
     acknowledgedMs.push(Date.now());
     ledger.claimed(consumer, byName, true);
@@ -96,8 +100,12 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
     }
     if (isBrief && !(await isRenewed(consumer, at(read.json, 'consumer_generation')))) return;
     mine.push(consumer);
-    if (mine.length <= kept) return;
-    const oldest = mine.shift() ?? '';
+    if (mine.length > kept) await releaseOldest(mine);
+  };
+
+  const releaseOldest = async (mine: string[]): Promise<void> => {
+    const oldest = mine.shift();
+    if (oldest === undefined) return;
     const removed = await ask('DELETE', `/allocations/${oldest}`);
     if (removed.status === 404) complaints.push(`${oldest} was claimed and not released, and is not found`);
     if (removed.status === 204 || !isKnown(removed)) ledger.released(oldest, removed.status === 204);

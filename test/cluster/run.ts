@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkIntegrity } from '../races/consistency.ts';
+import { at } from '../support/requests.ts';
 import { isSuccess, type Send, sendingTo } from './client.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Fault, faults } from './faults.ts';
 import { type Follower, startFollower } from './follower.ts';
 import { type Ledger, openLedger } from './ledger.ts';
-import { type Load, startLoad } from './load.ts';
+import { type Load, limitedProject, startLoad } from './load.ts';
 import { type Watched, watchDatabase } from './watch.ts';
 
 /*
@@ -78,6 +79,22 @@ async function underLoad({ cluster, load }: Parts, { cause }: Fault) {
   };
 }
 
+/** Compares what the limited project has with its limit, and with what the service shows. */
+async function limitComplaints({ query, url }: Cluster): Promise<readonly string[]> {
+  const { name, vcpus } = limitedProject;
+  const [row] =
+    await query(`select count(distinct a.consumer_id) as consumers, coalesce(sum(a.used), 0) as used from allocations a
+    join consumers c on c.uuid = a.consumer_id join projects p on p.id = c.project_id where p.external_id = '${name}'`);
+  const { json, text } = await sendingTo(url)('GET', `/limits/${name}`);
+  const shown = [at(json, 'resources', 'VCPU', 'used'), at(json, 'consumers', 'all', 'used')];
+  return [
+    ...(Number(row?.used) > vcpus ? [`it has ${row?.used} of ${vcpus}`] : []),
+    ...(shown.join() === `${row?.used},${row?.consumers}`
+      ? []
+      : [`it has ${row?.used},${row?.consumers}, and the service shows ${text}`]),
+  ];
+}
+
 const complaintsOf = (work: Promise<unknown>): Promise<readonly string[]> =>
   work.then(
     () => [],
@@ -98,6 +115,7 @@ async function causeOne(fault: Fault, parts: Parts, results: Results): Promise<v
   const promotions = watched.promotedMs.filter((ms) => ms >= beganMs);
   const lost = await ledger.complaints(cluster.query);
   const over = await complaintsOf(checkIntegrity(cluster.query));
+  const beyond = await limitComplaints(cluster);
   const untold = [...(await follower.complaints())];
   const isAnew = follower.restarts > restarts;
   if (isAnew !== promotions.length > 0) untold.push(`410: ${isAnew}, and promotions: ${promotions.length}`);
@@ -121,6 +139,7 @@ async function causeOne(fault: Fault, parts: Parts, results: Results): Promise<v
     'started again': ended.join(' ') || '-',
     'nothing lost': check('nothing acknowledged is lost', lost),
     'nothing over': check('nothing is over-allocated', over),
+    'within limits': check('a project has no more than its limit, and the service shows what it has', beyond),
     'own writes': check('each client reads what it wrote, and no answer is wrong', load.complaints.splice(0)),
     mirror: `${check('a mirror by GET /changes equals the providers', untold)}${isAnew ? ', anew' : ''}`,
     whole: check('all parts serve again, and only those ended that had to', [...whole, ...unwanted]),
@@ -145,6 +164,8 @@ try {
   const hosts: string[] = [];
   for (const size of sizes) hosts.push(await makeHost(send, size));
   const stocks = [await makeHost(send, 1_000, 'CUSTOM_STOCK'), await makeHost(send, 1_000, 'CUSTOM_STOCK')];
+  const limits = { resources: { VCPU: limitedProject.vcpus }, consumers: { all: 1_000 }, generation: null };
+  await succeed(send, 'PUT', `/limits/${limitedProject.name}`, limits);
   const ledger = openLedger();
   for (const host of stocks) ledger.stocked(host, 1_000, true);
   const load = startLoad(send, ledger, hosts, stocks);
