@@ -17,7 +17,7 @@ import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
 import { anyType, type LimitKind, limitsInForce } from '../placement/limits.ts';
 import { since } from '../placement/microversions.ts';
-import { ApiError, badRequest, conflict, errorCodes, noSuchClass, notFound } from '../request/errors.ts';
+import { badRequest, conflict, errorCodes, noSuchClass, notFound, tryLater } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { either, integer, integerOrNull, keyed, number, object, oneOf, text } from '../rest/json_schema.ts';
 import { checkQuery, checkValue, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
@@ -199,11 +199,10 @@ async function store(request: ApiRequest, dependencies: Dependencies, stored: St
 
 function asApiError(error: unknown): never {
   if (!(error instanceof WritesUnderWay)) throw error;
-  throw new ApiError(
-    503,
+  throw tryLater(
     'What projects have is counted from the first limit on, and other writes that began before did not end in time. Nothing was stored. ' +
       'Try again.',
-    { headers: { 'retry-after': '10' } },
+    10,
   );
 }
 

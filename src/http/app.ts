@@ -7,7 +7,7 @@ import { onBehalfOf } from '../log/log.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { majorOf, openstackRange, rangeOf, versionText } from '../placement/versions.ts';
-import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from '../request/errors.ts';
+import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary, tryLater } from '../request/errors.ts';
 import { messageOf } from '../text/print.ts';
 import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
@@ -170,8 +170,6 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
   }
 }
-
-const tryLater = (detail: string): ApiError => new ApiError(503, detail, { headers: { 'retry-after': '1' } });
 
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
   const exchange = c.get('exchange');

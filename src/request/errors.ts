@@ -90,6 +90,9 @@ export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
 /** A 409: the request is right, and the state of the resource does not allow it. */
 export const conflict = (detail: string, code?: ErrorCode): ApiError =>
   new ApiError(409, detail, code === undefined ? {} : { code });
+/** A 503 with Retry-After: the same request may succeed in a while. */
+export const tryLater = (detail: string, afterSeconds = 1): ApiError =>
+  new ApiError(503, detail, { headers: { 'retry-after': String(afterSeconds) } });
 /** A 404. */
 export const notFound = (detail: string): ApiError => new ApiError(404, detail);
 /** A 404 that upstream raises outside of its handlers: an unknown provider, class or path. */

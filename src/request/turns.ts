@@ -1,4 +1,4 @@
-import { ApiError, badRequest } from './errors.ts';
+import { type ApiError, badRequest, tryLater } from './errors.ts';
 
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
@@ -160,10 +160,7 @@ export type Hold = (giveUp: () => void) => { end(): void };
 
 /** The error where too much changed for a snapshot to be held. */
 export const changedTooMuch = (): ApiError =>
-  new ApiError(
-    503,
-    'Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.',
-  );
+  tryLater('Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.');
 
 /** Does work in pieces, all of them about one snapshot: it is held from the first pause on. @throws what `pass` throws; ApiError 503 */
 export async function inPiecesOfOneSnapshot<Result>(

@@ -98,20 +98,30 @@ export async function openService(
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
     statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
-  let tokens: Tokens | undefined;
+  /** What ends the parts that are open, in the order in which they were opened. */
+  const ends: (() => unknown)[] = [() => keystone?.close(), () => database.close()];
+  const close = async (): Promise<void> => {
+    for (const end of ends.toReversed()) await end();
+  };
   try {
     await prepareDatabase(database, config.placementDatabase);
-    if (config.api.authStrategy === 'tokens') {
-      tokens = await (await tokenParts()).openTokens(database, config.jwt, logLines);
-    }
+    const tokens =
+      config.api.authStrategy === 'tokens'
+        ? await (await tokenParts()).openTokens(database, config.jwt, logLines)
+        : undefined;
+    ends.push(() => tokens?.close());
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
     const reported = { logger, outages };
     const ids = openIdWatch(database, reported);
+    ends.push(ids.close);
     await ids.look();
-    const stopPruning = pruneFromTimeToTime(database, reported, config.changes.keep * 1000);
-    const stopForgetting = forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers);
+    ends.push(
+      pruneFromTimeToTime(database, reported, config.changes.keep * 1000),
+      forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers),
+    );
     const followers = openFollowers(database, fleet, config.changes);
+    ends.push(followers.end);
     const { gathering } = options;
     const limits = countingOptions(config);
     const metrics = config.metrics.enabled
@@ -130,6 +140,7 @@ export async function openService(
     };
     const shared = { config, database, fleet, logger };
     const compute = config.compute.enabled ? (await computeParts()).openComputeApi({ ...shared, reported }) : undefined;
+    ends.push(() => compute?.close());
     const isCounting = (): boolean => fleet.known.limits.isCounting;
     const stopRemoving = removeEndedConsumers(database, {
       ...reported,
@@ -144,7 +155,7 @@ export async function openService(
       everyMs: config.placementDatabase.compareEvery * 1000,
       ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
     });
-    const stopCompacting = compactFromTimeToTime(database, fleet, reported);
+    ends.push(stopRemoving, stopComparing, compactFromTimeToTime(database, fleet, reported));
     const deletions = openDeletions(database, isCounting);
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
@@ -191,23 +202,10 @@ export async function openService(
       followers,
       renewServiceUser: (settings) => keystone?.renewServiceUser(settings),
       endFollowers: followers.end,
-      close: async () => {
-        followers.end();
-        await stopComparing();
-        await ids.close();
-        await stopPruning();
-        await stopForgetting();
-        await compute?.close();
-        await stopRemoving();
-        await stopCompacting();
-        keystone?.close();
-        tokens?.close();
-        await database.close();
-      },
+      close,
     };
   } catch (error) {
-    tokens?.close();
-    await database.close();
+    await close();
     throw error;
   }
 }
