@@ -4,7 +4,7 @@ import { Bar } from '../meter.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { counted, Name, numberText, percentText, visible } from '../text.tsx';
+import { Name, numberText, percentText, visible } from '../text.tsx';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -45,12 +45,18 @@ function AllLimits() {
           <p class="faint">Reading…</p>
         ) : null
       ) : shown.length === 0 ? (
-        <p role="status">No project has limits of its own. Each project has a page, also with the defaults alone.</p>
+        <p role="status">
+          {after === undefined ? (
+            'No project has limits of its own. Enter a project above to see the defaults that hold for it.'
+          ) : (
+            <>
+              There are no more projects. <Link to={urlOf('limits')}>The first ones</Link>
+            </>
+          )}
+        </p>
       ) : (
         <>
-          <p class="faint">
-            {counted(shown.length, 'project')} with limits of their own, and the defaults that hold for them
-          </p>
+          <p class="faint">Projects with limits of their own, and the defaults that hold for them</p>
           {shown.map((limits) => (
             <section key={limits.project_id}>
               <h2>

@@ -44,7 +44,7 @@ export function planImport(
     if ('reason' in of) return void leftOut.add(`${name}: ${of.reason}`);
     if (value < -1 || value > maxInteger) {
       return void leftOut.add(
-        `${name} = ${value}${project && ` of project ${project}`}: it is not -1 to ${maxInteger}`,
+        `${name} = ${value}${project && ` of project ${project}`}: the value must be from -1 to ${maxInteger}`,
       );
     }
     // A default of any amount is none.
@@ -67,12 +67,20 @@ export function planImport(
     const old = there.get(project);
     if (old !== undefined && !old.isImported) {
       if (values === undefined) continue;
-      leftOut.add(`${project === '' ? 'the defaults' : `project ${project}`}: it has values that no import has stored`);
+      leftOut.add(
+        `${project === '' ? 'the defaults' : `project ${project}`}: the limits were set by the API, and stay as they are`,
+      );
     } else if (values !== undefined && old !== undefined && isSame(values, old)) unchanged += 1;
     else changes.push({ project, values, known: old?.generation ?? null });
   }
-  return { changes, unchanged, leftOut: [...leftOut] };
+  return { changes: changes.toSorted((one, other) => rankOf(one) - rankOf(other)), unchanged, leftOut: [...leftOut] };
 }
+
+/**
+ * Projects before the defaults: otherwise these would hold for a project that has more, until its turn. Deletions last: with the last limit
+ * counting would end, and begin anew.
+ */
+const rankOf = ({ project, values }: LimitChange): number => (values === undefined ? 2 : project === '' ? 1 : 0);
 
 type Limited = { readonly kind: keyof StoredValues; readonly name: string } | { readonly reason: string };
 
@@ -80,7 +88,7 @@ type Limited = { readonly kind: keyof StoredValues; readonly name: string } | { 
 function limitedBy(name: string, classes: ReadonlySet<string>): Limited {
   if (name === 'servers') return { kind: 'consumers', name: anyType };
   const [, className] = /^class:(.+)$/.exec(name) ?? [];
-  if (className === undefined) return { reason: 'it is not of a resource class, and not servers' };
+  if (className === undefined) return { reason: 'only class:NAME and servers can be imported' };
   return classes.has(className)
     ? { kind: 'resources', name: className }
     : { reason: `there is no resource class ${className}` };

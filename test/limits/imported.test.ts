@@ -39,9 +39,10 @@ test('classes and servers are taken over, and -1 lifts the default of a project'
   });
   assert.deepEqual(planImport(found, [], classes), {
     changes: [
-      { project: '', values: values({ VCPU: 20 }, { all: 10 }), known: null },
       { project: 'p1', values: values({ VCPU: null }, { all: 0 }), known: null },
       { project: 'p2', values: values({ CUSTOM_GPU: 4 }), known: null },
+      // After the projects, which may have more.
+      { project: '', values: values({ VCPU: 20 }, { all: 10 }), known: null },
     ],
     unchanged: 0,
     leftOut: [],
@@ -60,9 +61,9 @@ test('what cannot be a limit of a project is named', () => {
   const { changes, leftOut } = planImport(found, [], classes);
   assert.deepEqual(changes, []);
   assert.deepEqual(leftOut, [
-    'server_key_pairs: it is not of a resource class, and not servers',
+    'server_key_pairs: only class:NAME and servers can be imported',
     'class:CUSTOM_UNKNOWN: there is no resource class CUSTOM_UNKNOWN',
-    'class:VCPU = 2147483648 of project p1: it is not -1 to 2147483647',
+    'class:VCPU = 2147483648 of project p1: the value must be from -1 to 2147483647',
     'class:VCPU of domain d1: it is of a domain, not of a project',
   ]);
 });
@@ -86,13 +87,13 @@ test('only what an import has stored is replaced or deleted, and only where it d
   ];
   assert.deepEqual(planImport(found, stored, classes), {
     changes: [
-      { project: 'gone', values: undefined, known: 3 },
       { project: 'other', values: values({ VCPU: 6 }), known: 3 },
+      { project: 'gone', values: undefined, known: 3 },
     ],
     unchanged: 1,
     leftOut: [
-      'the defaults: it has values that no import has stored',
-      'project by hand: it has values that no import has stored',
+      'the defaults: the limits were set by the API, and stay as they are',
+      'project by hand: the limits were set by the API, and stay as they are',
     ],
   });
 });

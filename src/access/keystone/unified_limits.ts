@@ -27,7 +27,7 @@ export type UnifiedLimits = {
 export type AskedLimits = {
   /** The id, the name or the type of a service. */
   readonly service: string;
-  /** Undefined where all limits of the service are of one region, or of none. */
+  /** `none` for limits without a region; undefined where all limits of the service are of one region, or of none. */
   readonly region: string | undefined;
 };
 
@@ -62,8 +62,7 @@ const patienceMs = 60_000;
 const attemptMs = 30_000;
 
 /** Keystone shows a token without the system scope only the limits of its own project, and says nothing about the others. */
-const needsRole =
-  'The service user needs a role in the system scope: openstack role add --user USER --user-domain DOMAIN --system all reader';
+const giveRole = 'a role in the system scope: openstack role add --user USER --user-domain DOMAIN --system all reader';
 
 /**
  * Reads the unified limits of a service from Keystone, with the user of `[keystone_authtoken]` in the system scope.
@@ -87,17 +86,19 @@ export async function readUnifiedLimits(settings: KeystoneSettings, asked: Asked
     const token = await openServiceToken({ ...settings, systemScope: 'all' }, transport)
       .get(deadlineMs)
       .catch((error: unknown) => {
-        throw error instanceof KeystoneFault ? new KeystoneFault(`${error.message} ${needsRole}.`) : error;
+        throw error instanceof KeystoneFault
+          ? new KeystoneFault(`${error.message} The user also needs ${giveRole}`)
+          : error;
       });
     const get = async <T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T> => {
       const request = { method: 'GET', path, headers: { 'x-auth-token': token } } as const;
       const { status, text } = await transport.send(request, deadlineMs);
-      if (status === 403) throw new KeystoneFault(`Keystone refuses to show ${path}. ${needsRole}.`);
+      if (status === 403)
+        throw new KeystoneFault(`Keystone refuses to show ${path}. The user of [keystone_authtoken] needs ${giveRole}`);
+      if (status !== 200) throw new KeystoneFault(`Keystone answers ${status} to GET ${path}.`);
       const json = parseJson(text);
       const parsed = v.safeParse(schema, json);
-      if (status !== 200 || !parsed.success) {
-        throw new KeystoneFault(`Keystone answers ${status} to GET ${path}, in no form that is known.`);
-      }
+      if (!parsed.success) throw new KeystoneFault(`Keystone answers GET ${path} in no form that is known.`);
       if (v.is(truncated, json)) {
         throw new KeystoneFault(`Keystone shows only a part of ${path}. Raise list_limit in its configuration.`);
       }
@@ -145,20 +146,32 @@ function findService(services: readonly CatalogService[], wanted: string): Catal
   return service;
 }
 
-/** The region that is asked for, or that all limits are of. */
+/**
+ * The region that is asked for, or that all limits are of.
+ *
+ * @throws Error also where there are no limits: a mistyped service or region must not delete all that was imported before
+ */
 function findRegion(
   limits: readonly { readonly region_id: string | null }[],
   { region, service }: AskedLimits,
 ): string | null {
   const all = [...new Set(limits.map(({ region_id }) => region_id))];
-  const names = all.map((name) => name ?? 'no region').sort();
-  const [first = null, ...others] = all;
+  const names = all.map((name) => name ?? 'none').sort();
+  const [first, ...others] = all;
+  if (first === undefined) {
+    throw new Error(
+      `Service ${service} has no limits in Keystone, so nothing is changed. "placement limit delete" deletes limits that were imported.`,
+    );
+  }
   if (region === undefined) {
-    if (others.length > 0) throw new Error(`Service ${service} has limits of ${names.join(', ')}. Choose by --region.`);
+    if (others.length > 0)
+      throw new Error(`Service ${service} has limits of several regions. Choose by --region: ${names.join(', ')}.`);
     return first;
   }
-  if (!all.includes(region)) {
-    throw new Error(`Service ${service} has no limits of region ${region}, only of ${names.join(', ') || 'none'}.`);
+  if (!names.includes(region)) {
+    throw new Error(
+      `Service ${service} has no limits of region ${region}, so nothing is changed. It has some of: ${names.join(', ')}.`,
+    );
   }
-  return region;
+  return region === 'none' ? null : region;
 }
