@@ -11,7 +11,7 @@ import { exactCapacity } from '../placement/inventory.ts';
 import { type Claim, ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
-import { allCount, type CountingOptions, limitGuards, usageChangesOf } from './limits.ts';
+import { allCount, type CountingOptions, limitGuards, projectUsageChangesOf } from './limits.ts';
 import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
 /** The claims of a batch, by what comes next. None of them is settled. */
@@ -78,7 +78,7 @@ export function judgeBatch(
       promised.add(taken);
       isAnyPromised ||= taken.length > 0;
       const counted = isCounting
-        ? raised.counted(fleet, item.claim, usageChangesOf(write.consumers, states), counting)
+        ? raised.counted(fleet, item.claim, projectUsageChangesOf(write.consumers, states), counting)
         : undefined;
       judged.push({ entry, write: counted === undefined ? write : { ...write, counted }, usageChanges, placement });
     } catch (error) {

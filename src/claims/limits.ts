@@ -49,7 +49,7 @@ export type Holding = {
 };
 
 /** What a write changes in the usages of projects. Changes that add up to nothing are left out. */
-export function usageChanges(before: readonly Holding[], after: readonly Holding[]): readonly ProjectUsage[] {
+export function projectUsageChanges(before: readonly Holding[], after: readonly Holding[]): readonly ProjectUsage[] {
   const changes = new Map<string, ProjectUsage & { amount: number }>();
   const add = (usage: ProjectUsage): void => {
     const key = usageKey(usage);
@@ -115,11 +115,11 @@ export function limitExceeded(
 }
 
 /** What the consumers of a judged claim have, and what they are to have. */
-export function usageChangesOf(
+export function projectUsageChangesOf(
   consumers: readonly ConsumerWrite[],
   states: ReadonlyMap<string, ConsumerState>,
 ): readonly ProjectUsage[] {
-  return usageChanges(
+  return projectUsageChanges(
     consumers.flatMap(({ uuid }) => holdingsOf(states.get(uuid))),
     consumers.map(({ projectExternalId, consumerType, allocations }) => ({
       project: projectExternalId,
@@ -147,7 +147,7 @@ function guardsOfAsked(
     return { project: projectId, consumerType: type, amounts: leastAmounts(fleet, consumer) };
   });
   const before = consumers.flatMap(({ uuid }) => holdingsOf(states.get(uuid)));
-  return limitGuards(fleet, usageChanges(before, after), options);
+  return limitGuards(fleet, projectUsageChanges(before, after), options);
 }
 
 function leastAmounts({ classes }: Fleet, { allocations, queries }: ConsumerClaim): Holding['amounts'] {

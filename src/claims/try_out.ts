@@ -9,7 +9,7 @@ import { untilDone } from '../writes/until_done.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './claim.ts';
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';
-import { type JudgingFleet, type LimitReads, usageChangesOf } from './limits.ts';
+import { type JudgingFleet, type LimitReads, projectUsageChangesOf } from './limits.ts';
 import { generationsAfter, outcomeOf } from './outcome.ts';
 import { pending, readBy } from './pending_claim.ts';
 import { haveTheSame, isByCapacity } from './write_batch.ts';
@@ -72,7 +72,7 @@ function judgeOn(
     const { usageChanges, placement, ...write } = judge(fleet, claim, states);
     const formerGenerations = new Map([...states].map(([uuid, state]) => [uuid, state.formerGenerations]));
     const written = { generations: generationsAfter(write), expiresAtMs, formerGenerations };
-    const usages = claim.isReshape ? [] : usageChangesOf(write.consumers, states);
+    const usages = claim.isReshape ? [] : projectUsageChangesOf(write.consumers, states);
     return { outcome: outcomeOf({ write, usageChanges, placement }, written), usages };
   } catch (error) {
     if (error instanceof ClaimRefused) return error;

@@ -31,8 +31,8 @@ export const limitMistakes: readonly Mistake[] = [
     name: 'a change of owner is not counted',
     scene: 'limits',
     file: 'src/api/consumers/consumers.ts',
-    from: 'usageChanges([before], [after])',
-    to: 'usageChanges([], [])',
+    from: 'projectUsageChanges([before], [after])',
+    to: 'projectUsageChanges([], [])',
   },
   {
     name: 'a consumer that was removed is still counted',

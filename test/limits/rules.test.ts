@@ -1,7 +1,7 @@
 /** What a claim adds to the usages of projects, and the limits that it comes nearer to: computed a second time, plainly. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Holding, limitGuards, usageChanges } from '../../src/claims/limits.ts';
+import { type Holding, limitGuards, projectUsageChanges } from '../../src/claims/limits.ts';
 import { limitInForce, type ProjectLimits } from '../../src/placement/limits.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 
@@ -54,7 +54,7 @@ test('guards are of the limits in force that a claim raises, each by how much', 
       defaults: values(),
       projects: new Map(projects.filter(() => random.percent(60)).map((project) => [project, values()])),
     };
-    const guards = limitGuards({ limits, classes: fleetClasses }, usageChanges(before, after), options);
+    const guards = limitGuards({ limits, classes: fleetClasses }, projectUsageChanges(before, after), options);
     const expected = projects.flatMap((project) => [
       ...classes.flatMap((name, classId) => {
         const raise = plainly(after, project, { classId }) - plainly(before, project, { classId });
@@ -80,12 +80,12 @@ test('changes of usages add up to what is there afterwards', (t) => {
   for (let round = 0; round < 1_000; round += 1) {
     const [first, second] = [randomHoldings(random), randomHoldings(random)];
     const sums = new Map<string, number>();
-    for (const each of [...usageChanges([], first), ...usageChanges(first, second)]) {
+    for (const each of [...projectUsageChanges([], first), ...projectUsageChanges(first, second)]) {
       assert.notEqual(each.amount, 0);
       const key = JSON.stringify([each.project, each.consumerType, each.classId]);
       sums.set(key, (sums.get(key) ?? 0) + each.amount);
     }
-    const direct = usageChanges([], second).map((each) => [
+    const direct = projectUsageChanges([], second).map((each) => [
       JSON.stringify([each.project, each.consumerType, each.classId]),
       each.amount,
     ]);

@@ -10,7 +10,16 @@ import { teamsPolicy } from '../../src/access/policy/teams.ts';
 import { routes } from '../../src/api/routes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine } from '../support/engines.ts';
-import { type Answer, accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import {
+  type Answer,
+  accepted,
+  at,
+  makeProvider,
+  newClaim,
+  newestVersion,
+  requestsTo,
+  type Send,
+} from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 import { operations } from './operations.ts';
 import { makeScene, nameOf, requestsOf, sendOperation } from './scene.ts';
@@ -35,7 +44,7 @@ const withTeams = (use: (service: PlacementService) => Promise<void>) => withPol
 const callerIn = (service: PlacementService, project: string, ...roles: readonly string[]): Send =>
   requestsOf(service, { 'x-auth-token': `user:${project}`, 'x-roles': roles.join() });
 
-const newest = 'placement 2.7';
+const newest = `placement ${newestVersion}`;
 const byQuery = (project_id: string, query = 'resources=VCPU:1', more: object = {}) => ({
   candidates: query,
   project_id,

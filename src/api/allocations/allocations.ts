@@ -14,7 +14,7 @@ import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consum
 import type { Dependencies } from '../dependencies.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
 import {
-  allocationsOf,
+  allocationsPhrase,
   answerTo,
   asksForDryRun,
   claimOf,
@@ -104,7 +104,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
       notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
     });
     const [placed] = outcome.consumers;
-    if (placed === undefined) return noContent;
+    if (placed === undefined) return noContent; // a plain claim; the consumers of a claim by query are in the outcome
     return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
   });
 }
@@ -183,7 +183,7 @@ async function removeSeen(
   const rows = await allocationReads.ofConsumer(uuid);
   const content = contentOf(rows, config);
   if (content === undefined || request.owners?.(content) === false) throw nothingToDelete(uuid);
-  requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));
+  requireMatch(request, allocationsPhrase(uuid), () => allocationsTag(content));
   const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
   return (await deleteSeenAllocations(database, uuid, seen, fleet.known.limits.isCounting)) > 0;
 }

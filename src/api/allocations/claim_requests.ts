@@ -62,8 +62,8 @@ export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly Cons
   claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
 
 /** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
-export const allocationsOf = (uuid: string): string => `What consumer ${uuid} has`;
-const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
+export const allocationsPhrase = (uuid: string): string => `What consumer ${uuid} has`;
+const inventoriesPhrase = (uuid: string): string => `What resource provider ${uuid} has`;
 
 /** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
 type ClaimWording = {
@@ -120,8 +120,8 @@ const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
   'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
-  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
-  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
+  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
+  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
   'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': ({ message }) => badRequest(message),
@@ -243,7 +243,7 @@ const candidatesRule = 'placement:allocation_candidates:list';
 export type ClaimRules = {
   /** The rule of claims that name their providers. */
   readonly rule: string;
-  /** Whose consumers that rule allows; undefined where it allows none, and only a claim by query may be allowed. */
+  /** Undefined where that rule allows none, and only a claim by query may be allowed. `owners` are those that it allows: undefined for all. */
   readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
   /** Whether a policy file has the rule of claims by query. */
   readonly isPlaceWritten: boolean;

@@ -18,7 +18,7 @@ import {
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import { type CountedWrite, correctUsages } from '../../../db/statements/project_usages.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
-import { countingOptions, limitExceeded, limitGuards, usageChanges } from '../../claims/limits.ts';
+import { countingOptions, limitExceeded, limitGuards, projectUsageChanges } from '../../claims/limits.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
@@ -233,7 +233,7 @@ async function countedChange(
   if (first !== undefined && first.consumer_generation !== generation) return 'changed';
   const before = { project: generation === null ? null : projectId, consumerType, amounts: rows };
   const after = { project: owner.projectId, consumerType: owner.consumerType, amounts: rows };
-  const usages = usageChanges([before], [after]);
+  const usages = projectUsageChanges([before], [after]);
   return { usages, limits: limitGuards(fleet, usages, countingOptions(config)) };
 }
 

@@ -58,17 +58,17 @@ export type FleetKeeper = {
 };
 
 /**
- * After this number of own writes that are shown a refresh begins without a request for one, so that the process keeps up with
+ * After this number of own writes a refresh begins without a request for one, so that the process keeps up with
  * the change log.
  */
 const ownWritesLimit = 64;
 /**
  * After this time, too, an own write that is shown begins a refresh. While other transactions write thousands of rows to the change
- * log, such as when terms end, fewer own writes that are shown would come to more rows than one statement reads.
+ * log, such as when terms end, even fewer own writes would come with more rows than one statement reads.
  */
 const refreshAfterMs = 500;
 /**
- * How many own writes that are shown are shown at most, while refreshes fail or take long. Each takes memory, and has to be
+ * How many own writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
  * excluded when claims read what other transactions did.
  */
 const mostOwnWrites = 1024;
