@@ -126,10 +126,18 @@ export type NewLimits = StoredValues & {
  */
 export async function writeLimits(database: Database, limits: NewLimits): Promise<StoredLimits | undefined> {
   for (;;) {
-    await beginCounting(database);
+    try {
+      await beginCounting(database);
+    } catch (error) {
+      await database.transaction([lockLimits, endCounting]);
+      throw error;
+    }
     const locks = lockProject(limits.project === '' ? 'all' : limits.project);
     const [, , [row]] = await database.transaction([lockLimits, locks, storing(limits)]);
-    if (row?.isCounted) return row.stored ?? undefined; // else the last limit was deleted meanwhile
+    if (!row?.isCounted) continue; // the last limit was deleted meanwhile
+    if (row.stored !== null) return row.stored;
+    await database.transaction([lockLimits, endCounting]);
+    return undefined;
   }
 }
 
@@ -163,13 +171,15 @@ export async function deleteLimits(
 ): Promise<boolean> {
   const remove = sql<{ readonly project: string }>`
     delete from limits where project = ${project} ${known === undefined ? sql`` : sql`and generation = ${known}`} returning project`;
-  const endCounting = sql`
-    with ended as (delete from usage_counting where not exists (select from limits) returning since),
-    usages as (delete from project_usages where exists (select from ended))
-    delete from doubtful_usages where exists (select from ended)`;
   const [, removed] = await transaction([lockLimits, remove, endCounting]);
   return removed.length > 0;
 }
+
+/** Ends the counting of usages where there is no limit. */
+const endCounting = sql`
+  with ended as (delete from usage_counting where not exists (select from limits) returning since),
+  usages as (delete from project_usages where exists (select from ended))
+  delete from doubtful_usages where exists (select from ended)`;
 
 /**
  * Begins to count what projects use, if there is no limit yet: first all statements that begin from now on are counted; when those that began
@@ -179,13 +189,18 @@ async function beginCounting(database: Database): Promise<void> {
   const { kysely, transaction } = database;
   const counted = sql<{ readonly yes: boolean }>`select exists (select from usage_counting where is_counted) as yes`;
   if ((await onlyRow(kysely, counted)).yes) return;
-  await transaction([
+  const [, , [begun]] = await transaction([
     lockLimits,
     sql`insert into usage_counting (since, is_counted) select ${utcNow}, false where not exists (select from usage_counting)`,
+    sql<{ readonly since: string }>`select since::text as since from usage_counting`,
   ]);
   await untilWritesEnd(database);
   await correctUsages(database, 'all');
-  await transaction([lockLimits, sql`update usage_counting set is_counted = true`]);
+  // Another process may have ended this counting, and begun another one that does not count everything yet.
+  await transaction([
+    lockLimits,
+    sql`update usage_counting set is_counted = true where since::text = ${begun?.since ?? ''}`,
+  ]);
 }
 
 /** Other transactions that write allocations or consumers did not end within the time limit of a statement. */

@@ -195,12 +195,12 @@ export function lostLimits(writes: readonly CountedWrite[]): RawBuilder<unknown>
   const { indexOf } = limitedUsages(guards);
   return sql`
       union all
-      select g.claim, case when g.used_before + l.used > g.value then 'limit' else 'usages' end
+      select g.claim, case when is_doubtful then 'usages' else 'limit' end
       from unnest(${guards.map(({ claim }) => claim)}::integer[], ${guards.map(indexOf)}::integer[],
         ${guards.map(({ ahead, raise }) => ahead + raise)}::float8[], ${guards.map(({ limit }) => limit)}::float8[]
       ) as g (claim, index, used_before, value) join limited l using (index)
-      where g.used_before + l.used > g.value
-        or exists (select from doubtful_usages d where d.project_id is null or d.project_id = l.project_id)`;
+      cross join lateral (select exists (select from doubtful_usages d where d.project_id is null or d.project_id = l.project_id) as is_doubtful) as d
+      where is_doubtful or g.used_before + l.used > g.value`;
 }
 
 /** A column: how much was used of what the limits are of, by the indexes of `limitedUsages`; null where there are none. */

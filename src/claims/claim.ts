@@ -72,6 +72,15 @@ export type ClaimRights = {
   readonly rule: string;
   /** The configured owner of old allocations without a consumer record. */
   readonly incompleteOwner: Owner;
+  /** Consumer types that do not count for limits, and whose consumers may keep one; absent where all may. */
+  readonly uncounted?: UncountedRights | undefined;
+};
+
+export type UncountedRights = {
+  readonly types: readonly string[];
+  allows(owner: Owner): boolean;
+  /** The rule of the policy that says so. */
+  readonly rule: string;
 };
 
 /** Whether consumers of a claim are placed by query. */

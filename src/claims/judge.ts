@@ -172,8 +172,14 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
 /** A client that may not do everything changes no consumer of another owner, and learns no more of it than that it is there. */
 function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, ConsumerState>): void {
   if (rights === undefined) return;
-  for (const { uuid } of consumers) {
-    if (!maySee(rights, states.get(uuid))) throw new ClaimRefused('not allowed', rights.rule);
+  const { uncounted } = rights;
+  for (const { uuid, consumerType, ...owner } of consumers) {
+    const state = states.get(uuid);
+    if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule);
+    const kept = consumerType === undefined ? (state?.consumerType ?? undefined) : undefined;
+    if (kept !== undefined && uncounted?.types.includes(kept) && !uncounted.allows(owner)) {
+      throw new ClaimRefused('not allowed', uncounted.rule);
+    }
   }
 }
 

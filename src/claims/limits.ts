@@ -164,7 +164,8 @@ function leastAmounts({ classes }: Fleet, { allocations, queries }: ConsumerClai
   return [...first].flatMap(([name, amount]) => {
     const resourceClass = classes.byName.get(name);
     const used = Math.min(amount, ...others.map((other) => other.get(name) ?? 0));
-    return resourceClass === undefined || used === 0 ? [] : [{ classId: resourceClass.id, used }];
+    // Also with none of it for certain: the consumer itself counts.
+    return resourceClass === undefined ? [] : [{ classId: resourceClass.id, used }];
   });
 }
 
@@ -249,8 +250,8 @@ export function compactFromTimeToTime(
       const startedMs = performance.now();
       await compactUsages(database);
       if (startedMs - correctedAtMs > correctEveryMs) {
-        correctedAtMs = startedMs;
         await correctUsages(database, 'all');
+        correctedAtMs = startedMs;
       }
       // With many projects a look takes longer: requests have the database for most of the time.
       await rest(10 * (performance.now() - startedMs), stopping);

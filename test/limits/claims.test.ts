@@ -302,3 +302,46 @@ test('the rows of usages stay few', async () => {
     assert.deepEqual(await used(), { VCPU: 60 });
   });
 });
+
+test('what another program has deleted is not counted by the next claim, also where it would exceed the limit', async () => {
+  await withHost(anyEngine, async ({ send, service, claim }) => {
+    accepted(await limit(send, { resources: { PGPU: 10 } }));
+    const uuid = randomUUID();
+    accepted(await claim({ PGPU: 8 }, { uuid }));
+    const remove = sql`with gone as (delete from allocations where consumer_id = ${uuid}) delete from consumers where uuid = ${uuid}`;
+    await remove.execute(service.database.kysely);
+    accepted(await claim({ PGPU: 4 }));
+    refused(await claim({ PGPU: 8 }), /it has 4, and the request asks for 8 more/);
+  });
+});
+
+test('a consumer counts whichever of several queries it is placed by, before there is room or not', async () => {
+  await withHost(anyEngine, async ({ send }) => {
+    accepted(await limit(send, { consumers: { all: 0 } }));
+    const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: null, consumer_type: 'JOB' };
+    const candidates = ['resources=VCPU:1000', 'resources=PGPU:1000'];
+    const answer = await send('PUT', `/allocations/${randomUUID()}`, { candidates, ...owner });
+    refused(answer, /limited to 0 consumers: it has 0, and the request asks for 1 more/);
+  });
+});
+
+test('a first limit that is not stored leaves no counting behind', async () => {
+  const placementDatabase = { statementTimeout: 1 };
+  await withTestService('postgresql', { placementDatabase }, async (service) => {
+    const send = requestsTo(service, 'placement 2.7');
+    await makeProvider(send, host, { VCPU: { total: 100 } });
+    const { kysely } = service.database;
+    const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
+    const other = service.database.patient.transaction().execute(async (trx) => {
+      await sql`update consumers set updated_at = updated_at`.execute(trx);
+      await isOver;
+    });
+    const answer = await limit(send, { resources: { VCPU: 1 } });
+    end();
+    await other;
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '10']);
+    const { rows } = await sql`select from usage_counting`.execute(kysely);
+    assert.equal(rows.length, 0);
+    accepted(await limit(send, { resources: { VCPU: 1 } }));
+  });
+});

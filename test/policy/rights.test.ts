@@ -20,18 +20,22 @@ import {
   requestsTo,
   type Send,
 } from '../support/requests.ts';
-import { withTestService } from '../support/services.ts';
+import { type ConfigOverrides, withTestService } from '../support/services.ts';
 import { operations } from './operations.ts';
 import { makeScene, nameOf, requestsOf, sendOperation } from './scene.ts';
 
-async function withPolicy(text: string, use: (service: PlacementService) => Promise<void>): Promise<void> {
+async function withPolicy(
+  text: string,
+  use: (service: PlacementService) => Promise<void>,
+  more: ConfigOverrides = {},
+): Promise<void> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-rights-'));
   const policyFile = path.join(folder, 'policy.yaml');
   try {
     await writeFile(policyFile, text);
     await withTestService(
       anyEngine,
-      { osloPolicy: { policyFile }, compute: { enabled: true }, metrics: { requireToken: true } },
+      { osloPolicy: { policyFile }, compute: { enabled: true }, metrics: { requireToken: true }, ...more },
       use,
     );
   } finally {
@@ -39,7 +43,8 @@ async function withPolicy(text: string, use: (service: PlacementService) => Prom
   }
 }
 
-const withTeams = (use: (service: PlacementService) => Promise<void>) => withPolicy(teamsPolicy(), use);
+const withTeams = (use: (service: PlacementService) => Promise<void>, more?: ConfigOverrides) =>
+  withPolicy(teamsPolicy(), use, more);
 
 const callerIn = (service: PlacementService, project: string, ...roles: readonly string[]): Send =>
   requestsOf(service, { 'x-auth-token': `user:${project}`, 'x-roles': roles.join() });
@@ -215,6 +220,35 @@ suite('a consumer of another project', () => {
       assert.equal((await mine('DELETE', `/allocations/${own}`)).status, 204);
     });
   });
+});
+
+test('a member cannot keep a type that does not count for limits', async () => {
+  await withTeams(
+    async (service) => {
+      const admin = requestsTo(service, newest);
+      const member = callerIn(service, 'mine', 'member');
+      const [host, moving, job] = [randomUUID(), randomUUID(), randomUUID()];
+      await makeProvider(admin, host, { VCPU: { total: 100 } });
+      for (const [uuid, consumer_type] of [
+        [moving, 'MIGRATION'],
+        [job, 'JOB'],
+      ] as const) {
+        const claim = { ...newClaim({ [host]: { VCPU: 1 } }), project_id: 'mine', consumer_type };
+        accepted(await admin('PUT', `/allocations/${uuid}`, claim));
+      }
+      const keeping = { candidates: 'resources=VCPU:50', project_id: 'mine', user_id: 'u', consumer_type: 'unknown' };
+      const claim = (send: Send, uuid: string) =>
+        send('PUT', `/allocations/${uuid}`, { ...keeping, consumer_generation: 1 });
+      const refused = await claim(member, moving);
+      assert.equal(refused.status, 403, refused.text);
+      assert.match(refused.text, /placement:allocations:uncounted/);
+      accepted(await claim(member, job));
+      accepted(await claim(admin, moving));
+      const change = { project_id: 'mine', user_id: 'v', consumer_type: 'unknown', consumer_generation: 2 };
+      assert.equal((await member('PUT', `/consumers/${moving}`, change)).status, 403);
+    },
+    { placement: { uncountedTypes: ['MIGRATION'] } },
+  );
 });
 
 test('a rule that compares the project lets a caller write what its own project has, at every version', async () => {

@@ -8,6 +8,7 @@ import {
   type InventoryFault,
   type PlacementQuery,
   type RefusalReason,
+  type UncountedRights,
 } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
@@ -307,6 +308,21 @@ export function requireUncounted(
   if (request.allowedOwners(uncountedRule)?.(owner) === false) throw request.forbidden(uncountedRule);
 }
 
+/** Whose consumers may keep a type that does not count for limits; undefined where all may. */
+function uncountedRights(
+  request: Pick<ApiRequest, 'allowedOwners'>,
+  types: readonly string[],
+): UncountedRights | undefined {
+  if (types.length === 0) return undefined;
+  try {
+    const allows = request.allowedOwners(uncountedRule);
+    return allows && { types, allows, rule: uncountedRule };
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 403)) throw error;
+    return { types, allows: () => false, rule: uncountedRule };
+  }
+}
+
 /**
  * The claim of some consumers.
  *
@@ -314,8 +330,12 @@ export function requireUncounted(
  */
 export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
-  const rights = rightsOf(consumers, count, request, rules);
   for (const consumer of consumers) requireUncounted(consumer, request, rules.uncountedTypes);
+  const uncounted = uncountedRights(request, rules.uncountedTypes);
+  const ofOwners = rightsOf(consumers, count, request, rules);
+  const { rule, incompleteOwner } = rules;
+  const rights =
+    uncounted === undefined ? ofOwners : { ...(ofOwners ?? { allows: () => true, rule, incompleteOwner }), uncounted };
   if (count === 0) return { consumers, inventories: [], rights };
   if (count > mostPlaced) {
     throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);

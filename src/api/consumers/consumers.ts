@@ -174,6 +174,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
       // What is shown where none was ever said may be sent back, and says nothing new.
       consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
     };
+    requireUncounted(owner, request, uncountedTypes);
     const written = await writeOwner(request, dependencies, { seen, owner, generation: body.consumer_generation });
     if (written === 'no owner') {
       const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
