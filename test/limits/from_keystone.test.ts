@@ -1,13 +1,14 @@
 /** `placement-manage limits import --from-keystone`, with a stand-in for Keystone; test/upstream has the real one. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { identityUrl } from '../../src/access/keystone/settings.ts';
 import { openService } from '../../src/start/service.ts';
 import { type StandIn, servicePassword, withStandIn } from '../keystone/stand_in.ts';
 import { type CommandWorld, type Ended, withCommands } from '../manage/commands.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { accepted, requestsTo } from '../support/requests.ts';
-import { testConfig } from '../support/services.ts';
+import { testConfig, withTestService } from '../support/services.ts';
 
 type Import = (...args: readonly string[]) => Promise<Ended>;
 
@@ -152,6 +153,13 @@ test('a project whose limits the API has set since keeps them', async () => {
     await service.close();
     const { stdout } = await imported();
     assert.match(stdout, /^Left out: project p1: the limits were set by the API, and stay as they are\.\n0 changed/m);
+  });
+});
+
+test('the classes that limits may be of are read', async () => {
+  await withTestService(anyEngine, {}, async ({ database, fleet }) => {
+    const names = await readClassNames(database);
+    assert.deepEqual(names.toSorted(), [...fleet.known.classes.byName.keys()].toSorted());
   });
 });
 
