@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { Pages } from '../pages.tsx';
 import { ConsumerTable } from '../provider/held.tsx';
 import { navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -46,6 +47,11 @@ export function ConsumerList() {
     </label>
   );
   const shown = value?.slice(0, pageSize);
+  const showNext = () => {
+    const next = new URLSearchParams(query);
+    next.set('after', shown?.at(-1)?.uuid ?? '');
+    navigate(urlOf('consumers', undefined, next));
+  };
   return (
     <>
       <h1>Consumers</h1>
@@ -66,22 +72,11 @@ export function ConsumerList() {
       ) : (
         <>
           <ConsumerTable consumers={shown} />
-          <nav class="pages" aria-label="Pages of consumers">
-            <button type="button" disabled={after === undefined} onClick={() => history.back()}>
-              Previous
-            </button>
-            <button
-              type="button"
-              disabled={(value?.length ?? 0) <= pageSize}
-              onClick={() => {
-                const next = new URLSearchParams(query);
-                next.set('after', shown.at(-1)?.uuid ?? '');
-                navigate(urlOf('consumers', undefined, next));
-              }}
-            >
-              Next
-            </button>
-          </nav>
+          <Pages
+            of="consumers"
+            previous={after === undefined ? undefined : () => history.back()}
+            next={(value?.length ?? 0) <= pageSize ? undefined : showNext}
+          />
         </>
       )}
     </>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { ProjectLimits, ShownLimit } from '../../src/client/limits.ts';
 import { Bar } from '../meter.tsx';
+import { Pages } from '../pages.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -67,18 +68,15 @@ function AllLimits() {
               <LimitTable limits={limits} />
             </section>
           ))}
-          <nav class="pages" aria-label="Pages of projects">
-            <button type="button" disabled={after === undefined} onClick={() => history.back()}>
-              Previous
-            </button>
-            <button
-              type="button"
-              disabled={(value?.length ?? 0) <= pageSize}
-              onClick={() => navigate(urlOf('limits', undefined, { after: shown.at(-1)?.project_id }))}
-            >
-              Next
-            </button>
-          </nav>
+          <Pages
+            of="projects"
+            previous={after === undefined ? undefined : () => history.back()}
+            next={
+              (value?.length ?? 0) <= pageSize
+                ? undefined
+                : () => navigate(urlOf('limits', undefined, { after: shown.at(-1)?.project_id }))
+            }
+          />
         </>
       )}
     </>

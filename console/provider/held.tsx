@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Consumer } from '../../src/client/consumers.ts';
 import type { Resources } from '../../src/client/filters.ts';
+import { Pages } from '../pages.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -59,18 +60,11 @@ export function Held({ provider, round }: { readonly provider: string; readonly 
       ) : (
         <>
           <ConsumerTable consumers={shown.consumers} amounts={shown.amounts} />
-          <nav class="pages" aria-label="Pages of consumers">
-            <button type="button" disabled={markers.length === 0} onClick={() => setMarkers(markers.slice(0, -1))}>
-              Previous
-            </button>
-            <button
-              type="button"
-              disabled={!shown.hasMore}
-              onClick={() => setMarkers([...markers, shown.consumers.at(-1)?.uuid ?? ''])}
-            >
-              Next
-            </button>
-          </nav>
+          <Pages
+            of="consumers"
+            previous={markers.length === 0 ? undefined : () => setMarkers(markers.slice(0, -1))}
+            next={shown.hasMore ? () => setMarkers([...markers, shown.consumers.at(-1)?.uuid ?? '']) : undefined}
+          />
         </>
       )}
     </section>

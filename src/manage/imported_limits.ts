@@ -26,7 +26,7 @@ export type LimitPlan = {
  * Decides what an import of unified limits changes. `class:VCPU` limits the resource class, `servers` the consumers of any type; -1 stands for
  * no limit, also where there is a default. What was stored otherwise than by an import stays as it is.
  *
- * @param stored all values that are there, those of projects and the defaults
+ * @param stored the values of all projects that have some, and the defaults
  * @param classes the names of all resource classes
  */
 export function planImport(

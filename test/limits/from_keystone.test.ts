@@ -66,9 +66,7 @@ http_request_max_retries = 0
 
 /** The limits that the service shows, by project and as defaults. */
 async function shownBy({ config }: CommandWorld, ...projects: readonly string[]): Promise<unknown> {
-  const service = await openService(
-    testConfig({ placementDatabase: { ...testConfig().placementDatabase, ...config } }),
-  );
+  const service = await openService(testConfig({ placementDatabase: config }));
   try {
     const send = requestsTo(service, 'placement 2.7');
     const { resources, consumers } = accepted(await send('GET', '/default_limits')).json as Record<string, unknown>;
@@ -145,9 +143,7 @@ test('a project whose limits the API has set since keeps them', async () => {
   await withImport(anyEngine, async (imported, standIn, world) => {
     show(standIn, [], [ofProject('p1', 'class:VCPU', 8)]);
     assert.equal((await imported()).code, 0);
-    const service = await openService(
-      testConfig({ placementDatabase: { ...testConfig().placementDatabase, ...world.config } }),
-    );
+    const service = await openService(testConfig({ placementDatabase: world.config }));
     const body = { resources: { VCPU: 2 }, generation: 1 };
     accepted(await requestsTo(service, 'placement 2.7')('PUT', '/limits/p1', body));
     await service.close();

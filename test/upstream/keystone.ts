@@ -22,7 +22,7 @@ export type RealKeystone = {
 
 const password = 'bootstrap';
 
-/** Keystone reads the arguments of the process in which it is, and they are those of gunicorn. */
+/** Keystone would take the arguments of gunicorn for its own. */
 const application = `import sys
 
 sys.argv = ['keystone']

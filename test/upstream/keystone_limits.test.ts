@@ -81,9 +81,7 @@ user_domain_id = default
         const reader = at(await call('GET', '/roles?name=reader'), 'roles', 0, 'id');
         await call('PUT', `/system/users/${user}/roles/${reader}`);
 
-        const service = await openService(
-          testConfig({ placementDatabase: { ...testConfig().placementDatabase, ...config } }),
-        );
+        const service = await openService(testConfig({ placementDatabase: config }));
         try {
           const send = requestsTo(service, 'placement 2.7');
           const limitOf = async (project: string, kind: string, name: string) =>
