@@ -102,6 +102,20 @@ test('a claim is not written where a consumer that it stays apart from comes by 
   });
 });
 
+test('a claim is not written by what it relied on before it had to wait for a provider', async () => {
+  for (const [name, statement] of Object.entries(wholeChanges)) {
+    if (name === 'a table that is emptied') continue; // it has to wait for the table before it has a snapshot
+    await withTwoConnections(async (connections) => {
+      const { database } = connections;
+      const judgedOn = await readMoment(database.kysely);
+      // As a move of a subtree: it holds the providers of both trees until its commit.
+      const locked = ['select from resource_providers where id = 1 for no key update', statement];
+      const { lost } = await whileOther(connections, locked, () => writeClaims(database, [placement()], { judgedOn }));
+      assert.deepEqual(lost, ['provider'], name);
+    });
+  }
+});
+
 test('of two claims that name each other the later one waits and sees what the earlier one has written', async () => {
   await withTwoConnections(async (connections) => {
     const { database } = connections;

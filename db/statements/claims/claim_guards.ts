@@ -105,7 +105,7 @@ export const lostClasses = sql`
       union all
       select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)`;
 
-/** As `lostClasses`, for traits and without a lock: a change that this statement does not see is as if it had come after the claim. */
+/** As `lostClasses`, for traits and without a lock: a change that is committed while this statement runs is as if it had come after. */
 export const lostTraits = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
       union all
       select n.claim, 'name' from (${namedIds(claims, 'customTraits')}) as n
@@ -134,8 +134,9 @@ export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unkno
     inventory_to_remove as (${inventoriesToRemove(claims)}),`;
 
 /**
- * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that this
- * statement does not see is as if it had come after the claim.
+ * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that is committed
+ * while this statement runs is as if it had come after the claim. An earlier statement waits for the providers of the claims: a
+ * change that is committed during that wait is seen here, as by all that read before the claim is written.
  */
 export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
       union all

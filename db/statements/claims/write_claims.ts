@@ -119,7 +119,8 @@ type WrittenRow = {
  *
  * Inventories are guarded by the generations of their providers. Some programs change inventories without raising
  * these, so the log of inventory changes is read as well: it shows what was committed after the claims were judged and
- * before the statement began.
+ * before the statement began. For claims that rely on more than generations an earlier statement locks the providers, so
+ * that this one begins after the changes that it would have had to wait for.
  *
  * @throws a unique violation if a consumer that should be new exists; `lockNotAvailable` if another transaction holds a
  *   lock that one of the claims needs; a serialization failure if a row is not the one that was compared. Then nothing was
@@ -222,7 +223,7 @@ export async function writeClaims(
   const ownLocks =
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
-      : [...projects, ...(leeway === undefined ? [] : [lockProviders(providers, wait)])];
+      : [...projects, ...(parts.reliedOn || leeway !== undefined ? [lockProviders(providers, wait)] : [])];
   const before = [...lockRelated(claims, wait), ...ownLocks];
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
