@@ -218,7 +218,14 @@ export async function writeClaims(
     where ${orLostRace(parts)}`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
-  const projects = lockRaised(counted, wait === undefined ? sql`` : sql`where (${limitLockWait(wait)}) is not null`);
+  const projectWait =
+    wait === undefined || locksFirst.length > 0
+      ? wait
+      : { lockTimeoutMs: Math.max(wait.lockTimeoutMs, projectTimeoutMs) };
+  const projects = lockRaised(
+    counted,
+    projectWait === undefined ? sql`` : sql`where (${limitLockWait(projectWait)}) is not null`,
+  );
   // While a claim waits long for a provider, it holds no project.
   const ownLocks =
     locksFirst.length > 0
@@ -255,6 +262,12 @@ export async function writeClaims(
 const isOfLimits = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages';
 
 const uncounted: CountedWrite = { usages: [], limits: [] };
+
+/**
+ * How long a batch that holds no other lock waits for each project. Other processes hold a project until their commit is on the disk, which
+ * may take longer than the wait for a row.
+ */
+const projectTimeoutMs = 100;
 
 /**
  * Whether the provider of a guard may have other inventories than at a moment, even with the same generation. A null
