@@ -76,7 +76,7 @@ export async function readLimits(
     ),
     stored as (select ${storedColumns} from limits)
     select (select to_json(s) from stored s where project = '') as defaults,
-      exists (select from doubtful_usages) as "isDoubtful",
+      exists (select from doubtful_usages where project_id is null or project_id in (select id from numbered)) as "isDoubtful",
       (
         select json_agg(json_build_object('project', n.project, 'own', (select to_json(s) from stored s where s.project = n.project),
           'usages', (
@@ -151,6 +151,7 @@ function storing({ project, resources, consumers, known, isImported = false }: N
       : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = given.resources, consumers = given.consumers,
           is_imported = ${isImported}, updated_at = ${utcNow}
         from given where is_counted and l.project = ${project} and l.generation = ${known}
+          ${isImported ? sql`and l.is_imported` : sql``} -- an import replaces nothing else, also if it has the same generation
         returning l.project, l.generation, l.resources, l.consumers, l.is_imported as "isImported"`;
   return sql<{ readonly isCounted: boolean; readonly stored: StoredLimits | null }>`
     with given as materialized (select ${values}, exists (select from usage_counting where is_counted) as is_counted),

@@ -1,6 +1,8 @@
 /** The resources /limits and /default_limits: what they take, refuse and show. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sql } from 'kysely';
+import { readLimits, writeLimits } from '../../db/statements/limits.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
@@ -117,5 +119,23 @@ test('/metrics has the limits of projects with values of their own, and what the
       'placement_limit_used{project="p",of="VCPU"} 2',
       'placement_limit_used{project="p",of="consumers all"} 1',
     ]);
+  });
+});
+
+test('what a project uses is read while that of another one is in doubt, and an import replaces nothing but its own', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const { database } = service;
+    const send = requestsTo(service, 'placement 2.7');
+    for (const project of ['ci', 'other']) {
+      accepted(await send('PUT', `/limits/${project}`, { generation: null, resources: { VCPU: 4 } }));
+    }
+    await sql`insert into projects (external_id) values ('ci'), ('other')`.execute(database.kysely);
+    await sql`insert into doubtful_usages select id from projects where external_id = 'other'`.execute(database.kysely);
+    const isDoubtful = async (name: string) => (await readLimits(database, { names: [name] }, '')).isDoubtful;
+    assert.deepEqual([await isDoubtful('ci'), await isDoubtful('other')], [false, true]);
+
+    const imported = { project: 'ci', resources: { VCPU: 1 }, consumers: {}, known: 1, isImported: true };
+    assert.equal(await writeLimits(database, imported), undefined);
+    assert.equal(at((await send('GET', '/limits/ci')).json, 'resources', 'VCPU', 'limit'), 4);
   });
 });
