@@ -92,8 +92,10 @@ async function findMistake(mistake: Mistake, random: Random): Promise<Finding | 
           // With a mistake in reads this may fail. That shows the mistake as well, but not to the checker.
           const arena = await makeArena(first, choice, scene, scene === 'hosts' ? pauseMs : 0);
           if (arena === undefined) continue;
-          found ??= findingOf(await live(arena, connections, choice, work));
-          found ??= await findWrongRoot(server.query, arena);
+          // Not `found ??= await ...`: this would replace what another look finds meanwhile.
+          const finding =
+            findingOf(await live(arena, connections, choice, work)) ?? (await findWrongRoot(server.query, arena));
+          found ??= finding;
         }
       };
       const wanted = looks[scene].slice(0, isAlone ? 1 : undefined);
