@@ -186,9 +186,9 @@ export type Tables = {
     /** Null for allocations without a consumer record. */
     readonly project_id: number | null;
     readonly consumer_type_id: number | null;
-    /** Null for the number of consumers. */
-    readonly resource_class_id: number | null;
-    readonly used: string;
+    /** The class of each amount; null where the amount is a number of consumers. */
+    readonly class_ids: readonly (number | null)[];
+    readonly amounts: readonly string[];
   };
   /** The projects whose rows in `project_usages` must be corrected; null means all. */
   readonly doubtful_usages: { readonly project_id: number | null };

@@ -131,8 +131,8 @@ create table placement_aggregates (
 create table project_usages (
   project_id integer,
   consumer_type_id integer,
-  resource_class_id integer,
-  used bigint not null
+  class_ids integer[] not null,
+  amounts bigint[] not null
 ) with (vacuum_truncate=off);
 
 create table projects (
@@ -377,7 +377,7 @@ CREATE INDEX inventories_resource_class_id_idx ON public.inventories USING btree
 
 CREATE INDEX inventory_changes_xid_idx ON public.inventory_changes USING btree (xid);
 
-CREATE INDEX project_usages_project_id_idx ON public.project_usages USING btree (project_id, resource_class_id);
+CREATE INDEX project_usages_project_id_idx ON public.project_usages USING btree (project_id);
 
 CREATE INDEX provider_changes_xid_idx ON public.provider_changes USING btree (xid);
 

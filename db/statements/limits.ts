@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { utcNow } from '../engine/time.ts';
-import { correctUsages, lockProject } from './project_usages.ts';
+import { correctUsages, eachAmount, lockProject } from './project_usages.ts';
 import { raised } from './rows.ts';
 
 /** The values of a project by name; null lifts a default. */
@@ -82,12 +82,12 @@ export async function readLimits(
           'usages', (
             select json_agg(u) from (
               select coalesce((select name from consumer_types where id = consumer_type_id), 'unknown') as type,
-                (select name from resource_classes where id = resource_class_id) as "className", sum(used)::float8 as used
+                (select name from resource_classes where id = class_id) as "className", sum(amount)::float8 as used
               from (
                 select * from project_usages where project_id = n.id
                 union all
                 select * from project_usages where project_id is null and n.project = ${incompleteProject}
-              ) as rows group by 1, 2
+              ) as rows ${eachAmount} group by 1, 2
             ) as u
           )) order by n.project)
         from numbered n

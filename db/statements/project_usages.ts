@@ -86,6 +86,9 @@ export function limitedUsages(guards: readonly LimitGuard[]): {
   return { keys, indexOf: (guard) => indexes.get(usageKey(guard)) ?? -1 };
 }
 
+/** The amounts of each row of usages, with their classes. */
+export const eachAmount = sql`cross join lateral unnest(class_ids, amounts) as each_amount (class_id, amount)`;
+
 /** This number of locks stands for all projects. */
 const projectLocks = 1024;
 /** The first key of these locks; the second is the number of the lock. */
@@ -162,23 +165,24 @@ const limitedTable = (keys: readonly LimitedUsage[], uncountedTypes: readonly st
       left join named_project p on p.external_id = k.project
     ),
     held_usage as materialized (
-      select project, resource_class_id, consumer_type_id, sum(used) as used
+      select project, class_id, consumer_type_id, sum(amount) as used
       from (select distinct project, project_id from limit_key) as k
       cross join lateral (select * from project_usages where project_id = k.project_id offset 0) as rows
+      ${eachAmount}
       group by 1, 2, 3${keys.some(({ hasOld }) => hasOld) ? oldUsage : sql``}
     ),
     limited as materialized (
       select k.index, k.project_id, coalesce(sum(u.used), 0)::float8 as used
       from limit_key k left join held_usage u
-        on u.project = k.project and u.resource_class_id is not distinct from k.class_id and ${isCounted(uncountedTypes)}
+        on u.project = k.project and u.class_id is not distinct from k.class_id and ${isCounted(uncountedTypes)}
       group by 1, 2
     ),`;
 
 /** What allocations without a consumer record use, for the project that they count for. */
 const oldUsage = sql`
       union all
-      select project, resource_class_id, consumer_type_id, used
-      from (select distinct project from limit_key where has_old) as k cross join project_usages where project_id is null`;
+      select project, class_id, consumer_type_id, amount
+      from (select distinct project from limit_key where has_old) as k cross join project_usages ${eachAmount} where project_id is null`;
 
 const typeName = sql`coalesce((select name from consumer_types where id = u.consumer_type_id), 'unknown')`;
 
@@ -212,9 +216,7 @@ export const toldUsages = (writes: readonly CountedWrite[]): RawBuilder<unknown>
 /** Adds what the claims change that lost no guard. @param lost the indexes of the others, as an array */
 export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     counted as (
-      insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
-      select project_id, type_id, class_id, sum(amount) from usage_change where claim <> all(${lost})
-      group by 1, 2, 3 having sum(amount) <> 0
+      ${insertSums(sql`select project_id, type_id as consumer_type_id, class_id, amount from usage_change where claim <> all(${lost})`)}
     )`;
 
 /** Tells the triggers that the statement adds to the usages itself. */
@@ -238,15 +240,24 @@ export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =
  */
 export const countedReleases = (released: string): RawBuilder<unknown> => sql`
     counted as (
-      insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
-      select c.project_id, c.consumer_type_id, r.resource_class_id,
-        case when grouping(r.resource_class_id) = 0 then -sum(r.used) else -count(distinct r.consumer_id) end
-      from ${sql.table(released)} r left join lateral (
-        select project_id, consumer_type_id from consumers where uuid = r.consumer_id offset 0
-      ) as c on true
-      where exists (select from usage_counting)
-      group by grouping sets ((1, 2, 3), (1, 2))
+      ${insertSums(sql`
+        select c.project_id, c.consumer_type_id, r.resource_class_id as class_id,
+          case when grouping(r.resource_class_id) = 0 then -sum(r.used) else -count(distinct r.consumer_id) end as amount
+        from ${sql.table(released)} r left join lateral (
+          select project_id, consumer_type_id from consumers where uuid = r.consumer_id offset 0
+        ) as c on true
+        where exists (select from usage_counting)
+        group by grouping sets ((1, 2, 3), (1, 2))`)}
     )`;
+
+/** Inserts the sums that are not 0, as a row for each project and type. @param amounts rows (project_id, consumer_type_id, class_id, amount) */
+const insertSums = (amounts: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+      insert into project_usages (project_id, consumer_type_id, class_ids, amounts)
+      select project_id, consumer_type_id, array_agg(class_id), array_agg(amount)
+      from (
+        select project_id, consumer_type_id, class_id, sum(amount)::bigint as amount
+        from (${amounts}) as amounts group by 1, 2, 3 having sum(amount) <> 0
+      ) as sums group by 1, 2`;
 
 /** Whether limits may have changed since a moment, or usages are counted that were not counted then. */
 export const mayLimitsDiffer = (since: Moment): RawBuilder<boolean> =>
@@ -321,14 +332,12 @@ export async function correctUsages(
 
 const correction = (held: RawBuilder<unknown>, isCorrected: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   with held as materialized (${held})
-  insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
-  select project_id, consumer_type_id, resource_class_id, sum(used) from (
-    select project_id, consumer_type_id, resource_class_id, used::bigint from held
+  ${insertSums(sql`
+    select project_id, consumer_type_id, resource_class_id as class_id, used::bigint as amount from held
     union all
     select project_id, consumer_type_id, null, count(distinct consumer_id) from held group by 1, 2
     union all
-    select project_id, consumer_type_id, resource_class_id, -used from project_usages where ${isCorrected}
-  ) as difference group by 1, 2, 3 having sum(used) <> 0`;
+    select project_id, consumer_type_id, class_id, -amount from project_usages ${eachAmount} where ${isCorrected}`)}`;
 
 /** With this lock one process at a time looks which projects have many rows. */
 const compactionLock = 1_480_000;
@@ -341,14 +350,13 @@ export async function compactUsages({ kysely }: Pick<Database, 'kysely'>): Promi
   await sql`
     with long as materialized (
       select project_id from project_usages where (select pg_try_advisory_xact_lock(${sql.lit(compactionLock)}))
-      group by 1 having count(*) > 32 + 2 * count(distinct (consumer_type_id, resource_class_id))
+      group by 1 having count(*) > 32 + 2 * count(distinct consumer_type_id)
     ),
-    gone as (
+    deleted as (
       delete from project_usages u using long where u.project_id is not distinct from long.project_id
-      returning u.project_id, consumer_type_id, resource_class_id, used
+      returning u.project_id, consumer_type_id, class_ids, amounts
     )
-    insert into project_usages (project_id, consumer_type_id, resource_class_id, used)
-    select project_id, consumer_type_id, resource_class_id, sum(used) from gone group by 1, 2, 3 having sum(used) <> 0`.execute(
+    ${insertSums(sql`select project_id, consumer_type_id, class_id, amount from deleted ${eachAmount}`)}`.execute(
     kysely,
   );
 }

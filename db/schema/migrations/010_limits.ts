@@ -9,9 +9,10 @@ import { qualifyNames } from '../qualified_names.ts';
  *   is kept while its class is away. Where a class gets another name, a trigger gives its limits that name.
  * - `usage_counting` has a row while usages are counted: from before the first limit is stored until the last one is deleted. `is_counted` says
  *   that what was there before has been counted as well.
- * - `project_usages`: rows that add up to what the consumers of a project use, by their type and by class; without a class, the rows add
- *   up to the number of consumers that have something. A null project is for allocations without a consumer record. The statements of this
- *   service that change allocations add rows in the same transaction. No row is updated, so no two writers wait for each other.
+ * - `project_usages`: rows that add up to what the consumers of a project use, by their type: amounts, each with its class; the amounts
+ *   whose class is null add up to the number of consumers that have something. A null project is for allocations without a consumer
+ *   record. The statements of this service that change allocations add rows in the same transaction. No row is updated, so no two writers
+ *   wait for each other.
  * - `doubtful_usages`: projects whose rows may be wrong, and must be corrected before they are relied on; null means all. Triggers add a row
  *   where a statement changes allocations or owners and adds nothing to `project_usages` itself. Other programs and older releases have
  *   such statements. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
@@ -37,9 +38,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table project_usages (
     project_id integer,
     consumer_type_id integer,
-    resource_class_id integer,
-    used bigint not null)`.execute(db);
-  await sql`create index project_usages_project_id_idx on project_usages (project_id, resource_class_id)`.execute(db);
+    class_ids integer[] not null,
+    amounts bigint[] not null)`.execute(db);
+  await sql`create index project_usages_project_id_idx on project_usages (project_id)`.execute(db);
   await sql`create table doubtful_usages (project_id integer)`.execute(db);
   await keepPages(db);
   for (const [signature, body] of Object.entries(functions)) {
@@ -60,7 +61,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
  */
 async function keepPages(db: Kysely<unknown>): Promise<void> {
   await sql`alter table project_usages set (vacuum_truncate = off)`.execute(db);
-  await sql`insert into project_usages select 0, 0, 0, 0 from generate_series(1, 3000)`.execute(db);
+  await sql`insert into project_usages select 0, 0, '{0,0}', '{0,0}' from generate_series(1, 2000)`.execute(db);
   await sql`delete from project_usages`.execute(db);
 }
 
