@@ -179,6 +179,8 @@ export type Tables = {
     readonly is_imported: Generated<boolean>;
     readonly updated_at: Date;
   };
+  /** The last generation of limits that were deleted. */
+  readonly deleted_limits: { readonly project: string; readonly generation: number };
   /** One row while usages are counted. */
   readonly usage_counting: { readonly since: Date; readonly is_counted: boolean };
   /** Rows that add up to what projects use. */

@@ -72,6 +72,11 @@ create table consumers (
   etag character varying(132)
 );
 
+create table deleted_limits (
+  project character varying(255) collate "C" not null,
+  generation integer not null
+);
+
 create table doubtful_usages (
   project_id integer
 );
@@ -290,6 +295,8 @@ alter table consumer_types add constraint uniq_consumer_types0name UNIQUE (name)
 alter table consumers add constraint consumers_pkey PRIMARY KEY (id);
 
 alter table consumers add constraint uniq_consumers0uuid UNIQUE (uuid);
+
+alter table deleted_limits add constraint deleted_limits_pkey PRIMARY KEY (project);
 
 alter table former_consumers add constraint former_consumers_pkey PRIMARY KEY (uuid);
 

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { utcNow } from '../engine/time.ts';
-import { correctUsages, eachAmount, lockProject } from './project_usages.ts';
+import { amountsOf, correctUsages, eachAmount, heldBy, heldWithoutRecord, lockProject } from './project_usages.ts';
 import { raised } from './rows.ts';
 
 /** The values of a project by name; null lifts a default. */
@@ -38,8 +38,6 @@ export type ReadLimits = {
     readonly own: StoredLimits | undefined;
     readonly usages: readonly UsageOfType[];
   }[];
-  /** Whether usages are in doubt, and must be corrected before they are shown. */
-  readonly isDoubtful: boolean;
 };
 
 const storedColumns = sql`project, generation, resources, consumers, is_imported as "isImported"`;
@@ -48,7 +46,7 @@ const storedColumns = sql`project, generation, resources, consumers, is_imported
 export type AskedProjects = { readonly names: readonly string[] } | { readonly after: string; readonly limit: number };
 
 /**
- * Reads limits and usages in one snapshot.
+ * Reads limits and usages in one snapshot. Usages that are in doubt are counted anew.
  *
  * @param incompleteProject the project that old allocations without a consumer record count for
  */
@@ -68,15 +66,19 @@ export async function readLimits(
       readonly projects:
         | readonly { project: string; own: StoredLimits | null; usages: readonly UsageOfType[] | null }[]
         | null;
-      readonly isDoubtful: boolean;
     }>`
     with chosen as materialized (${chosen}),
+    named as materialized (
+      select project, (select id from projects where external_id = chosen.project) as id, project = ${incompleteProject} as has_old from chosen
+    ),
     numbered as materialized (
-      select project, (select id from projects where external_id = chosen.project) as id from chosen
+      select *, exists (
+        select from doubtful_usages d where d.project_id is null or d.project_id = named.id
+      ) as is_doubtful
+      from named
     ),
     stored as (select ${storedColumns} from limits)
     select (select to_json(s) from stored s where project = '') as defaults,
-      exists (select from doubtful_usages where project_id is null or project_id in (select id from numbered)) as "isDoubtful",
       (
         select json_agg(json_build_object('project', n.project, 'own', (select to_json(s) from stored s where s.project = n.project),
           'usages', (
@@ -84,10 +86,17 @@ export async function readLimits(
               select coalesce((select name from consumer_types where id = consumer_type_id), 'unknown') as type,
                 (select name from resource_classes where id = class_id) as "className", sum(amount)::float8 as used
               from (
-                select * from project_usages where project_id = n.id
+                select consumer_type_id, class_id, amount from (
+                  select * from project_usages where project_id = n.id
+                  union all
+                  select * from project_usages where project_id is null and n.has_old
+                ) as rows ${eachAmount} where not n.is_doubtful
                 union all
-                select * from project_usages where project_id is null and n.project = ${incompleteProject}
-              ) as rows ${eachAmount} group by 1, 2
+                select consumer_type_id, class_id, amount from (${amountsOf(
+                  sql`(${heldBy(sql`n.id`)} union all ${heldWithoutRecord(sql`n.has_old`)}) as held`,
+                  sql`n.is_doubtful`,
+                )}) as counted_anew
+              ) as usage group by 1, 2
             ) as u
           )) order by n.project)
         from numbered n
@@ -95,7 +104,6 @@ export async function readLimits(
   );
   return {
     defaults: row.defaults ?? undefined,
-    isDoubtful: row.isDoubtful,
     projects: (row.projects ?? []).map(({ project, own, usages }) => ({
       project,
       own: own ?? undefined,
@@ -146,7 +154,8 @@ function storing({ project, resources, consumers, known, isImported = false }: N
   const change: RawBuilder<unknown> =
     known === null
       ? sql`insert into limits (project, generation, resources, consumers, is_imported, updated_at)
-        select ${project}, 1, resources, consumers, ${isImported}, ${utcNow} from given where is_counted
+        select ${project}, ${raised(sql`(select generation from deleted_limits where project = ${project})`)},
+          resources, consumers, ${isImported}, ${utcNow} from given where is_counted
         on conflict (project) do nothing returning ${storedColumns}`
       : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = given.resources, consumers = given.consumers,
           is_imported = ${isImported}, updated_at = ${utcNow}
@@ -171,7 +180,11 @@ export async function deleteLimits(
   known: number | undefined,
 ): Promise<boolean> {
   const remove = sql<{ readonly project: string }>`
-    delete from limits where project = ${project} ${known === undefined ? sql`` : sql`and generation = ${known}`} returning project`;
+    with gone as (
+      delete from limits where project = ${project} ${known === undefined ? sql`` : sql`and generation = ${known}`} returning project, generation
+    )
+    insert into deleted_limits select * from gone
+    on conflict (project) do update set generation = excluded.generation returning project`;
   const [, removed] = await transaction([lockLimits, remove, endCounting]);
   return removed.length > 0;
 }

@@ -297,45 +297,60 @@ export async function readLimitedUsages(
 /** With this lock only one transaction at a time corrects usages: two would make the same correction. */
 const correctionLock = 1_470_000;
 
-const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
+/** What the consumers of a project have: rows (project_id, consumer_type_id, consumer_id, class_id, used). */
+export const heldBy = (projectId: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+      select ${projectId} as project_id, c.consumer_type_id, c.uuid as consumer_id, a.resource_class_id as class_id, a.used
+      from (select uuid, consumer_type_id from consumers where project_id = ${projectId} offset 0) as c
+      cross join lateral (select resource_class_id, used from allocations where consumer_id = c.uuid offset 0) as a`;
+
+/** The allocations without a consumer record, as such rows. @param condition false for none */
+export const heldWithoutRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+      select null::integer, null::integer, a.consumer_id, a.resource_class_id, a.used
+      from allocations a where ${condition} and not exists (select from consumers c where c.uuid = a.consumer_id)`;
+
+/** The amounts of such rows: rows (project_id, consumer_type_id, class_id, amount). @param condition false for none */
+export const amountsOf = (held: RawBuilder<unknown>, condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    select project_id, consumer_type_id, class_id, used::bigint as amount from ${held} where ${condition}
+    union all
+    select project_id, consumer_type_id, null, count(distinct consumer_id) from ${held} where ${condition} group by 1, 2`;
 
 /**
  * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot, so
- * it does not matter what others add meanwhile.
+ * it does not matter what others add meanwhile. It has no time limit.
  *
  * @param which only the projects whose usages are in doubt, or all projects
  */
 export async function correctUsages(
-  { transaction }: Pick<Database, 'transaction'>,
+  { patient }: Pick<Database, 'patient'>,
   which: 'doubtful' | 'all' = 'doubtful',
 ): Promise<void> {
-  const take = sql`
-    with gone as (delete from doubtful_usages returning project_id)
-    select set_config('placement.doubtful_projects', coalesce(array_agg(distinct project_id) filter (where project_id is not null), '{}')::text, true),
-      set_config('placement.all_doubtful', (${which === 'all'}::boolean or coalesce(bool_or(project_id is null), false))::text, true)
-    from gone`;
-  const some = correction(
-    sql`select d.project_id, c.consumer_type_id, c.uuid as consumer_id, a.resource_class_id, a.used
-      from unnest(current_setting('placement.doubtful_projects')::integer[]) as d (project_id)
-      cross join lateral (select uuid, consumer_type_id from consumers where project_id = d.project_id offset 0) as c
-      cross join lateral (select resource_class_id, used from allocations where consumer_id = c.uuid offset 0) as a
-      where not ${allAreDoubtful}`,
-    sql`not ${allAreDoubtful} and project_id = any(current_setting('placement.doubtful_projects')::integer[])`,
-  );
-  const all = correction(
-    sql`select c.project_id, c.consumer_type_id, a.consumer_id, a.resource_class_id, a.used
-      from allocations a left join consumers c on c.uuid = a.consumer_id where ${allAreDoubtful}`,
-    allAreDoubtful,
-  );
-  await transaction([sql`select pg_advisory_xact_lock(${sql.lit(correctionLock)})`, take, some, all]);
+  await patient.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(correctionLock)})`.execute(trx);
+    const { projects, all } = await onlyRow(
+      trx,
+      sql<{ readonly projects: readonly number[]; readonly all: boolean }>`
+      with gone as (delete from doubtful_usages returning project_id)
+      select coalesce(array_agg(distinct project_id) filter (where project_id is not null), '{}') as projects,
+        coalesce(bool_or(project_id is null), false) as all
+      from gone`,
+    );
+    if (which === 'all' || all) await correction(everyHeld, sql`true`).execute(trx);
+    else if (projects.length > 0) {
+      const ids = sql`${projects}::integer[]`;
+      const held = sql`select h.* from unnest(${ids}) as d (project_id) cross join lateral (${heldBy(sql`d.project_id`)}) as h`;
+      await correction(held, sql`project_id = any(${ids})`).execute(trx);
+    }
+  });
 }
+
+const everyHeld = sql`
+    select c.project_id, c.consumer_type_id, a.consumer_id, a.resource_class_id as class_id, a.used
+    from allocations a left join consumers c on c.uuid = a.consumer_id`;
 
 const correction = (held: RawBuilder<unknown>, isCorrected: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   with held as materialized (${held})
   ${insertSums(sql`
-    select project_id, consumer_type_id, resource_class_id as class_id, used::bigint as amount from held
-    union all
-    select project_id, consumer_type_id, null, count(distinct consumer_id) from held group by 1, 2
+    ${amountsOf(sql`held`, sql`true`)}
     union all
     select project_id, consumer_type_id, class_id, -amount from project_usages ${eachAmount} where ${isCorrected}`)}`;
 

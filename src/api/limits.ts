@@ -10,7 +10,6 @@ import {
   WritesUnderWay,
   writeLimits,
 } from '../../db/statements/limits.ts';
-import { correctUsages } from '../../db/statements/project_usages.ts';
 import { type CountingOptions, countingOptions } from '../claims/limits.ts';
 import { limitsOf } from '../fleet/model/limits.ts';
 import { limitsTag } from '../placement/entity_tag.ts';
@@ -92,7 +91,7 @@ const removalParameters = { generation: v.optional(integerParameter(0, maxIntege
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker = '' } = checkQuery(request.query(), object(listParameters));
   refuseRepeated(request.query(), Object.keys(listParameters));
-  const read = await readCertain(dependencies, { after: marker, limit: limit + 1 });
+  const read = await readAsked(dependencies, { after: marker, limit: limit + 1 });
   const page = read.projects.slice(0, limit);
   const last = page.at(-1);
   return {
@@ -225,25 +224,18 @@ async function removeStored(request: ApiRequest, dependencies: Dependencies, pro
   return noContent;
 }
 
-async function readStored({ database, config }: Dependencies, project: string): Promise<StoredLimits | undefined> {
-  const names = project === '' ? [] : [project];
-  const read = await repeatLostRaces(() => readLimits(database, { names }, incompleteOwner(config).projectId));
-  return project === '' ? read.defaults : read.projects[0]?.own;
-}
+const readAsked = ({ database, config }: Dependencies, asked: AskedProjects): Promise<ReadLimits> =>
+  repeatLostRaces(() => readLimits(database, asked, incompleteOwner(config).projectId));
 
-/** Reads limits, once what projects use is certain. */
-async function readCertain({ database, config }: Dependencies, asked: AskedProjects): Promise<ReadLimits> {
-  return untilDone(async (made) => {
-    if (made > 0) await repeatLostRaces(() => correctUsages(database));
-    const read = await repeatLostRaces(() => readLimits(database, asked, incompleteOwner(config).projectId));
-    return read.isDoubtful ? undefined : read;
-  });
+async function readStored(dependencies: Dependencies, project: string): Promise<StoredLimits | undefined> {
+  const read = await readAsked(dependencies, { names: project === '' ? [] : [project] });
+  return project === '' ? read.defaults : read.projects[0]?.own;
 }
 
 // Response shapes
 
 async function answerFor(project: string, dependencies: Dependencies): Promise<Answer> {
-  const { projects, defaults } = await readCertain(dependencies, { names: [project] });
+  const { projects, defaults } = await readAsked(dependencies, { names: [project] });
   const [read = { project, own: undefined, usages: [] }] = projects;
   return {
     status: 200,

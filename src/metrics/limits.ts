@@ -19,7 +19,7 @@ const figures = [
 
 /**
  * The limits of projects with values of their own as gauges in the text format of Prometheus, with the defaults that hold for them. Empty
- * while there is no limit. Usages that must be corrected are told as they were counted.
+ * while there is no limit.
  */
 export async function limitsText(
   database: Pick<Database, 'kysely'>,

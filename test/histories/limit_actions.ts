@@ -49,7 +49,8 @@ export const setLimits = (project: string, { generation, ...values }: NewLimits)
   after: (state, reply) => {
     if (!isKnown(state, project, generation)) return reply?.status === 409 ? [state] : [];
     if (reply !== undefined && reply.status !== 200) return [];
-    return [{ ...state, limits: { ...state.limits, [project]: { ...values, generation: (generation ?? 0) + 1 } } }];
+    const last = generation ?? state.former[project]?.[0] ?? 0;
+    return [{ ...state, limits: { ...state.limits, [project]: { ...values, generation: last + 1 } } }];
   },
 });
 
@@ -61,6 +62,7 @@ export const deleteLimits = (project: string): Action => ({
   after: (state, reply) => {
     const { [project]: present, ...others } = state.limits;
     if (reply !== undefined && reply.status !== (present === undefined ? 404 : 204)) return [];
-    return [{ ...state, limits: others }];
+    const former = present === undefined ? {} : { [project]: [present.generation] };
+    return [{ ...state, limits: others, former: { ...state.former, ...former } }];
   },
 });

@@ -38,8 +38,8 @@ export const limitMistakes: readonly Mistake[] = [
     name: 'a consumer that was removed is still counted',
     scene: 'limits',
     file: usages,
-    from: 'where exists (select from usage_counting)\n      group by',
-    to: 'where false\n      group by',
+    from: 'where exists (select from usage_counting)\n        group by',
+    to: 'where false\n        group by',
   },
   {
     name: 'a POST is counted consumer by consumer',

@@ -49,7 +49,10 @@ export type State = {
   readonly consumers: Readonly<Record<string, ConsumerState>>;
   /** The custom resource classes, which only this history uses. */
   readonly classes: readonly string[];
-  /** By consumer, the generations that answers from 2.1 on showed of former consumers with this UUID. */
+  /**
+   * By consumer, the generations that answers from 2.1 on showed of former consumers with this UUID; by project, that of its limits that
+   * were deleted last.
+   */
   readonly former: Readonly<Record<string, readonly number[]>>;
   /** The limits of projects, which only this history uses. */
   readonly limits: Readonly<Record<string, Limits>>;

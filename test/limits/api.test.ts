@@ -1,8 +1,9 @@
 /** The resources /limits and /default_limits: what they take, refuse and show. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { readLimits, writeLimits } from '../../db/statements/limits.ts';
+import { writeLimits } from '../../db/statements/limits.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
@@ -71,6 +72,11 @@ test('generations and entity tags guard what is written', async () => {
     assert.notEqual(first.headers.get('etag'), (await send('GET', '/limits/ci')).headers.get('etag'));
     accepted(await send('DELETE', '/limits/ci?generation=2'));
     assert.equal((await send('DELETE', '/limits/ci')).status, 404);
+    // Limits that are stored again are none that a client has seen.
+    assert.equal(at(accepted(await put(null)).json, 'generation'), 3);
+    assert.equal((await put(1)).status, 409);
+    assert.equal((await send('DELETE', '/limits/ci?generation=2')).status, 409);
+    accepted(await send('DELETE', '/limits/ci?generation=3'));
     assert.equal((await send('DELETE', '/default_limits')).status, 404);
     accepted(await send('PUT', '/default_limits', { consumers: { all: 5 }, generation: null }));
     assert.equal((await send('PUT', '/default_limits', { consumers: { all: 5 }, generation: null })).status, 409);
@@ -122,20 +128,39 @@ test('/metrics has the limits of projects with values of their own, and what the
   });
 });
 
-test('what a project uses is read while that of another one is in doubt, and an import replaces nothing but its own', async () => {
+test('an import replaces nothing but what an import has stored, also where the generation is the same', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const { database } = service;
     const send = requestsTo(service, 'placement 2.7');
-    for (const project of ['ci', 'other']) {
-      accepted(await send('PUT', `/limits/${project}`, { generation: null, resources: { VCPU: 4 } }));
-    }
-    await sql`insert into projects (external_id) values ('ci'), ('other')`.execute(database.kysely);
-    await sql`insert into doubtful_usages select id from projects where external_id = 'other'`.execute(database.kysely);
-    const isDoubtful = async (name: string) => (await readLimits(database, { names: [name] }, '')).isDoubtful;
-    assert.deepEqual([await isDoubtful('ci'), await isDoubtful('other')], [false, true]);
-
+    accepted(await send('PUT', '/limits/ci', { generation: null, resources: { VCPU: 4 } }));
     const imported = { project: 'ci', resources: { VCPU: 1 }, consumers: {}, known: 1, isImported: true };
     assert.equal(await writeLimits(database, imported), undefined);
     assert.equal(at((await send('GET', '/limits/ci')).json, 'resources', 'VCPU', 'limit'), 4);
+  });
+});
+
+test('what is in doubt is counted anew by each read, however often another program puts it in doubt', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.7');
+    const host = randomUUID();
+    await makeProvider(send, host, { VCPU: { total: 8 } });
+    accepted(await send('PUT', '/limits/p', { generation: null, resources: { VCPU: 4 }, consumers: { all: 3 } }));
+    accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 2 } })));
+    const used = async () => {
+      const { json } = await send('GET', '/limits/p');
+      return [at(json, 'resources', 'VCPU', 'used'), at(json, 'consumers', 'all', 'used')];
+    };
+    assert.deepEqual(await used(), [2, 1]);
+    for (const doubt of [
+      sql`insert into doubtful_usages values (null)`,
+      sql`insert into doubtful_usages select id from projects`,
+    ]) {
+      await sql`delete from doubtful_usages`.execute(service.database.kysely);
+      await sql`delete from project_usages`.execute(service.database.kysely);
+      assert.deepEqual(await used(), [0, 0]);
+      await doubt.execute(service.database.kysely);
+      assert.deepEqual(await used(), [2, 1]);
+      assert.match((await send('GET', '/metrics')).text, /placement_limit_used\{project="p",of="VCPU"\} 2\n/);
+    }
   });
 });

@@ -7,6 +7,8 @@ import { qualifyNames } from '../qualified_names.ts';
  *
  * - `limits`: a row for each project that has values of its own; the project '' is for the defaults. The values are by name, because a limit
  *   is kept while its class is away. Where a class gets another name, a trigger gives its limits that name.
+ * - `deleted_limits`: the last generation of the values of a project that were deleted. The next ones go on from there, so that no client takes
+ *   them for those that it has seen.
  * - `usage_counting` has a row while usages are counted: from before the first limit is stored until the last one is deleted. `is_counted` says
  *   that what was there before has been counted as well.
  * - `project_usages`: rows that add up to what the consumers of a project use, by their type: amounts, each with its class; the amounts
@@ -32,6 +34,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     consumers jsonb not null,
     is_imported boolean not null default false,
     updated_at timestamp not null)`.execute(db);
+  await sql`create table deleted_limits (
+    project varchar(255) collate "C" primary key,
+    generation integer not null)`.execute(db);
   await sql`create table usage_counting (
     since timestamp not null,
     is_counted boolean not null)`.execute(db);
