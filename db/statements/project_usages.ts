@@ -141,14 +141,22 @@ export function countedTables(writes: readonly CountedWrite[], uncountedTypes: r
   const usages = writes.flatMap(({ usages }, claim) => usages.map((usage) => ({ claim, ...usage })));
   const { keys } = limitedUsages(writes.flatMap(({ limits }) => limits));
   const named = [...new Set([...usages, ...keys].flatMap(({ project }) => project ?? []))];
+  const ownerOf = ({ project, consumerType }: ProjectUsage): string => JSON.stringify([project, consumerType]);
+  const owners = new Map(usages.map((usage) => [ownerOf(usage), usage]));
+  const indexes = new Map([...owners.keys()].map((owner, index) => [owner, index]));
   return sql`
     named_project as materialized (select id, external_id from projects where external_id = any(${named}::text[])),
-    usage_change as materialized (
-      select claim, (select id from named_project where external_id = u.project) as project_id,
-        (select id from consumer_types where name = u.type) as type_id, class_id, amount
-      from unnest(${usages.map(({ claim }) => claim)}::integer[], ${usages.map(({ project }) => project)}::text[],
-        ${usages.map(({ consumerType }) => consumerType)}::text[], ${usages.map(({ classId }) => classId)}::integer[],
-        ${usages.map(({ amount }) => amount)}::bigint[]) as u (claim, project, type, class_id, amount)
+    usage_owner as materialized (
+      select o.index, p.id as project_id, t.id as type_id
+      from unnest(${[...indexes.values()]}::integer[], ${[...owners.values()].map(({ project }) => project)}::text[],
+        ${[...owners.values()].map(({ consumerType }) => consumerType)}::text[]) as o (index, project, type)
+      left join named_project p on p.external_id = o.project left join consumer_types t on t.name = o.type
+    ),
+    usage_change as (
+      select claim, project_id, type_id, class_id, amount
+      from unnest(${usages.map(({ claim }) => claim)}::integer[], ${usages.map((usage) => indexes.get(ownerOf(usage)) ?? -1)}::integer[],
+        ${usages.map(({ classId }) => classId)}::integer[], ${usages.map(({ amount }) => amount)}::bigint[]
+      ) as u (claim, index, class_id, amount) join usage_owner using (index)
     ),
     ${keys.length === 0 ? sql`` : limitedTable(keys, uncountedTypes)}`;
 }
@@ -365,7 +373,7 @@ export async function compactUsages({ kysely }: Pick<Database, 'kysely'>): Promi
   await sql`
     with long as materialized (
       select project_id from project_usages where (select pg_try_advisory_xact_lock(${sql.lit(compactionLock)}))
-      group by 1 having count(*) > 32 + 2 * count(distinct consumer_type_id)
+      group by 1 having count(*) > 8 + 2 * count(distinct consumer_type_id)
     ),
     deleted as (
       delete from project_usages u using long where u.project_id is not distinct from long.project_id

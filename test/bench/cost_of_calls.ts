@@ -9,6 +9,7 @@ import { nowUs, partsOf, type Stretch } from './profile_parts.ts';
 import { flatCandidates } from './workloads/candidates.ts';
 import { claims } from './workloads/claims.ts';
 import { creating } from './workloads/creating.ts';
+import { limitedClaims } from './workloads/limits.ts';
 import { placing } from './workloads/placing.ts';
 import { reads } from './workloads/reads.ts';
 import { schedulerLoop } from './workloads/scheduler_loop.ts';
@@ -25,9 +26,15 @@ import type { Workload } from './workloads/workload.ts';
 const [wanted = '^W2.*limit=100|^W4 claims|^W6|^W1', count = '1000', seconds = '3'] = process.argv.slice(2);
 const providers = Number(count);
 const durationMs = 1000 * Number(seconds);
-const workloads = [creating, ...flatCandidates, ...claims, ...placing, schedulerLoop, ...reads].filter(({ name }) =>
-  new RegExp(wanted).test(name),
-);
+const workloads = [
+  creating,
+  ...flatCandidates,
+  ...claims,
+  limitedClaims(32, 100),
+  ...placing,
+  schedulerLoop,
+  ...reads,
+].filter(({ name }) => new RegExp(wanted).test(name));
 
 const postgresql = await startPostgresql({
   durable: true,
