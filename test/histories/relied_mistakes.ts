@@ -35,6 +35,22 @@ export const reliedMistakes: readonly Mistake[] = [
     scene: 'trees',
   },
   {
+    name: 'a claim by query does not see what was committed while it waited for its providers',
+    file: 'db/statements/claims/write_claims.ts',
+    from: '[...projects, ...(parts.reliedOn || leeway !== undefined ?',
+    to: '[...projects, ...(leeway !== undefined ?',
+    // The commit of a change of traits or of a move takes almost as long as a claim waits for it.
+    statements: [
+      'create function slowly() returns trigger language plpgsql as $$begin perform pg_sleep(0.012); return null; end$$',
+      `create constraint trigger slowly after update of root_provider_id on resource_providers deferrable initially deferred
+        for each row when (old.root_provider_id is distinct from new.root_provider_id) execute function slowly()`,
+      `create constraint trigger slowly after insert or delete on resource_provider_traits deferrable initially deferred
+        for each row execute function slowly()`,
+    ],
+    processes: 2,
+    scene: 'trees',
+  },
+  {
     name: 'a provider that is deleted does not fail the claims that relied on it',
     statements: [
       `create function planted() returns trigger language plpgsql as $$begin
