@@ -1,6 +1,7 @@
 import {
   boolean,
   choice,
+  consumerTypes,
   databaseUrl,
   endpointInterface,
   integer,
@@ -148,7 +149,7 @@ export const optionTable = {
       'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
     ),
     uncountedTypes: option(
-      list,
+      consumerTypes,
       [],
       'Consumer types whose consumers do not count for limits: MIGRATION beside a Nova that sends types, since it holds an instance twice while it moves.',
     ),

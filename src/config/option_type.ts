@@ -122,6 +122,19 @@ export const list: OptionType<readonly string[]> = single('a list with commas be
   return { value: content === '' ? [] : content.split(',').map(strip) };
 });
 
+/** Names of consumer types, as claims give them. Consumers without a type have none, so `unknown` is no such name. */
+export const consumerTypes: OptionType<readonly string[]> = {
+  ...list,
+  expected: 'consumer types with commas between',
+  read: (texts) => {
+    const reading = list.read(texts);
+    if ('problem' in reading) return reading;
+    const wrong = reading.value?.find((name) => !/^[A-Z0-9_]{1,255}$/.test(name));
+    if (wrong === undefined) return reading;
+    return { problem: `must be consumer types, of the letters A to Z, digits and _, and '${wrong}' is none` };
+  },
+};
+
 /** Queries for candidates, each with a name. `parseShapes` reads the text, where the service is put together. */
 export const shapes: OptionType<string> = {
   ...text,

@@ -44,6 +44,11 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
     `${conf}:2: [keystone_authtoken] auth_type = "v3applicationcredential": must be one of password, v3password.`,
   ],
   [
+    'consumer types that no consumer has',
+    '[placement]\nuncounted_types = MIGRATION, unknown',
+    `${conf}:2: [placement] uncounted_types = "MIGRATION, unknown": must be consumer types, of the letters A to Z, digits and _, and 'unknown' is none.`,
+  ],
+  [
     'comment after a value',
     '[api]\nport = 8778 # ours',
     `${conf}:2: [api] port = "8778 # ours": must be an integer from 0 to 65535.`,
