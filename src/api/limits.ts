@@ -73,13 +73,13 @@ const typePattern = /^([A-Z0-9_]{1,255}|all|unknown)$/;
 const newLimits = object({
   resources: v.optional(keyed(classNamePattern, ownLimit)),
   consumers: v.optional(keyed(typePattern, ownLimit)),
-  generation: integerOrNull(),
+  generation: integerOrNull({ minimum: 0, maximum: maxInteger }),
   project_id: v.optional(ownerId),
 });
 const newDefaults = object({
   resources: v.optional(keyed(classNamePattern, limit)),
   consumers: v.optional(keyed(typePattern, limit)),
-  generation: integerOrNull(),
+  generation: integerOrNull({ minimum: 0, maximum: maxInteger }),
 });
 
 const listParameters = { limit: v.optional(integerParameter(1, 1000)), marker: v.optional(text()) };

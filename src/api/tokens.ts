@@ -30,12 +30,16 @@ export const tokenEndpoints: readonly Endpoint<Dependencies>[] = [
 const listParameters = { project_id: v.optional(ownerId), user_id: v.optional(ownerId), ...pageParameters(1000) };
 const noParameters = object({});
 
+/** A policy can only name roles of one word. */
+const role = text({ minLength: 1, maxLength: 255, pattern: /^[^\s,]+$/ });
+const mostRoles = 100;
+
 /** Some ten years. */
 const longestSeconds = 315_360_000;
 const newToken = object({
   user_id: ownerId,
   project_id: ownerId,
-  roles: listOf(text({ minLength: 1, maxLength: 255 }), { minItems: 1, unique: true }),
+  roles: listOf(role, { minItems: 1, maxItems: mostRoles, unique: true }),
   expires_in: v.optional(integer({ minimum: 1, maximum: longestSeconds })),
 });
 

@@ -29,7 +29,9 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
 
 const remediesByStatus: Readonly<Record<number, string>> = {
   401: 'The token is not valid: check OS_TOKEN, or set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
-  403: 'This user may not do this. Most requests need the role admin or service.',
+  403:
+    'This user may not do this. Most requests need the role admin or service; where a policy lets users see what their own project has, name it ' +
+    'by --project.',
 };
 
 /** Adds to a refusal of the server what the user can do about it. */

@@ -306,7 +306,7 @@ export const placementDialect: Dialect = {
   tooEarly: ({ method, path, since: first }, service, version) =>
     majorOf(first) === majorOf(openstackRange(service).newest)
       ? ''
-      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(first)}; this request is for ` +
+      : `${method} ${path.replace(/:([a-z_]+)(\{[^}]*\})?/g, '{$1}')} needs microversion ${versionText(first)}; this request is for ` +
         `${versionText(version)}.`,
   malformedBody: (why) => `Malformed JSON: ${why}`,
   invalidBody: (issues, schema) => invalidValue(issues, schema),

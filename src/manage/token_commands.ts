@@ -45,7 +45,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
       withTokenStore(flags(), async (store) => {
         const all = await store.list();
         if (json) return print(JSON.stringify(all, undefined, 2));
-        const head = ['id', 'begins with', 'user', 'project', 'roles', 'ends', 'last used'];
+        const head = ['id', 'begins with', 'user', 'project', 'roles', 'ends', 'last used (hour)'];
         const rows = all.map(({ id, prefix, user_id, project_id, roles, expires_at, used_at }) => [
           id,
           prefix,
@@ -72,7 +72,9 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
 }
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => {
-  if (value === '' || value.length > 255) throw new InvalidArgumentError('A role has 1 to 255 characters.');
+  if (!/^[^\s,]{1,255}$/.test(value)) {
+    throw new InvalidArgumentError('A role is one word of 1 to 255 characters, without commas.');
+  }
   return [...before, value];
 };
 

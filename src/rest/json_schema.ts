@@ -20,7 +20,7 @@ type SchemaLimits = { readonly minimum?: number; readonly maximum?: number };
 export const integer = (limits: SchemaLimits = {}) => integerOf(limits, wrongType('integer'));
 
 /** An integer, or null. */
-export const integerOrNull = () => v.nullable(integerOf({}, wrongType('integer', 'null')));
+export const integerOrNull = (limits: SchemaLimits = {}) => v.nullable(integerOf(limits, wrongType('integer', 'null')));
 
 function integerOf(
   { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY }: SchemaLimits,
@@ -233,7 +233,7 @@ const tooFew = failed('minProperties', (value) => `${value} does not have enough
 /** An array of items; with `unique`, no item may be there twice. */
 export const list = <Item extends v.GenericSchema>(
   item: Item,
-  limits: { readonly minItems?: number; readonly unique?: boolean } = {},
+  limits: { readonly minItems?: number; readonly maxItems?: number; readonly unique?: boolean } = {},
 ) =>
   withParts(
     v.pipe(
@@ -241,6 +241,10 @@ export const list = <Item extends v.GenericSchema>(
       v.check(
         (items) => items.length >= (limits.minItems ?? 0),
         failed('minItems', (value) => `${value} is too short`),
+      ),
+      v.check(
+        (items) => items.length <= (limits.maxItems ?? Number.POSITIVE_INFINITY),
+        failed('maxItems', () => `there are more than ${limits.maxItems}`),
       ),
       v.check(
         (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,

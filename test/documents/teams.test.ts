@@ -32,10 +32,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
 test('three teams share a pool, by curl, Python and the command', { skip }, async () => {
   await inFolder(async (folder) => {
     const [first = ''] = await files();
-    await writeFile(
-      path.join(folder, 'teams.conf'),
-      `${first.replace('[api]\n', '[api]\nport = 0\n')}[placement_database]\nembedded_path = ./data\n`,
-    );
+    await writeFile(path.join(folder, 'teams.conf'), first.replace('[api]\n', '[api]\nport = 0\n'));
     const printed = await startCommand('placement-manage', ['policy', 'teams'], folder).ended;
     await writeFile(path.join(folder, 'teams.yaml'), printed.stdout);
     try {

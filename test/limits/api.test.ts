@@ -18,6 +18,8 @@ test('each field that is wrong is a 400 that names it and the value, and nothing
     const wrong: readonly (readonly [body: unknown, detail: RegExp])[] = [
       [{}, /generation/],
       [{ generation: 'x' }, /generation.*x/],
+      [{ generation: -1 }, /generation.*-1/],
+      [{ generation: 2_147_483_648 }, /generation.*2147483648/],
       [{ generation: null, resources: [] }, /resources/],
       [{ generation: null, resources: { VCPU: -1 } }, /VCPU.*-1/],
       [{ generation: null, resources: { VCPU: 1.5 } }, /VCPU.*1\.5/],
