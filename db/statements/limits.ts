@@ -46,7 +46,7 @@ const storedColumns = sql`project, generation, resources, consumers, is_imported
 export type AskedProjects = { readonly names: readonly string[] } | { readonly after: string; readonly limit: number };
 
 /**
- * Reads limits and usages in one snapshot. Usages that are in doubt are counted anew.
+ * Reads limits and usages in one snapshot. Usages that are in doubt are counted anew, and stay in doubt.
  *
  * @param incompleteProject the project that old allocations without a consumer record count for
  */
@@ -71,13 +71,11 @@ export async function readLimits(
     named as materialized (
       select project, (select id from projects where external_id = chosen.project) as id, project = ${incompleteProject} as has_old from chosen
     ),
+    doubt as materialized (select distinct project_id from doubtful_usages),
     numbered as materialized (
-      select *, exists (
-        select from doubtful_usages d where d.project_id is null or d.project_id = named.id
-      ) as is_doubtful
-      from named
+      select *, exists (select from doubt d where d.project_id is null or d.project_id = named.id) as is_doubtful from named
     ),
-    stored as (select ${storedColumns} from limits)
+    stored as not materialized (select ${storedColumns} from limits)
     select (select to_json(s) from stored s where project = '') as defaults,
       (
         select json_agg(json_build_object('project', n.project, 'own', (select to_json(s) from stored s where s.project = n.project),

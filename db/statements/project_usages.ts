@@ -311,44 +311,46 @@ export const heldBy = (projectId: RawBuilder<unknown>): RawBuilder<unknown> => s
       from (select uuid, consumer_type_id from consumers where project_id = ${projectId} offset 0) as c
       cross join lateral (select resource_class_id, used from allocations where consumer_id = c.uuid offset 0) as a`;
 
-/** The allocations without a consumer record, as such rows. @param condition false for none */
+/** The allocations without a consumer record, in the columns of `heldBy`. @param condition false for none */
 export const heldWithoutRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
       select null::integer, null::integer, a.consumer_id, a.resource_class_id, a.used
       from allocations a where ${condition} and not exists (select from consumers c where c.uuid = a.consumer_id)`;
 
-/** The amounts of such rows: rows (project_id, consumer_type_id, class_id, amount). @param condition false for none */
+/**
+ * The amounts of rows of `heldBy`, and how many consumers they are of: rows (project_id, consumer_type_id, class_id, amount).
+ *
+ * @param condition false for none
+ */
 export const amountsOf = (held: RawBuilder<unknown>, condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     select project_id, consumer_type_id, class_id, used::bigint as amount from ${held} where ${condition}
     union all
     select project_id, consumer_type_id, null, count(distinct consumer_id) from ${held} where ${condition} group by 1, 2`;
 
+const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
+const doubtfulProjects = sql`current_setting('placement.doubtful_projects')::integer[]`;
+
 /**
  * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot, so
- * it does not matter what others add meanwhile. It has no time limit.
+ * it does not matter what others add meanwhile.
  *
  * @param which only the projects whose usages are in doubt, or all projects
  */
 export async function correctUsages(
-  { patient }: Pick<Database, 'patient'>,
+  { transaction }: Pick<Database, 'transaction'>,
   which: 'doubtful' | 'all' = 'doubtful',
 ): Promise<void> {
-  await patient.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(correctionLock)})`.execute(trx);
-    const { projects, all } = await onlyRow(
-      trx,
-      sql<{ readonly projects: readonly number[]; readonly all: boolean }>`
-      with gone as (delete from doubtful_usages returning project_id)
-      select coalesce(array_agg(distinct project_id) filter (where project_id is not null), '{}') as projects,
-        coalesce(bool_or(project_id is null), false) as all
-      from gone`,
-    );
-    if (which === 'all' || all) await correction(everyHeld, sql`true`).execute(trx);
-    else if (projects.length > 0) {
-      const ids = sql`${projects}::integer[]`;
-      const held = sql`select h.* from unnest(${ids}) as d (project_id) cross join lateral (${heldBy(sql`d.project_id`)}) as h`;
-      await correction(held, sql`project_id = any(${ids})`).execute(trx);
-    }
-  });
+  const take = sql`
+    with gone as (delete from doubtful_usages returning project_id)
+    select set_config('placement.doubtful_projects', coalesce(array_agg(distinct project_id) filter (where project_id is not null), '{}')::text, true),
+      set_config('placement.all_doubtful', (${which === 'all'}::boolean or coalesce(bool_or(project_id is null), false))::text, true)
+    from gone`;
+  const some = correction(
+    sql`select h.* from unnest(${doubtfulProjects}) as d (project_id) cross join lateral (${heldBy(sql`d.project_id`)}) as h
+      where not ${allAreDoubtful}`,
+    sql`not ${allAreDoubtful} and project_id = any(${doubtfulProjects})`,
+  );
+  const all = correction(sql`${everyHeld} where ${allAreDoubtful}`, allAreDoubtful);
+  await transaction([sql`select pg_advisory_xact_lock(${sql.lit(correctionLock)})`, take, some, all]);
 }
 
 const everyHeld = sql`

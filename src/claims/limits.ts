@@ -249,10 +249,10 @@ export function compactFromTimeToTime(
       if (!fleet.known.limits.isCounting) return;
       const startedMs = performance.now();
       await compactUsages(database);
-      if (startedMs - correctedAtMs > correctEveryMs) {
-        await correctUsages(database, 'all');
-        correctedAtMs = startedMs;
-      }
+      const isDue = startedMs - correctedAtMs > correctEveryMs;
+      // Reads count anew what is in doubt, and leave it in doubt.
+      await correctUsages(database, isDue ? 'all' : 'doubtful');
+      if (isDue) correctedAtMs = startedMs;
       // With many projects a look takes longer: requests have the database for most of the time.
       await rest(10 * (performance.now() - startedMs), stopping);
     },
