@@ -26,7 +26,7 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
  * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
- * `usage_counting`, `project_usages`, `doubtful_usages`, `resource_provider_etags` and the columns `etag`.
+ * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -194,4 +194,28 @@ export type Tables = {
   };
   /** The projects whose rows in `project_usages` must be corrected; null means all. */
   readonly doubtful_usages: { readonly project_id: number | null };
+  /** Claims that wait, of all processes; see migration 011. */
+  readonly waiting: {
+    /** In the order in which the claims of a line came. */
+    readonly number: Generated<string>;
+    /** A hash of the consumers. */
+    readonly claim: string;
+    readonly consumers: readonly string[];
+    readonly project_id: string;
+    readonly user_id: string;
+    readonly line: string | null;
+    readonly process: string;
+    /** The process whose claim for the same consumers was taken over, until it is told. */
+    readonly former_process: string | null;
+    readonly since: Date;
+    readonly until: Date;
+    readonly waits_for: string;
+    readonly condition: string;
+    /** When its client or its process ended; null while it waits. */
+    readonly left_at: Date | null;
+    /** Whether DELETE /waiting has ended it, and its process has not told its client yet. */
+    readonly is_removed: Generated<boolean>;
+  };
+  /** When each process with claims that wait was heard of last. */
+  readonly waiting_processes: { readonly id: string; readonly seen_at: Date };
 };

@@ -17,6 +17,7 @@ export const migrationNames = [
   '008_consumer_terms',
   '009_tokens',
   '010_limits',
+  '011_waiting',
 ] as const;
 
 /**

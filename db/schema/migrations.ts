@@ -10,6 +10,7 @@ import * as uptime from './migrations/007_uptime.ts';
 import * as consumerTerms from './migrations/008_consumer_terms.ts';
 import * as tokens from './migrations/009_tokens.ts';
 import * as limits from './migrations/010_limits.ts';
+import * as waiting from './migrations/011_waiting.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -23,4 +24,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '008_consumer_terms': consumerTerms,
   '009_tokens': tokens,
   '010_limits': limits,
+  '011_waiting': waiting,
 };

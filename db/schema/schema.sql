@@ -24,6 +24,8 @@ create sequence traits_id_seq as integer;
 
 create sequence users_id_seq as integer;
 
+create sequence waiting_number_seq as bigint;
+
 create table alembic_version (
   version_num character varying(32) not null
 );
@@ -252,6 +254,28 @@ create table users (
   external_id character varying(255) not null
 );
 
+create table waiting (
+  number bigint default nextval('waiting_number_seq'::regclass) not null,
+  claim character varying(64) not null,
+  consumers text[] not null,
+  project_id character varying(255) not null,
+  user_id character varying(255) not null,
+  line character varying(64),
+  process uuid not null,
+  former_process uuid,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  waits_for character varying(16) not null,
+  condition text not null,
+  left_at timestamp with time zone,
+  is_removed boolean default false not null
+);
+
+create table waiting_processes (
+  id uuid not null,
+  seen_at timestamp with time zone not null
+);
+
 alter sequence allocations_id_seq owned by allocations.id;
 
 alter sequence cells_id_seq owned by cells.id;
@@ -275,6 +299,8 @@ alter sequence tokens_id_seq owned by tokens.id;
 alter sequence traits_id_seq owned by traits.id;
 
 alter sequence users_id_seq owned by users.id;
+
+alter sequence waiting_number_seq owned by waiting.number;
 
 alter table alembic_version add constraint alembic_version_pkc PRIMARY KEY (version_num);
 
@@ -354,6 +380,10 @@ alter table users add constraint uniq_users0external_id UNIQUE (external_id);
 
 alter table users add constraint users_pkey PRIMARY KEY (id);
 
+alter table waiting add constraint waiting_pkey PRIMARY KEY (claim);
+
+alter table waiting_processes add constraint waiting_processes_pkey PRIMARY KEY (id);
+
 alter table consumers add constraint consumers_consumer_type_id_fkey FOREIGN KEY (consumer_type_id) REFERENCES consumer_types(id);
 
 alter table resource_provider_traits add constraint resource_provider_traits_resource_provider_id_fkey FOREIGN KEY (resource_provider_id) REFERENCES resource_providers(id);
@@ -397,6 +427,10 @@ CREATE INDEX resource_providers_parent_provider_id_idx ON public.resource_provid
 CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_providers USING btree (root_provider_id);
 
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
+
+CREATE INDEX waiting_former_process_idx ON public.waiting USING btree (former_process) WHERE (former_process IS NOT NULL);
+
+CREATE INDEX waiting_line_idx ON public.waiting USING btree (project_id, line, number) WHERE (line IS NOT NULL);
 
 set check_function_bodies = off; -- they may call those behind them
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { Config } from '../config/config.ts';
 import { tokenOf } from '../fleet/follow/position.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
@@ -18,6 +19,10 @@ export const changesToken = (
   { recent }: Pick<FleetKeeper, 'recent'>,
 ): Pick<Answer, 'headers'> =>
   version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};
+
+/** A client, as those are told apart that share places. With noauth2, clients can claim to be any user, so it is their address. */
+export const clientOf = ({ identity, network }: Pick<ApiRequest, 'identity' | 'network'>, { api }: Config): string =>
+  api.authStrategy === 'noauth2' ? `the address ${network()}` : `user ${identity.userId}`;
 
 /** The time for Last-Modified: the newest of several times, or now where there is none. */
 export function newest(timesMs: Iterable<number | undefined>): Date {

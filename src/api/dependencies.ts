@@ -4,6 +4,7 @@ import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
 import type { Owners } from '../claims/outcome.ts';
+import type { WaitingClaims } from '../claims/waiting.ts';
 import type { Config } from '../config/config.ts';
 import type { Followers } from '../fleet/follow/followers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
@@ -19,6 +20,8 @@ export type Dependencies = {
   readonly fleet: FleetKeeper;
   readonly providerWrites: ProviderWrites;
   readonly claims: Claims;
+  /** Claims that wait until they can be written. */
+  readonly waiting: WaitingClaims;
   readonly deletions: Deletions;
   readonly allocationReads: AllocationReads;
   /** Makes the projects, users and types that a request names without a claim. */

@@ -19,6 +19,7 @@ import { providerTraitEndpoints } from './resource_providers/traits.ts';
 import { tokenEndpoints } from './tokens.ts';
 import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
+import { waitingEndpoints } from './waiting.ts';
 
 /**
  * GET / needs no token and has no version: clients discover the versions here, and load balancers use it as a probe.
@@ -73,4 +74,5 @@ export const routes: readonly Endpoint<Dependencies>[] = [
   ...changeEndpoints,
   ...tokenEndpoints,
   ...limitEndpoints,
+  ...waitingEndpoints,
 ];

@@ -35,7 +35,7 @@ async function serve({ hosts, port }: DemoFlags): Promise<void> {
   const ended = new AbortController();
   onStopSignal(async () => {
     ended.abort();
-    service.endFollowers();
+    service.endWaits();
     await server.close();
     await service.close();
   });

@@ -121,7 +121,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
   const servers: Listening[] = [];
   let closeSocket = async (): Promise<void> => {};
   const close = async () => {
-    service.endFollowers();
+    service.endWaits();
     await closeSocket();
     await Promise.all(servers.map((server) => server.close()));
     await service.close();

@@ -1,4 +1,5 @@
 import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
+import type { LineTurn } from '../../db/statements/waiting.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Owner } from '../placement/owner.ts';
@@ -63,6 +64,18 @@ export type Claim = {
   readonly placing?: readonly number[] | undefined;
   /** Whose consumers the claim may write, and see in `with` and `apart_from`; absent for all. */
   readonly rights?: ClaimRights | undefined;
+  /** Of a claim that waits: its place among the others of the process. */
+  readonly order?: ClaimOrder | undefined;
+};
+
+/** The place of a claim that waits, or may wait. */
+export type ClaimOrder = {
+  /** Whether its client has left, so that the claim must not be written. */
+  hasLeft(): boolean;
+  /** Whether a claim that came before it is being judged or written. @param judged claims of its batch that need not be waited for */
+  isBehind(judged: ReadonlySet<ClaimOrder>): boolean;
+  /** Of a claim that waits in a line. */
+  readonly turn: LineTurn | undefined;
 };
 
 /** What a client may do that may not do everything. */
@@ -113,7 +126,11 @@ export type RefusalReason =
   /** A query names a class or a trait that does not exist. */
   | 'query'
   /** The claim lost a guard to another write each time that it was judged. */
-  | 'concurrent update';
+  | 'concurrent update'
+  /** The client has left before the claim was written. */
+  | 'client left'
+  /** Another claim is before it in its line. */
+  | 'not its turn';
 
 /**
  * Why an inventory is invalid: the provider has none of the class, or its units or its capacity do not allow the

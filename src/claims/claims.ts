@@ -120,7 +120,7 @@ export function openClaims(
       haveOwners: haveOwners || read.some(({ item }) => needsOwner(item)),
     });
     if (isFleetSuspected) staleness.suspect();
-    for (const { entry, item } of again) entry.again(item);
+    for (const { entry, item } of again) entry.again(item, item.yields > entry.item.yields ? yielding() : undefined);
     for (const { entry, error } of failed) entry.reject(error);
     const refuse = async (): Promise<void> => {
       const byLimits = await limitsBeforeRoom(refused, limits, fleet, states);
@@ -158,6 +158,10 @@ export function openClaims(
     tryOut: (claim) => tryOut(database, fleet, claim, { ...options, limits }),
   };
 }
+
+/** How long a claim that lets an earlier one go first waits before it is judged again. */
+const yieldMs = 2;
+const yielding = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, yieldMs));
 
 /*
  * The locks that claims and deletions need, as keys for src/queue.

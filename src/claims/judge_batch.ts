@@ -8,7 +8,7 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import { type Effect, showEffects } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import { type Claim, ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
+import { type Claim, type ClaimOrder, ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
 import { allCount, type CountingOptions, limitGuards, projectUsageChangesOf } from './limits.ts';
@@ -54,8 +54,13 @@ export function judgeBatch(
   const onSteps = (taken: number): void => {
     steps += taken;
   };
+  const inOrder = followOrder();
   for (const entry of batch) {
     const { item } = entry;
+    if (inOrder.mustYield(item)) {
+      again.push({ entry, item: { ...item, yields: item.yields + 1 } });
+      continue;
+    }
     // The searches have blocked the process for long enough: other requests come first.
     if (steps > mostSteps && isByQuery(item.claim)) {
       again.push({ entry, item });
@@ -80,7 +85,11 @@ export function judgeBatch(
       const counted = isCounting
         ? raised.counted(fleet, item.claim, projectUsageChangesOf(write.consumers, states), counting)
         : undefined;
-      judged.push({ entry, write: counted === undefined ? write : { ...write, counted }, usageChanges, placement });
+      const { order } = item.claim;
+      const ofOrder = order === undefined ? write : { ...write, inOrder: true, turn: order.turn };
+      const ofAll = counted === undefined ? ofOrder : { ...ofOrder, counted };
+      judged.push({ entry, write: ofAll, usageChanges, placement });
+      inOrder.noteJudged(item);
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
@@ -90,11 +99,29 @@ export function judgeBatch(
       // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
       // next batch.
       else if (isAnyPromised) again.push({ entry, item });
-      else refused.push({ entry, refusal: error });
+      else {
+        refused.push({ entry, refusal: error });
+        inOrder.noteJudged(item);
+      }
     }
   }
   promised.hide();
   return { judged, refused, again, failed, isFleetSuspected };
+}
+
+/** After this number of batches a claim goes before an earlier one that waits for something else, such as a locked row. */
+const mostYields = 50;
+
+/** Keeps the claims of a batch that wait in the order in which they came. */
+function followOrder() {
+  const judged = new Set<ClaimOrder>();
+  return {
+    mustYield: ({ claim: { order }, yields }: PendingClaim): boolean =>
+      order !== undefined && yields < mostYields && order.isBehind(judged),
+    noteJudged({ claim: { order } }: PendingClaim): void {
+      if (order !== undefined) judged.add(order);
+    },
+  };
 }
 
 /** What a batch is judged by besides the fleet and what its consumers have. */
@@ -332,4 +359,7 @@ export function openJudgeAhead(
 
 /** Its consumers must not be read, nor the fleet be refreshed, before it is judged. */
 const canBeAhead = ({ item }: BatchedClaim): boolean =>
-  item.judgedOn === 'known fleet' && !item.readsConsumers && item.claim.inventories.length === 0;
+  item.judgedOn === 'known fleet' &&
+  !item.readsConsumers &&
+  item.claim.inventories.length === 0 &&
+  item.claim.order === undefined;

@@ -183,6 +183,11 @@ export type LimitReads = {
    * @param states its consumers with their owners
    */
   ofAsked(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
+  /**
+   * Whether each of some claims exceeds a limit wherever its consumers are placed, all of which are new; undefined where that is not known:
+   * usages are in doubt, or the limits may have changed.
+   */
+  ofNew(fleet: JudgingFleet, claims: readonly Claim[]): Promise<readonly boolean[] | undefined>;
   /** The same for a claim of which it is known what it adds to the usages. */
   ofUsages(fleet: JudgingFleet, usages: readonly ProjectUsage[]): Promise<Exceeded>;
   /** Corrects usages that are in doubt. Calls that come while a correction has not begun share it. */
@@ -224,6 +229,14 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
   return {
     ofAsked: async (fleet, claim, states) =>
       claim.isReshape ? undefined : firstExceeded(fleet, (known) => guardsOfAsked(known, claim, states, options)),
+    ofNew: async ({ known, moment }, claims) => {
+      const guards = claims.map((claim) => guardsOfAsked(known, claim, new Map(), options));
+      const { keys, indexOf } = limitedUsages(guards.flat());
+      if (keys.length === 0) return claims.map(() => false);
+      const used = await repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, moment));
+      if (typeof used === 'string') return undefined;
+      return guards.map((each) => exceededLimit(each, (guard) => used[indexOf(guard)] ?? 0) !== undefined);
+    },
     ofUsages: (fleet, usages) => firstExceeded(fleet, (known) => limitGuards(known, usages, options)),
     correct,
   };

@@ -14,6 +14,8 @@ export type PendingClaim = {
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   /** How often it lost a race. */
   readonly lostRaces: number;
+  /** How often it has let a claim that came before it go first. */
+  readonly yields: number;
   /** Whether it has waited until its project, user and types were made. */
   readonly hadOwnersMade: boolean;
   /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
@@ -40,6 +42,7 @@ export function pending(claim: Claim): PendingClaim {
       ),
     judgedOn: 'known fleet',
     lostRaces: 0,
+    yields: 0,
     hadOwnersMade: false,
     affinity: namedOutside(claim),
     related,

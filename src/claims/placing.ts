@@ -33,6 +33,10 @@ export type PlacingOptions = {
    * order they are not avoided: the claim waits for the first tree that fits.
    */
   readonly avoided: ReadonlySet<string>;
+  /** Whether only to find out if there is a place: all queries are tried, and a refusal names no reason. */
+  readonly isOnlyAsked?: boolean;
+  /** The trees to search, by their roots; absent for all. */
+  readonly only?: ReadonlySet<Provider> | undefined;
   /** Called once with the number of steps that the searches took. */
   readonly onSteps?: (steps: number) => void;
 };
@@ -71,7 +75,7 @@ export function placeConsumers(
     for (const index of claim.placing ?? []) {
       const consumer = claim.consumers[index];
       if (consumer === undefined) continue; // each is the index of a consumer
-      const allowedTrees = (request: CandidateRequest) => affinity.allowedTrees(index, request);
+      const allowedTrees = (request: CandidateRequest) => within(options.only, affinity.allowedTrees(index, request));
       const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees, known });
       const taken = takenByProvider(candidate);
       overlay.add(Array.from(taken, ([provider, amounts]) => amountsOf(provider, amounts)).flat());
@@ -124,7 +128,7 @@ type PlacingCircumstances = PlacingOptions & {
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, avoided, allowedTrees, known }: PlacingCircumstances,
+  { workOfAll, isCertain, isOnlyAsked = false, avoided, allowedTrees, known }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
@@ -152,13 +156,16 @@ function placeOne(
     workOfAll.spent += spent + work.forLists;
     if (found === 'too wide') throw tooWide(uuid, index, queries.length);
     if (found !== 'nowhere') return { ...found, request };
-    if (!isCertain) break;
+    if (!isCertain && !isOnlyAsked) break;
   }
   throw new ClaimRefused(
     'no candidates',
     isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
   );
 }
+
+const within = (only: ReadonlySet<Provider> | undefined, allowed: AllowedTrees): AllowedTrees =>
+  only === undefined ? allowed : { ...allowed, only: allowed.only?.intersection(only) ?? only };
 
 const without = (fleet: Fleet, { only, not }: AllowedTrees, avoided: ReadonlySet<string>): AllowedTrees => ({
   only,
@@ -219,8 +226,8 @@ const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amo
     return provider === undefined ? [] : [{ provider, classId, amount: used }];
   });
 
-/** What a plain consumer takes; unknown names are refused later. */
-const takenByPlain = ({ byUuid, classes }: Fleet, { allocations }: ConsumerClaim): readonly Amount[] =>
+/** What a consumer of a claim takes by its allocations; unknown names are refused later. */
+export const takenByPlain = ({ byUuid, classes }: Fleet, { allocations }: ConsumerClaim): readonly Amount[] =>
   Array.from(allocations).flatMap(([uuid, amounts]) =>
     Array.from(amounts).flatMap(([name, amount]) => {
       const provider = byUuid.get(uuid);

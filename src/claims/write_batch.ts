@@ -6,7 +6,7 @@ import type { ConsumerState } from '../../db/statements/claims/read_allocations.
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { exceededLimit } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import type { ClaimRefused, RefusalReason } from './claim.ts';
+import { ClaimRefused, type RefusalReason } from './claim.ts';
 import {
   canBeApplied,
   effectsOf,
@@ -132,7 +132,9 @@ export function openBatchWriter(
     return isShown && won.length === judged.length;
   };
 
-  return async (judged, wait) => {
+  return async (all, wait) => {
+    const judged = all.filter(({ entry }) => !entry.item.claim.order?.hasLeft());
+    for (const { entry } of all) if (entry.item.claim.order?.hasLeft()) entry.reject(clientLeft());
     if (judged.length === 0) return true;
     let written: WrittenClaims;
     try {
@@ -150,6 +152,8 @@ export function openBatchWriter(
       else if (guard === 'owner') afterMissingOwner(each);
       else if (guard === 'limit') afterLimit(each, written);
       else if (guard === 'usages') entry.again(entry.item, limits.correct());
+      else if (guard === 'order') entry.again(entry.item);
+      else if (guard === 'turn') entry.reject(notItsTurn());
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
     return isAsExpected;
@@ -157,7 +161,12 @@ export function openBatchWriter(
 }
 
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
-const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages'].includes(guard);
+const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'turn', 'order'].includes(guard);
+
+const clientLeft = (): ClaimRefused =>
+  new ClaimRefused('client left', 'The client has left before the claim was written.');
+const notItsTurn = (): ClaimRefused =>
+  new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 
 type States = ReadonlyMap<string, ConsumerState>;
 

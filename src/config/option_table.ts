@@ -153,6 +153,13 @@ export const optionTable = {
       [],
       'Consumer types whose consumers do not count for limits: MIGRATION beside a Nova that sends types, since it holds an instance twice while it moves.',
     ),
+    maxWait: option(integer(1, 86_400), 3600, 'Seconds for which a claim may wait at most (Prefer: wait).'),
+    maxWaiting: option(
+      integer(0),
+      5000,
+      'How many claims one process lets wait at once. When all places are taken, a user with fewer than a tenth of them gets the newest one ' +
+        'of the user with the most.',
+    ),
     keepFormerConsumers: option(
       integer(60, 31_536_000),
       86_400,

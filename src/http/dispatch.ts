@@ -53,6 +53,10 @@ export function mountEndpoints(
         if (forAny === false) throw forbidden(rule, dialect);
         return ({ projectId, userId }) => policy.allows(rule, identity, { project_id: projectId, user_id: userId });
       };
+      const requireToken = async (): Promise<void> => {
+        const refused = await exchange.authenticateAgain?.();
+        if (refused !== undefined) throw new TokenRefused(refused);
+      };
       const request: ApiRequest = apiRequest(c.req.raw, exchange, {
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
@@ -62,9 +66,9 @@ export function mountEndpoints(
         allowedOwners,
         isRuleWritten: policy.isWritten,
         forbidden: (rule) => forbidden(rule, dialect),
+        requireToken,
         requireStill: async (rule) => {
-          const refused = await exchange.authenticateAgain?.();
-          if (refused !== undefined) throw new TokenRefused(refused);
+          await requireToken();
           authorize(policy, rule, exchange.identity, dialect);
         },
       });
@@ -127,7 +131,15 @@ function apiRequest(
     ...more
   }: Pick<
     ApiRequest,
-    'ifMatch' | 'param' | 'owners' | 'allowedOwners' | 'isRuleWritten' | 'forbidden' | 'requireStill' | 'gone'
+    | 'ifMatch'
+    | 'param'
+    | 'owners'
+    | 'allowedOwners'
+    | 'isRuleWritten'
+    | 'forbidden'
+    | 'requireStill'
+    | 'requireToken'
+    | 'gone'
   > & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;

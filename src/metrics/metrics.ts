@@ -44,6 +44,10 @@ export type Metrics = {
   counting(claims: Claims): Claims;
   /** Counts a claim whose guard failed and that is judged again, as `retried`. */
   readonly claimRetried: () => void;
+  /** Notes how long a claim that was placed has waited. */
+  readonly claimWaited: (seconds: number) => void;
+  /** Shows how many claims wait, from now on. */
+  showWaiting(waiting: { readonly size: number }): void;
   /** Counts consumers that were removed because their terms had ended. */
   readonly consumersRemoved: (count: number) => void;
   /** Counts that the fleet differed from the database. */
@@ -139,6 +143,12 @@ export function openMetrics(
     labelNames: ['outcome'],
     registers,
   });
+  const waited = new Histogram({
+    name: 'placement_claim_wait_seconds',
+    help: 'How long claims waited that were placed after a wait (Prefer: wait).',
+    buckets: [0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600],
+    registers,
+  });
   const ended = new Counter({
     name: 'placement_terms_ended_total',
     help: 'Consumers that this process removed because their terms had ended.',
@@ -189,6 +199,17 @@ export function openMetrics(
       },
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
+    claimWaited: (seconds) => waited.observe(seconds),
+    showWaiting: (waiting) => {
+      new Gauge({
+        name: 'placement_waiting_claims',
+        help: 'Claims of this process that wait for room, for a limit or for their turn.',
+        registers,
+        collect() {
+          this.set(waiting.size);
+        },
+      });
+    },
     consumersRemoved: (count) => ended.inc(count),
     fleetDiffered: () => differences.inc(),
     scrape: () => {

@@ -89,6 +89,7 @@ export const changes = {
     'Tokens of the service: /tokens; limits of projects: /limits, /default_limits. Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',
     'The detail of an error no longer begins with a sentence about its status.',
   ],
+  waiting: ['2.8', 'Claims by query that wait for their turn: Prefer: wait, line; /waiting.'],
 } as const satisfies VersionChanges;
 
 /** The version that brought each change: `request.version >= since.mappings`. */

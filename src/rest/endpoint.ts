@@ -36,6 +36,8 @@ export type ApiRequest = {
    * @throws ApiError 401 or 403
    */
   readonly requireStill: (rule: string) => Promise<void>;
+  /** Requires of a request that lasts that its token is still valid, as `requireStill`. @throws ApiError 401 */
+  readonly requireToken: () => Promise<void>;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
   /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */

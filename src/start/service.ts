@@ -10,8 +10,9 @@ import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
-import { compactFromTimeToTime, countingOptions } from '../claims/limits.ts';
+import { compactFromTimeToTime, countingOptions, openLimitReads } from '../claims/limits.ts';
 import { openOwners } from '../claims/outcome.ts';
+import { openWaiting, type WaitingClaims } from '../claims/waiting.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
 import { compareFromTimeToTime } from '../fleet/keep/comparison.ts';
@@ -29,7 +30,7 @@ import { openIdWatch } from '../metrics/id_watch.ts';
 import { type Metrics, openMetrics } from '../metrics/metrics.ts';
 import { placementService } from '../placement/microversions.ts';
 import { type Service, upTo, versionOfText } from '../placement/versions.ts';
-import { bindEndpoints } from '../rest/endpoint.ts';
+import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
 import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
@@ -52,10 +53,12 @@ export type PlacementService = {
   readonly fleet: FleetKeeper;
   /** The clients that follow changes. */
   readonly followers: Pick<Followers, 'size'>;
+  /** The claims that wait. */
+  readonly waiting: Pick<WaitingClaims, 'size'>;
   /** Uses another service user, or another password, for Keystone. @throws Error where settings are missing */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
   /** Ends the streams of clients that follow changes, and answers requests that wait, before the server ends. */
-  endFollowers(): void;
+  endWaits(): void;
   close(): Promise<void>;
 };
 
@@ -134,6 +137,13 @@ export async function openService(
       ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
+    const waiting = openWaiting(database, fleet, claims, {
+      maxWaiting: config.placement.maxWaiting,
+      limits: openLimitReads(database, limits),
+      ...(metrics === undefined ? {} : { onPlaced: metrics.claimWaited }),
+    });
+    metrics?.showWaiting(waiting);
+    ends.push(waiting.close, waiting.end);
     const service: Service = {
       ...upTo(options.speaks ?? placementService, versionOfText(config.api.maxMicroversion)),
       defaultVersion: options.speaks?.defaultVersion ?? versionOfText(config.api.defaultVersion),
@@ -163,16 +173,20 @@ export async function openService(
     const placement = {
       root: '',
       openPaths: ['/', ''],
-      endpoints: bindEndpoints(routes, {
-        ...shared,
-        providerWrites,
-        claims,
-        deletions,
-        allocationReads,
-        owners,
-        followers,
-        service,
-      }),
+      endpoints: bindEndpoints(
+        routes.map((endpoint) => notingWrites(endpoint, waiting)),
+        {
+          ...shared,
+          providerWrites,
+          claims,
+          waiting,
+          deletions,
+          allocationReads,
+          owners,
+          followers,
+          service,
+        },
+      ),
       service,
       dialect: placementDialect,
     };
@@ -200,14 +214,35 @@ export async function openService(
       database,
       fleet,
       followers,
+      waiting,
       renewServiceUser: (settings) => keystone?.renewServiceUser(settings),
-      endFollowers: followers.end,
+      endWaits: () => {
+        followers.end();
+        waiting.end();
+      },
       close,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Lets claims that wait look at what a write has changed. What claims change the known fleet shows at once. */
+function notingWrites<Dependencies>(
+  endpoint: Endpoint<Dependencies>,
+  { noteWrite }: Pick<WaitingClaims, 'noteWrite'>,
+): Endpoint<Dependencies> {
+  const { method, path, handle } = endpoint;
+  if (method === 'GET' || (path.startsWith('/allocations') && method !== 'DELETE')) return endpoint;
+  return {
+    ...endpoint,
+    handle: async (request, dependencies) => {
+      const answer = await handle(request, dependencies);
+      noteWrite();
+      return answer;
+    },
+  };
 }
 
 function authenticationBy(

@@ -69,7 +69,7 @@ export async function serveAsWorker(): Promise<void> {
     for (const door of doors.values()) door.renewTls(renewed);
   };
   close = async () => {
-    service.endFollowers();
+    service.endWaits();
     await Promise.all([...doors.values()].map((door) => door.drain()));
     await service.close();
   };

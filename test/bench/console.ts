@@ -47,7 +47,7 @@ await withTestService('embedded', {}, async (service) => {
     tell(`work for a frame while zooming, median of ${frames.length}`, quantile(frames, 0.5), mostFrameMs);
     tell(`work for a frame while zooming, 95 %`, quantile(frames, 0.95), 3 * mostFrameMs);
   });
-  service.endFollowers();
+  service.endWaits();
   await server.close();
 });
 await browser.close();

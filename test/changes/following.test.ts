@@ -30,7 +30,7 @@ async function serve(
     try {
       await use(server.url, service);
     } finally {
-      service.endFollowers();
+      service.endWaits();
       await server.close();
     }
   });
@@ -164,7 +164,7 @@ test('streams beyond the limit are refused, and all end with the process', () =>
     await until('there is a place', () => followersOf(service) === 1);
     const third = await openStream(`${url}/changes`, headers);
     await third.next();
-    service.endFollowers();
+    service.endWaits();
     assert.equal(await third.ended(), 'in order');
     assert.equal(await streams[1]?.ended(), 'in order');
     const late = await openStream(`${url}/changes`, headers);

@@ -20,7 +20,7 @@ const serve = (overrides: ConfigOverrides, use: (url: string, service: Placement
     try {
       await use(server.url, service);
     } finally {
-      service.endFollowers();
+      service.endWaits();
       await server.close();
     }
   });

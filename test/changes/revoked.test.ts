@@ -52,7 +52,7 @@ const serve = (t: TestContext, settings: Partial<KeystoneSettings>, use: (world:
         });
       } finally {
         t.mock.timers.reset();
-        service.endFollowers();
+        service.endWaits();
         await server.close();
       }
     });
@@ -85,7 +85,7 @@ suite('clients that follow with a token of Keystone', () => {
       assert.equal(at(await answer.json(), 'error', 'code'), 401);
       beat();
       await until('two follow', () => service.followers.size === 2);
-      service.endFollowers();
+      service.endWaits();
       assert.equal(await staying.ended(), 'in order');
       assert.equal((await waiting.answer).status, 200);
     }));

@@ -77,7 +77,7 @@ await withTestService('embedded', {}, async (service) => {
   }
   ended.abort();
   await living;
-  service.endFollowers();
+  service.endWaits();
   await server.close();
 });
 await browser.close();

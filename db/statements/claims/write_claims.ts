@@ -19,6 +19,7 @@ import {
   usagesTold,
 } from '../project_usages.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
+import { endedTurns, lockLines, lostTurns } from '../waiting.ts';
 import {
   inventoryTables,
   type Leeway,
@@ -50,9 +51,10 @@ import {
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
- * exist yet. `limit`: it exceeds a limit. `usages`: what a limited project uses is in doubt.
+ * exist yet. `limit`: it exceeds a limit. `usages`: what a limited project uses is in doubt. `turn`: it is not the first one of its line.
+ * `order`: a claim before it was not written.
  */
-type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | 'limit' | 'usages' | undefined;
+type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | 'limit' | 'usages' | 'turn' | 'order' | undefined;
 
 /** The outcome of the claims of a batch. */
 export type WrittenClaims = {
@@ -150,6 +152,8 @@ export async function writeClaims(
   };
   const counted = claims.map(({ counted = uncounted }) => counted);
   const limits = counted.flatMap(({ limits }) => limits);
+  const turns = claims.flatMap(({ turn }, index) => (turn === undefined ? [] : [{ ...turn, index }]));
+  const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
   const terms = termParts(claims, parts.known);
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -168,7 +172,7 @@ export async function writeClaims(
     ${lockedAllocations(claims)}
     ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
     ${parts.counted ? countedTables(counted, uncountedTypes) : sql``}
-    lost as materialized (
+    ${inOrder.length > 1 ? sql`lost_itself` : sql`lost`} as materialized (
       select claim, 'provider' as what from guard
       where present is null ${judgedOn === null ? sql`` : sql`or ${mayHaveOtherInventories(judgedOn)}`}
         or present <> generation ${leeway === undefined ? sql`` : sql`and provider_id in (select provider_id from overtaken)`}
@@ -187,8 +191,8 @@ export async function writeClaims(
       ${lostSeenAllocations(claims)}
       ${parts.affinity ? lostAffinity(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
-      ${lostLimits(counted)}
-    ),
+      ${lostLimits(counted)}${lostTurns(turns)}
+    ),${inOrder.length > 1 ? lostInOrder(inOrder) : sql``}
     won as (select * from consumer where claim <> all(${lostClaims})),
     ${raisedProviders}
     ${parts.inventories ? writtenInventories : sql``}
@@ -205,7 +209,7 @@ export async function writeClaims(
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim <> all(${lostClaims})
-    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${terms.written}
+    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${turns.length > 0 ? sql`, ${endedTurns(turns, lostClaims)}` : sql``}${terms.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
       ${
@@ -231,7 +235,7 @@ export async function writeClaims(
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
       : [...projects, ...(parts.reliedOn || leeway !== undefined ? [lockProviders(providers, wait)] : [])];
-  const before = [...lockRelated(claims, wait), ...ownLocks];
+  const before = [...lockLines(turns), ...lockRelated(claims, wait), ...ownLocks];
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
     ...(absent.length > 0 ? [removeAbsent(absent)] : []),
@@ -242,7 +246,7 @@ export async function writeClaims(
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) {
     // A claim that was judged by something else than is there now may exceed no limit when it is judged again.
-    if (claim !== null && (lost[claim] === undefined || !isOfLimits(what))) lost[claim] = what;
+    if (claim !== null && (lost[claim] === undefined || !isJudgedLast(what))) lost[claim] = what;
   }
   const [first] = rows;
   const generations = new Map(
@@ -259,7 +263,16 @@ export async function writeClaims(
   };
 }
 
-const isOfLimits = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages';
+const isJudgedLast = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages' || guard === 'order';
+
+/** Table `lost` of a batch with claims that wait: those after one that is not written are not written either. */
+const lostInOrder = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
+    lost as materialized (
+      select claim, what from lost_itself
+      union all
+      select claim, 'order' from unnest(${inOrder}::integer[]) as later (claim)
+      where claim > (select min(claim) from lost_itself where claim = any(${inOrder}::integer[]))
+    ),`;
 
 const uncounted: CountedWrite = { usages: [], limits: [] };
 

@@ -136,6 +136,10 @@ export const ruleDefaults: readonly RuleDefault[] = [
   rule('limits:delete', adminOrService, 'DELETE /limits/{project_id}', 'DELETE /default_limits'),
   // Besides the rule of the write, where PUT or POST gives a consumer a type of [placement] uncounted_types.
   rule('allocations:uncounted', adminOrService),
+
+  // Ours, from microversion 2.8.
+  rule('waiting:list', 'admin_or_project_reader_or_service_api', 'GET /waiting'),
+  rule('waiting:delete', adminOrService, 'DELETE /waiting/{consumer}'),
 ];
 
 /**
@@ -147,7 +151,9 @@ export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the pro
     (verb) => [`placement:allocations:${verb}`, 'the owner of the consumer'] as const,
   ),
   ...['show', 'update', 'term'].map((verb) => [`placement:consumers:${verb}`, 'the owner of the consumer'] as const),
+  ['placement:waiting:delete', 'the owner of the consumer'],
   ['placement:consumers:list', 'the project that is asked for'],
+  ['placement:waiting:list', 'the project that is asked for'],
   ['placement:usages', 'the project that is asked for'],
   ['placement:limits:show', 'the project that is asked for'],
 ]);

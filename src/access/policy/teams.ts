@@ -4,18 +4,20 @@ const readOfOwnProject = '((role:member or role:reader) and project_id:%(project
 
 const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [name: string, check: string])[]])[] = [
   [
-    'Members claim by query, renew and release what their project has.',
+    'Members claim by query, renew and release what their project has, and end the wait of its claims.',
     ['placement:allocations:place', ofOwnProject],
+    ['placement:waiting:delete', ofOwnProject],
     ['placement:consumers:term', ofOwnProject],
     ['placement:allocations:delete', ofOwnProject],
   ],
   [
-    'Members and readers see the consumers, allocations, usages and limits of their project.',
+    'Members and readers see the consumers, allocations, usages, limits and waiting claims of their project.',
     ['placement:allocations:list', readOfOwnProject],
     ['placement:consumers:show', readOfOwnProject],
     ['placement:consumers:list', readOfOwnProject],
     ['placement:usages', readOfOwnProject],
     ['placement:limits:show', readOfOwnProject],
+    ['placement:waiting:list', readOfOwnProject],
   ],
 ];
 

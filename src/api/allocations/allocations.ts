@@ -12,9 +12,10 @@ import { untilDone } from '../../writes/until_done.ts';
 import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answers.ts';
 import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
+import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
 import {
   allocationsPhrase,
+  answerAfter,
   answerTo,
   asksForDryRun,
   claimOf,
@@ -24,6 +25,7 @@ import {
   refuseDryRunOfUrl,
   writeClaim,
 } from './claim_requests.ts';
+import { waitFor } from './waits.ts';
 
 // Routes
 
@@ -97,22 +99,27 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
-    const outcome = await writeClaim(dependencies, claimOf([consumer], request, rules), {
-      isDryRun,
-      forbidden: request.forbidden,
-      version: request.version,
-      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+    const line = 'line' in body ? body.line : undefined;
+    const wait = waitFor(request, [consumer], { rule: rule('update'), line, isDryRun }, dependencies);
+    return answerAfter(wait, async () => {
+      const outcome = await writeClaim(dependencies, claimOf([consumer], request, rules), {
+        isDryRun,
+        wait,
+        forbidden: request.forbidden,
+        version: request.version,
+        notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+      });
+      const [placed] = outcome.consumers;
+      if (placed === undefined) return noContent; // a plain claim; the consumers of a claim by query are in the outcome
+      return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
     });
-    const [placed] = outcome.consumers;
-    if (placed === undefined) return noContent; // a plain claim; the consumers of a claim by query are in the outcome
-    return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
   });
 }
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = claimRules(request, rule('manage'), dependencies.config);
   const body = await postBody(request);
-  const { isDryRun } = body;
+  const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
     const consumers = expectKnownOnly(
       Object.entries(body.consumers).map(([uuid, consumer]) =>
@@ -123,26 +130,42 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
       throw preconditionFailed('What consumers have of which all are new');
     }
     const claim = claimOf(consumers, request, rules);
+    const wait = waitFor(request, consumers, { rule: rule('manage'), line, isDryRun }, dependencies);
     const { forbidden, version } = request;
-    const writing = { isDryRun, forbidden, version, notFound: 'Unable to allocate inventory' };
-    const outcome = await writeClaim(dependencies, claim, writing);
-    if (!isByQuery(claim)) return noContent;
-    return {
-      status: 200,
-      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
-    };
+    return answerAfter(wait, async () => {
+      const writing = { isDryRun, wait, forbidden, version, notFound: 'Unable to allocate inventory' };
+      const outcome = await writeClaim(dependencies, claim, writing);
+      if (!isByQuery(claim)) return noContent;
+      return {
+        status: 200,
+        json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
+      };
+    });
   });
 }
 
 async function postBody(request: ApiRequest) {
   if (request.version < since.placing) {
-    return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
+    return {
+      isDryRun: false,
+      line: undefined,
+      consumers: await request.json(bySince(postBodies, request.version)),
+    };
   }
-  const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
+  const { dry_run: dryRun, ...beside } = await request.json(besideDryRun);
+  const { line, consumers } = await withLine(request, beside);
   return {
     isDryRun: asksForDryRun(request, { dry_run: dryRun }),
+    line,
     consumers: await request.check(consumers, bySince(placedConsumers, request.version)),
   };
+}
+
+/** Takes the line from a body that has it beside the consumers. */
+async function withLine(request: ApiRequest, body: Readonly<Record<string, unknown>>) {
+  if (request.version < since.waiting || !('line' in body)) return { line: undefined, consumers: body };
+  const { line, ...consumers } = body;
+  return { ...(await request.check({ line }, besideConsumers)), consumers };
 }
 
 async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {

@@ -67,8 +67,13 @@ export const dryRun = { dry_run: v.optional(boolean()) };
 /** A body of POST /allocations from 2.4 on: beside the consumers it may have `dry_run`. */
 export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
+/** From 2.8 on: the line of the project in which a claim waits for its turn. POST has it beside the consumers. */
+const lined = { line: v.optional(text({ minLength: 1, maxLength: 64 })) };
+export const besideConsumers = object(lined);
+
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
+  { since: since.waiting, schema: object({ ...timed, ...dryRun, ...lined }) },
   { since: since.terms, schema: object({ ...timed, ...dryRun }) },
   { since: since.placing, schema: object({ ...placed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoing) },

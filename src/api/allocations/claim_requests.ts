@@ -11,6 +11,7 @@ import {
   type UncountedRights,
 } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
+import type { Wait } from '../../claims/waiting.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
@@ -76,12 +77,21 @@ type ClaimWording = {
 };
 
 /** How the claim of a request is written, or only judged. */
-type Writing = ClaimWording & { readonly isDryRun: boolean };
+type Writing = ClaimWording & {
+  readonly isDryRun: boolean;
+  /** How it waits where it cannot be written at once; undefined if it does not. */
+  readonly wait?: Wait | undefined;
+};
 
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim({ claims }: Dependencies, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
+export async function writeClaim(
+  { claims, waiting }: Dependencies,
+  claim: Claim,
+  { isDryRun, wait, ...writing }: Writing,
+): Promise<ClaimOutcome> {
   try {
-    return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
+    if (isDryRun) return await claims.tryOut(claim);
+    return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
   } catch (error) {
     if (!(error instanceof ClaimRefused)) throw error;
     throw refusals[error.reason](error, writing);
@@ -105,19 +115,24 @@ export function refuseDryRunOfUrl(request: ApiRequest, why: string): void {
 }
 
 /** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */
-export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> {
-  if (!isDryRun) return answer();
+export const answerTo = (isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> =>
+  isDryRun ? withHeaders({ 'placement-dry-run': 'true' }, answer) : answer();
+
+/** Answers a request whose claim may wait: RFC 7240's header says so, also in a refusal. */
+export const answerAfter = (wait: Wait | undefined, answer: () => Promise<Answer>): Promise<Answer> =>
+  wait === undefined ? answer() : withHeaders({ 'preference-applied': `wait=${wait.waitMs / 1000}` }, answer);
+
+async function withHeaders(more: Readonly<Record<string, string>>, answer: () => Promise<Answer>): Promise<Answer> {
   try {
-    return { ...(await answer()), ...dryRunHeaders };
+    const { headers, ...answered } = await answer();
+    return { ...answered, headers: { ...headers, ...more } };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { status, message, sentence, code, vary } = error;
-    const headers = { ...error.headers, ...dryRunHeaders.headers };
+    const headers = { ...error.headers, ...more };
     throw new ApiError(status, message, { code, vary, headers, ...(sentence === undefined ? {} : { sentence }) });
   }
 }
-
-const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
   'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
@@ -136,6 +151,8 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
     ),
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
   'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'client left': ({ message }) => badRequest(message),
+  'not its turn': ({ message }) => conflict(message, errorCodes.noCandidates),
   'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
   query: ({ message }) => badRequest(message),
   'concurrent update': ({ message }, { concurrentUpdate }) =>

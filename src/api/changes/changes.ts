@@ -8,8 +8,10 @@ import { bySince } from '../../placement/versions.ts';
 import { ApiError, badRequest, errorCodes, noSuchClass } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text, uuidText } from '../../rest/json_schema.ts';
+import { preferredWait } from '../../rest/preferred_wait.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { failed } from '../../rest/schema_complaint.ts';
+import { clientOf } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 
 // Routes
@@ -53,24 +55,12 @@ const parameters = [
 /** How long a request may wait, in seconds. */
 const mostWaitSeconds = 60;
 
-/** The preference `wait` (RFC 7240), in seconds; undefined where the client states none. @throws ApiError 400 */
-function readWait(prefer: string | undefined): number | undefined {
-  for (const preference of prefer?.split(',') ?? []) {
-    const [name = '', value = ''] = (preference.split(';')[0] ?? '').split('=').map((each) => each.trim());
-    if (name.toLowerCase() !== 'wait') continue;
-    const seconds = value.replace(/^"(.*)"$/, '$1');
-    if (/^[0-9]{1,9}$/.test(seconds) && Number(seconds) <= mostWaitSeconds) return Number(seconds);
-    throw badRequest(`Prefer: wait is a number of seconds from 0 to ${mostWaitSeconds}. Got: ${value.slice(0, 100)}`);
-  }
-  return undefined;
-}
-
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const asked: v.InferOutput<typeof narrowed> = checkQuery(request.query(), bySince(parameters, request.version));
   refuseRepeated(request.query(), ['since', 'parts', 'resource_class', 'in_tree']);
-  const waitSeconds = readWait(request.header('prefer'));
+  const waitSeconds = preferredWait(request, { least: 0, most: mostWaitSeconds });
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
   const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
   const token = resumed ?? asked.since;
@@ -149,21 +139,15 @@ function firstChange(
   });
 }
 
-/**
- * Takes a seat for a request that follows changes. With noauth2, clients can claim to be any user, so they are told apart by address.
- *
- * @throws ApiError 429 where all are taken, and no other user has more of them
- */
+/** Takes a seat for a request that follows changes. @throws ApiError 429 where all are taken, and no other client has more of them */
 function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
-  const isProven = config.api.authStrategy !== 'noauth2';
-  const user = isProven ? request.identity.userId : request.network();
-  const seat = followers.takeSeat(user);
+  const client = clientOf(request, config);
+  const seat = followers.takeSeat(client);
   if (seat !== undefined) return seat;
-  const owner = isProven ? `user ${user}` : `the address ${user}`;
   throw new ApiError(
     429,
     `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
-      `than ${owner}, which has ${followers.seatsOf(user)}. Please retry later.`,
+      `than ${client}, which has ${followers.seatsOf(client)}. Please retry later.`,
     { headers: { 'retry-after': '5' } },
   );
 }

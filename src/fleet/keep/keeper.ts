@@ -51,6 +51,12 @@ export type FleetKeeper = {
   isInDoubt(): boolean;
   /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
   readonly recent: RecentChanges;
+  /**
+   * From now on a listener is called each time after `known` has changed, in the same turn of the event loop.
+   *
+   * @param listener called with the ids of the providers that may have more room than before; undefined ends it
+   */
+  watchRoom(listener: ((freed: readonly number[] | 'all') => void) | undefined): void;
   /** How often the fleet was refreshed, and how often it was loaded as a whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
   /** How old the content of the fleet is, in seconds since the start of the last refresh that succeeded. */
@@ -111,6 +117,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
    * which the fleet has read; or an error left changes half applied.
    */
   let mustLoad = false;
+  let roomListener: ((freed: readonly number[] | 'all') => void) | undefined;
   /**
    * Whether reading the changes by one statement exceeded its time limit. Then they are read by many statements without
    * a limit.
@@ -126,7 +133,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       throw error;
     });
   /** Reads the change to apply; undefined if everything must be loaded. */
-  const readWhatChanged = async (): Promise<(CaughtUp & Partial<Pick<Changes, 'told'>>) | undefined> => {
+  const readWhatChanged = async (): Promise<ReadChange | undefined> => {
     if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
       const { snapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, moment));
       if (!hasChanged) return { snapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
@@ -138,7 +145,14 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     if (changes?.reload || mustLoad) return undefined;
     if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
     const { snapshot, lastXid, lastInventoryXid, told } = changes;
-    return { snapshot, lastXid, lastInventoryXid, ...(tellsParts ? { told } : {}), apply: () => living.apply(changes) };
+    return {
+      snapshot,
+      lastXid,
+      lastInventoryXid,
+      ...(tellsParts ? { told } : {}),
+      ...(roomListener === undefined ? {} : { freed: freedBy(changes) }),
+      apply: () => living.apply(changes),
+    };
   };
   /** Whether the server may not be the one that the fleet was read from, although it says that it is. */
   const mayBeAnother = async (): Promise<boolean> => {
@@ -174,6 +188,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     tookTooLong = false;
     trueAtMs = startedMs;
     outages?.answered(startedMs);
+    if (changes === undefined) roomListener?.('all');
+    else if (changes.lastXid !== null) roomListener?.(changes.freed ?? 'all');
     return living.fleet;
   };
 
@@ -190,6 +206,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       if (isShown) {
         ownWrites.push(write);
         show(write, 1);
+        roomListener?.(freedByOwn(write));
       }
       // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
       const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
@@ -211,10 +228,25 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       return ownWrites.map(({ xid }) => xid);
     },
     isInDoubt: breaks.isInDoubt,
+    watchRoom: (listener) => {
+      roomListener = listener;
+    },
     counts,
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,
   };
 }
+
+/** A change of the fleet that was read, and the ids of the providers that may have more room by it; undefined if that is not known. */
+type ReadChange = CaughtUp & Partial<Pick<Changes, 'told'>> & { readonly freed?: readonly number[] };
+
+/** The providers that may have more room: by less usage, or by anything but usage. */
+const freedBy = ({ moved, whole }: Changes): readonly number[] => [
+  ...(whole ?? []),
+  ...(moved ?? []).flatMap(({ provider, deltas }) => (deltas.some((delta) => delta < 0) ? [provider] : [])),
+];
+
+const freedByOwn = ({ effects }: OwnWrite): readonly number[] =>
+  effects.flatMap(({ providerId, used }) => (used.some(({ delta }) => delta < 0) ? [providerId] : []));
 
 /** Runs one refresh at a time. All calls before the start of a refresh share it. */
 type SharedRefreshes<Result> = {

@@ -1,0 +1,294 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+
+/** What a claim that waits is stored with. */
+export type WaitingClaim = {
+  /** The hash of its consumers, by which it is known. */
+  readonly claim: string;
+  readonly consumers: readonly string[];
+  readonly projectId: string;
+  readonly userId: string;
+  /** The line of the project in which it waits; null without one. */
+  readonly line: string | null;
+  /** How long it has waited, and still may wait. */
+  readonly waitedMs: number;
+  readonly waitMs: number;
+  readonly waitsFor: 'room' | 'limit';
+  /** Why it was refused; empty where it was not judged yet. */
+  readonly condition: string;
+};
+
+/** The place of a claim among those that wait. */
+export type WaitingPlace = {
+  readonly claim: string;
+  /** Numbers of one line are given in the order in which the claims came. */
+  readonly number: number;
+  /** How long it has waited, with earlier requests for the same. */
+  readonly waitedMs: number;
+  /** Whether no claim that came before, with an earlier statement, waits in its line. */
+  readonly isFirst: boolean;
+};
+
+/** The lock of a line; its second key is the hash of the line. */
+const lineLock = 1_490_000;
+
+/** A line: its project and its name. */
+export type Line = { readonly projectId: string; readonly line: string };
+
+/** Locks lines, in the order of their keys. It runs before the statement that reads or writes their claims. */
+export const lockLines = (lines: readonly Line[]): readonly RawBuilder<unknown>[] => {
+  const names = [...new Set(lines.map(({ projectId, line }) => `${projectId} ${line}`))];
+  if (names.length === 0) return [];
+  return [
+    sql`select pg_advisory_xact_lock(${sql.lit(lineLock)}, key)
+      from (select distinct hashtext(name) as key from unnest(${names}::text[]) as name order by 1 offset 0) as keys`,
+  ];
+};
+
+/** A process that was not heard of for this long is passed over by lines. */
+const silent = sql`interval '5 seconds'`;
+/** For this long after its connection ended a claim has its number back. */
+const kept = sql`interval '5 seconds'`;
+/** For this long after its process was heard of last. */
+const keptOfProcess = sql`interval '10 seconds'`;
+
+const wasHeard = (process: RawBuilder<unknown>, age: RawBuilder<unknown>): RawBuilder<boolean> =>
+  sql`exists (select from waiting_processes p where p.id = ${process} and p.seen_at > clock_timestamp() - ${age})`;
+
+/** Whether row `w` is of a claim that still waits. */
+const stillWaits = sql`w.left_at is null and not w.is_removed and ${wasHeard(sql`w.process`, silent)}`;
+
+/** Whether an earlier claim of the same line still waits. */
+const hasEarlier = (
+  projectId: RawBuilder<unknown>,
+  line: RawBuilder<unknown>,
+  number: RawBuilder<unknown>,
+): RawBuilder<boolean> =>
+  sql`exists (select from waiting w where w.project_id = ${projectId} and w.line = ${line} and w.number < ${number} and ${stillWaits})`;
+
+const heard = (process: string): RawBuilder<unknown> => sql`
+  insert into waiting_processes (id, seen_at) values (${process}::uuid, clock_timestamp())
+  on conflict (id) do update set seen_at = excluded.seen_at`;
+
+/**
+ * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
+ * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
+ */
+export async function enterWaiting(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  claims: readonly WaitingClaim[],
+): Promise<readonly WaitingPlace[]> {
+  const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
+  const isKept = sql`(w.project_id = excluded.project_id and w.line is not distinct from excluded.line and not w.is_removed
+      and case when w.left_at is null then ${wasHeard(sql`w.process`, keptOfProcess)} else w.left_at > clock_timestamp() - ${kept} end)`;
+  const statement = sql<WaitingPlace>`
+    with entered as (
+      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, waits_for, condition)
+      select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
+        clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
+        waits_for, condition
+      from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
+        ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
+        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
+      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, waits_for, condition, index)
+      order by index
+      on conflict (claim) do update set
+        number = case when ${isKept} then w.number else excluded.number end,
+        since = case when ${isKept} then w.since else excluded.since end,
+        former_process = case when w.left_at is null and w.process <> excluded.process then w.process end,
+        consumers = excluded.consumers, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
+        process = excluded.process, until = excluded.until, waits_for = excluded.waits_for, condition = excluded.condition,
+        left_at = null, is_removed = false
+      returning claim, number, since, project_id, line
+    )
+    select claim, number::float8 as number, (extract(epoch from clock_timestamp() - since) * 1000)::float8 as "waitedMs",
+      line is null or not ${hasEarlier(sql`entered.project_id`, sql`entered.line`, sql`entered.number`)} as "isFirst"
+    from entered`;
+  const lines = claims.flatMap(({ projectId, line }) => (line === null ? [] : [{ projectId, line }]));
+  const before = lockLines(lines);
+  const results = await transaction([...before, heard(process), statement]);
+  return (results[before.length + 1] ?? []) as readonly WaitingPlace[]; // the rows of `statement`
+}
+
+/** How a claim has left: `ended` was answered; the number of one that has `left` is kept for a while. */
+export type LeavingClaim = { readonly claim: string; readonly how: 'ended' | 'left' };
+
+/** Takes claims from those that wait, unless another process has taken them over. */
+export async function leaveWaiting(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  claims: readonly LeavingClaim[],
+): Promise<void> {
+  const of = (wanted: LeavingClaim['how']) => claims.filter(({ how }) => how === wanted).map(({ claim }) => claim);
+  await transaction([
+    sql`with ended as (
+        delete from waiting where claim = any(${of('ended')}::text[]) and process = ${process}::uuid
+      )
+      update waiting set left_at = clock_timestamp() where claim = any(${of('left')}::text[]) and process = ${process}::uuid`,
+  ]);
+}
+
+/** Changes what is told of claims that wait. */
+export async function describeWaiting(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  claims: readonly Pick<WaitingClaim, 'claim' | 'waitsFor' | 'condition'>[],
+): Promise<void> {
+  await transaction([
+    sql`update waiting w set waits_for = d.waits_for, condition = d.condition
+      from unnest(${claims.map(({ claim }) => claim)}::text[], ${claims.map(({ waitsFor }) => waitsFor)}::text[],
+        ${claims.map(({ condition }) => condition)}::text[]) as d (claim, waits_for, condition)
+      where w.claim = d.claim and w.process = ${process}::uuid`,
+  ]);
+}
+
+/** What a process is told about its claims. */
+export type WaitingNews = {
+  readonly claim: string;
+  /**
+   * `first`, `in line` and `elsewhere`: of a claim that was asked for: no claim of its line is before it, or one of this process or of
+   * another one is. `gone`: its row is not there any more. `taken over`: a request for the same consumers came to another process.
+   * `removed`: by DELETE /waiting.
+   */
+  readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
+};
+
+/** Notes that a process was heard of. */
+export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<void> {
+  await transaction([heard(process)]);
+}
+
+/**
+ * Tells what became of the claims of a process.
+ *
+ * @param firsts its claims that are the first ones of its own in their lines
+ */
+export async function lookAtWaiting(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  firsts: readonly string[],
+): Promise<readonly WaitingNews[]> {
+  const [news] = await transaction([
+    sql<WaitingNews>`
+      with taken as (
+        update waiting set former_process = null where former_process = ${process}::uuid returning claim
+      ),
+      removed as (
+        delete from waiting where process = ${process}::uuid and is_removed returning claim
+      )
+      select claim, 'taken over' as what from taken
+      union all
+      select claim, 'removed' from removed
+      union all
+      select f.claim, case when o.claim is null then 'gone' when e.process is null then 'first'
+        when e.process = o.process then 'in line' else 'elsewhere' end
+      from unnest(${firsts}::text[]) as f (claim)
+      left join waiting o on o.claim = f.claim and o.process = ${process}::uuid and o.left_at is null and not o.is_removed
+      left join lateral (
+        select w.process from waiting w where w.project_id = o.project_id and w.line = o.line and w.number < o.number and ${stillWaits}
+        order by w.number limit 1
+      ) as e on true`,
+  ]);
+  return news;
+}
+
+/** Forgets claims whose number is not kept any more, and processes that have ended. */
+export async function forgetWaiting({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
+  await transaction([
+    sql`delete from waiting w
+      where case when w.left_at is null then not ${wasHeard(sql`w.process`, keptOfProcess)} else w.left_at <= clock_timestamp() - ${kept} end`,
+    sql`delete from waiting_processes where seen_at < clock_timestamp() - interval '1 hour'`,
+  ]);
+}
+
+/** The turn of a claim that is written: it must be the first one of its line. */
+export type LineTurn = Line & { readonly claim: string; readonly process: string };
+
+/** Claims, by their indexes in a batch, that are not the first ones of their lines any more. */
+export function lostTurns(turns: readonly (LineTurn & { readonly index: number })[]): RawBuilder<unknown> {
+  if (turns.length === 0) return sql``;
+  return sql`
+      union all
+      select t.index, 'turn' from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[],
+        ${turns.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
+      left join waiting o on o.claim = t.claim and o.process = t.process and o.left_at is null and not o.is_removed
+      where o.claim is null or ${hasEarlier(sql`o.project_id`, sql`o.line`, sql`o.number`)}`;
+}
+
+/** Takes claims that are written from their lines. @param lost the indexes of the others, as an array */
+export const endedTurns = (
+  turns: readonly (LineTurn & { readonly index: number })[],
+  lost: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`
+    ended_turn as (
+      delete from waiting where claim in (
+        select t.claim from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[]) as t (index, claim)
+        where t.index <> all(${lost})
+      )
+    )`;
+
+/** A claim that waits, as GET /waiting shows it. */
+export type ListedWaiting = {
+  readonly number: number;
+  readonly consumers: readonly string[];
+  readonly projectId: string;
+  readonly userId: string;
+  readonly since: Date;
+  readonly until: Date;
+  readonly line: string | null;
+  /** From 1 on: in its line, or without one in its process. */
+  readonly place: number;
+  readonly waitsFor: 'room' | 'limit' | 'line';
+  readonly condition: string;
+};
+
+/** What GET /waiting asks for. */
+export type AskedWaiting = {
+  readonly projectId: string | undefined;
+  readonly line: string | undefined;
+  /** The number after which the page begins. */
+  readonly after: number;
+  readonly limit: number;
+};
+
+/** The claims that wait, of all processes, by their numbers. */
+export async function listWaiting(
+  { kysely }: Pick<Database, 'kysely'>,
+  { projectId = null, line = null, after, limit }: { [Key in keyof AskedWaiting]: AskedWaiting[Key] | null },
+): Promise<readonly ListedWaiting[]> {
+  const { rows } = await sql<ListedWaiting>`
+    with placed as (
+      select w.*, row_number() over (
+        partition by case when w.line is null then w.process end, case when w.line is not null then w.project_id end, w.line
+        order by case when w.line is null then w.since end, w.number
+      )::integer as place
+      from waiting w where ${stillWaits}
+    )
+    select number::float8 as number, consumers, project_id as "projectId", user_id as "userId", since, until, line, place,
+      case when line is not null and place > 1 then 'line' else waits_for end as "waitsFor", condition
+    from placed
+    where number > ${after} and (${projectId}::text is null or project_id = ${projectId})
+      and (${line}::text is null or line = ${line})
+    order by number limit ${limit}`.execute(kysely);
+  return rows;
+}
+
+/** The owners of the claims of a consumer that wait. */
+export async function ownersOfWaiting(
+  { kysely }: Pick<Database, 'kysely'>,
+  consumer: string,
+): Promise<readonly { readonly claim: string; readonly projectId: string; readonly userId: string }[]> {
+  const { rows } = await sql<{ claim: string; projectId: string; userId: string }>`
+    select claim, project_id as "projectId", user_id as "userId" from waiting w
+    where ${consumer} = any(consumers) and ${stillWaits}`.execute(kysely);
+  return rows;
+}
+
+/** Ends the wait of claims; their processes are told. @returns how many still waited */
+export async function removeWaiting({ write }: Pick<Database, 'write'>, claims: readonly string[]): Promise<number> {
+  const [removed] = await write([
+    sql`update waiting w set is_removed = true where claim = any(${claims}::text[]) and ${stillWaits} returning claim`,
+  ]);
+  return removed.length;
+}

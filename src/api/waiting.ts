@@ -1,0 +1,94 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
+import { type ListedWaiting, listWaiting, ownersOfWaiting, removeWaiting } from '../../db/statements/waiting.ts';
+import { since } from '../placement/microversions.ts';
+import { normalUuid } from '../placement/uuid.ts';
+import { notFound } from '../request/errors.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { object, text } from '../rest/json_schema.ts';
+import { checkQuery, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
+import { ownerId } from './allocations/bodies.ts';
+import { nextLink, usualLimit } from './answers.ts';
+import type { Dependencies } from './dependencies.ts';
+
+// Routes
+
+const path = '/waiting';
+const shared = { since: since.waiting } as const;
+
+export const waitingEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    ...shared,
+    method: 'GET',
+    path,
+    policy: 'placement:waiting:list',
+    policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
+    answersJson: true,
+    handle: list,
+  },
+  {
+    ...shared,
+    method: 'DELETE',
+    path: `${path}/:consumer`,
+    policy: 'placement:waiting:delete',
+    ownerDecides: true,
+    handle: remove,
+  },
+];
+
+// Request schemas
+
+const parameters = {
+  project_id: v.optional(ownerId),
+  line: v.optional(text({ minLength: 1, maxLength: 64 })),
+  limit: v.optional(integerParameter(1, 1000)),
+  marker: v.optional(integerParameter(0, Number.MAX_SAFE_INTEGER)),
+};
+
+// Handlers
+
+async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
+  const asked = checkQuery(request.query(), object(parameters));
+  refuseRepeated(request.query(), Object.keys(parameters));
+  const { project_id: projectId, line, limit = usualLimit, marker: after = -1 } = asked;
+  const found = await repeatLostRaces(() => listWaiting(database, { projectId, line, after, limit: limit + 1 }));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      waiting: page.map(represent),
+      ...(found.length > limit && last !== undefined
+        ? { waiting_links: nextLink(request, path, String(last.number)) }
+        : {}),
+    },
+    lastModified: new Date(),
+  };
+}
+
+async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
+  const consumer = normalUuid(request.param('consumer'));
+  const found = await repeatLostRaces(() => ownersOfWaiting(database, consumer));
+  const own = found.filter((owner) => request.owners?.(owner) !== false);
+  const claims = own.map(({ claim }) => claim);
+  if (claims.length === 0 || (await removeWaiting(database, claims)) === 0) {
+    throw notFound(`No claim of consumer '${consumer}' waits`);
+  }
+  return noContent;
+}
+
+// Response shapes
+
+const timeText = (time: Date): string => time.toISOString().replace(/\.\d+Z$/, 'Z');
+
+const represent = ({ consumers, projectId, userId, since: began, until, ...rest }: ListedWaiting): object => ({
+  consumers,
+  project_id: projectId,
+  user_id: userId,
+  since: timeText(began),
+  until: timeText(until),
+  line: rest.line,
+  place: rest.place,
+  waits_for: rest.waitsFor,
+  condition: rest.condition,
+});

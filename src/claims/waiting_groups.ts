@@ -1,0 +1,235 @@
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { openOverlay } from '../fleet/model/overlay.ts';
+import type { Provider } from '../fleet/model/provider.ts';
+import { sharingIn } from '../search/anchors.ts';
+import type { Claim } from './claim.ts';
+import { canBeAsked, placesAlike, type TakenAmount, wouldTake } from './would_take.ts';
+
+/** A claim that waits for room. */
+export type WaitingForRoom = {
+  readonly claim: Claim;
+  /** Milliseconds since 1970; claims with the same value are in the order of `index`. */
+  readonly sinceMs: number;
+  readonly index: number;
+};
+
+/** Whether a claim came before another one. */
+export const isBefore = (
+  a: Pick<WaitingForRoom, 'sinceMs' | 'index'>,
+  b: Pick<WaitingForRoom, 'sinceMs' | 'index'>,
+): boolean => a.sinceMs < b.sinceMs || (a.sinceMs === b.sinceMs && a.index < b.index);
+
+/** Puts a claim into a list that is in the order of arrival. */
+export function insertInOrder<Item extends Pick<WaitingForRoom, 'sinceMs' | 'index'>>(list: Item[], item: Item): void {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const other = list[middle];
+    if (other !== undefined && isBefore(other, item)) low = middle + 1;
+    else high = middle;
+  }
+  list.splice(low, 0, item);
+}
+
+/** Claims that fit at the same places: where the first one fits nowhere, none of them does. */
+type Group<Item> = {
+  readonly key: string;
+  /** In the order of arrival. */
+  readonly items: Item[];
+  /** Whether the fleet alone tells if they fit. Otherwise the claim itself is tried after each change. */
+  readonly isAsked: boolean;
+  /** All before this index of `freed` were looked at. */
+  looked: number;
+  /** Whether all trees must be looked at. */
+  mustLookAtAll: boolean;
+  /** It is not looked at before this time, by `performance.now()`. */
+  notBeforeMs: number;
+  /** The number of changes of the fleet when its first claim was tried last. */
+  triedAt: number;
+};
+
+/** The claims that wait for room, and what became free since they were looked at. */
+export type WaitingGroups<Item> = {
+  /** How many claims wait for room. */
+  readonly size: number;
+  /** @param wasTried whether it was refused although it seemed to fit: then it is looked at again after a while */
+  add(item: Item, wasTried: boolean): void;
+  /** Removes a claim, if it is there. */
+  remove(item: Item): void;
+  /** Notes that providers may have more room, or with an empty list that something else has changed. */
+  noteFreed(providerIds: readonly number[] | 'all'): void;
+  /**
+   * Takes the claims that fit now, in the order of arrival. Those that were taken before and may not be written yet count as written.
+   *
+   * @param promised what these take
+   * @param mostMs for how long to look at most
+   * @returns isDone false where the time was over before all were looked at
+   */
+  take(
+    fleet: Fleet,
+    promised: Iterable<readonly TakenAmount[]>,
+    mostMs: number,
+  ): {
+    readonly taken: readonly { readonly item: Item; readonly amounts: readonly TakenAmount[] }[];
+    readonly isDone: boolean;
+  };
+};
+
+/** How long a claim that was refused although it seemed to fit is left alone. */
+const pauseMs = 20;
+/** How long between two tries of a claim of which the fleet alone cannot tell whether it fits; twice the number of such claims if that is more. */
+const tryEveryMs = 100;
+/** With more entries all trees are looked at instead. */
+const mostFreed = 1000;
+
+/** Starts without claims. */
+export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<Item> {
+  const groups = new Map<string, Group<Item>>();
+  const groupOf = new Map<Item, Group<Item>>();
+  let freed: (readonly number[] | 'all')[] = [];
+  let changes = 0;
+  let unasked = 0;
+
+  const isBehind = (group: Group<Item>, nowMs: number): boolean => {
+    if (nowMs < group.notBeforeMs) return false;
+    if (!group.isAsked) return group.triedAt < changes;
+    return group.mustLookAtAll || group.looked < freed.length;
+  };
+  const forget = (group: Group<Item>, item: Item): void => {
+    const index = group.items.indexOf(item);
+    if (index !== -1) group.items.splice(index, 1);
+    groupOf.delete(item);
+    if (group.items.length > 0) return;
+    groups.delete(group.key);
+    if (!group.isAsked) unasked -= 1;
+    if (groups.size === 0) freed = [];
+  };
+  const collapse = (): void => {
+    freed = [];
+    for (const group of groups.values()) {
+      group.looked = 0;
+      group.mustLookAtAll = true;
+    }
+  };
+
+  const forgetLooked = (): void => {
+    for (const { looked } of groups.values()) if (looked < freed.length) return;
+    freed = [];
+    for (const group of groups.values()) group.looked = 0;
+  };
+
+  return {
+    get size() {
+      return groupOf.size;
+    },
+    add: (item, wasTried) => {
+      const isAsked = canBeAsked(item.claim);
+      const key = placesAlike(item.claim) ?? `claim ${item.index}`;
+      let group = groups.get(key);
+      const nowMs = performance.now();
+      if (group === undefined) {
+        group = { key, items: [], isAsked, looked: 0, mustLookAtAll: true, notBeforeMs: 0, triedAt: changes };
+        groups.set(key, group);
+        if (!isAsked) unasked += 1;
+        // A change may have come after the claim was judged.
+        if (!isAsked) group.triedAt = -1;
+        if (!isAsked) group.notBeforeMs = nowMs + Math.max(tryEveryMs, 2 * unasked);
+      }
+      if (wasTried) {
+        group.mustLookAtAll = true;
+        group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + pauseMs);
+      }
+      insertInOrder(group.items, item);
+      groupOf.set(item, group);
+    },
+    remove: (item) => {
+      const group = groupOf.get(item);
+      if (group !== undefined) forget(group, item);
+    },
+    noteFreed: (providerIds) => {
+      changes += 1;
+      if (groups.size === 0 || providerIds.length === 0) return;
+      if (providerIds === 'all' || freed.length >= mostFreed) collapse();
+      else freed.push(providerIds);
+    },
+    take: (fleet, promised, mostMs) => {
+      const startedMs = performance.now();
+      // The last one is the next.
+      const behind: Group<Item>[] = [];
+      for (const group of groups.values()) if (isBehind(group, startedMs)) behind.push(group);
+      if (behind.length === 0) return { taken: [], isDone: true };
+      behind.sort((a, b) => (firstIsBefore(a, b) ? 1 : -1));
+      const treesSince = treesFreedSince(fleet, freed);
+      const taken: { item: Item; amounts: readonly TakenAmount[] }[] = [];
+      const overlay = openOverlay(fleet);
+      const show = (amounts: readonly TakenAmount[]): void =>
+        overlay.add(
+          amounts.flatMap(({ providerId, ...amount }) => {
+            const provider = fleet.byId.get(providerId);
+            return provider === undefined ? [] : [{ provider, ...amount }];
+          }),
+        );
+      try {
+        for (const amounts of promised) show(amounts);
+        for (let group = behind.pop(); group !== undefined; group = behind.pop()) {
+          const [item] = group.items;
+          if (item === undefined) continue;
+          if (performance.now() - startedMs > mostMs) return { taken, isDone: false };
+          const only = group.mustLookAtAll ? undefined : treesSince(group.looked);
+          const amounts = group.isAsked ? wouldTake(fleet, item.claim, only) : [];
+          if (amounts === undefined || !group.isAsked) {
+            group.looked = freed.length;
+            group.mustLookAtAll = false;
+            group.triedAt = changes;
+          }
+          if (amounts === undefined) continue;
+          show(amounts);
+          taken.push({ item, amounts });
+          forget(group, item);
+          if (group.items.length > 0 && group.isAsked) insertGroup(behind, group);
+        }
+      } finally {
+        overlay.hide();
+      }
+      forgetLooked();
+      return { taken, isDone: true };
+    },
+  };
+}
+
+/** Whether the first claim of a group came before that of another one. */
+function firstIsBefore<Item extends WaitingForRoom>({ items: [a] }: Group<Item>, { items: [b] }: Group<Item>): boolean {
+  return a !== undefined && b !== undefined && isBefore(a, b);
+}
+
+/** Puts a group into a list whose last one has the first claim. */
+function insertGroup<Item extends WaitingForRoom>(list: Group<Item>[], group: Group<Item>): void {
+  let index = list.length;
+  for (let before = list[index - 1]; before !== undefined && firstIsBefore(before, group); before = list[index - 1])
+    index -= 1;
+  list.splice(index, 0, group);
+}
+
+/** Returns the roots of the trees that may have more room by the entries of a list from an index on. */
+function treesFreedSince(
+  fleet: Fleet,
+  freed: readonly (readonly number[] | 'all')[],
+): (index: number) => ReadonlySet<Provider> {
+  const known = new Map<number, ReadonlySet<Provider>>();
+  const sharing = sharingIn(fleet);
+  return (index) => {
+    let roots = known.get(index);
+    if (roots !== undefined) return roots;
+    const found = new Set<Provider>();
+    for (const id of freed.slice(index).flat()) {
+      const provider = typeof id === 'number' ? fleet.byId.get(id) : undefined;
+      if (provider === undefined) continue;
+      found.add(provider.root);
+      if (sharing.isSharing(provider)) for (const root of sharing.anchorsOf(provider)) found.add(root);
+    }
+    roots = found;
+    known.set(index, roots);
+    return roots;
+  };
+}

@@ -1,0 +1,59 @@
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
+import type { CandidateRequest } from '../search/request.ts';
+import { namedOutside } from './affinity.ts';
+import { type Claim, ClaimRefused } from './claim.ts';
+import { placeConsumers, takenByPlain } from './placing.ts';
+
+/** An amount of a class of a provider, by ids. */
+export type TakenAmount = { readonly providerId: number; readonly classId: number; readonly amount: number };
+
+const asked = { isCertain: false, isOnlyAsked: true, avoided: new Set<string>() } as const;
+
+/**
+ * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only the judgement of the claim can tell.
+ *
+ * @param claim one for which `canBeAsked`
+ * @param only the trees to search, by their roots, for a claim of one consumer; undefined for all
+ */
+export function wouldTake(
+  fleet: Fleet,
+  claim: Claim,
+  only: ReadonlySet<Provider> | undefined,
+): readonly TakenAmount[] | undefined {
+  const isOfOne = claim.consumers.length === 1;
+  try {
+    const placement = placeConsumers(fleet, claim, new Map(), { ...asked, only: isOfOne ? only : undefined });
+    return placement.claim.consumers.flatMap((consumer) =>
+      takenByPlain(fleet, consumer).map(({ provider, classId, amount }) => ({
+        providerId: provider.id,
+        classId,
+        amount,
+      })),
+    );
+  } catch (error) {
+    if (!(error instanceof ClaimRefused)) throw error;
+    return error.reason === 'no candidates' ? undefined : [];
+  }
+}
+
+/** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no others. */
+export const canBeAsked = (claim: Claim): boolean =>
+  claim.consumers.every(({ knownGeneration }) => knownGeneration === null) && namedOutside(claim).length === 0;
+
+const numbers = new WeakMap<CandidateRequest, number>();
+let last = 0;
+
+/** Equal for claims that fit at the same places: those of one new consumer with the same queries. Undefined for all others. */
+export function placesAlike(claim: Claim): string | undefined {
+  const [consumer, ...others] = claim.consumers;
+  if (consumer?.queries === undefined || others.length > 0 || !canBeAsked(claim)) return undefined;
+  return consumer.queries.map(({ request }) => numberOf(request)).join(' ');
+}
+
+/** The same text of a query is read as the same request (src/api/allocations), as long as it is kept. */
+function numberOf(request: CandidateRequest): number {
+  const known = numbers.get(request) ?? ++last;
+  numbers.set(request, known);
+  return known;
+}

@@ -1,0 +1,206 @@
+/** Claims that wait: for room, for a limit and for their turn; on both databases. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { anyEngine, engines } from '../support/engines.ts';
+import { type Answer, accepted, at } from '../support/requests.ts';
+import { type Asked, consumerBody, host, type Place, sendWith, withPlaces } from './scene.ts';
+
+const placed = (answer: Answer): void => {
+  assert.equal(answer.status, 200, `${answer.request}: ${answer.status} ${answer.text}`);
+  assert.equal(answer.headers.get('preference-applied'), 'wait=20');
+};
+
+function refused(answer: Answer, status: number, detail: RegExp, code?: string): void {
+  assert.equal(answer.status, status, answer.text);
+  assert.match(String(at(answer.json, 'errors', 0, 'detail')), detail);
+  if (code !== undefined) assert.equal(at(answer.json, 'errors', 0, 'code'), code);
+}
+
+/** Resolves with the indexes of the answers that came first, in their order. */
+async function orderOf(answers: readonly Promise<Answer>[], count = answers.length): Promise<readonly number[]> {
+  const order: number[] = [];
+  const late = sleep(15_000, undefined, { ref: false }).then(() =>
+    assert.fail(`only ${order.length} of ${count} claims were placed: ${order}`),
+  );
+  const rest = new Map(answers.entries());
+  while (order.length < count) {
+    const [index, answer] = await Promise.race([
+      ...Array.from(rest, async ([each, promise]) => [each, await promise] as const),
+      late,
+    ]);
+    placed(answer);
+    order.push(index);
+    rest.delete(index);
+  }
+  return order;
+}
+
+/** Sends claims one after the other, each when the one before waits. */
+async function inTurn({ claim, untilListed }: Place, asked: readonly Asked[]): Promise<readonly Promise<Answer>[]> {
+  const answers: Promise<Answer>[] = [];
+  for (const each of asked) {
+    answers.push(claim(each));
+    await untilListed(answers.length);
+  }
+  return answers;
+}
+
+for (const engine of engines) {
+  test(`${engine}: a claim that fits is written at once, and says that it would have waited`, () =>
+    withPlaces(engine, {}, async ({ claim, listed }) => {
+      placed(await claim());
+      assert.deepEqual(await listed(), []);
+    }));
+
+  test(`${engine}: claims wait for room, and get it in the order in which they came`, () =>
+    withPlaces(engine, { units: 2 }, async (place) => {
+      const { take, release, untilListed, listed } = place;
+      const held = [await take(1), await take(1)];
+      const answers = await inTurn(place, [{}, {}, {}, {}]);
+      const [first] = await listed();
+      assert.deepEqual(
+        { ...first, consumers: 1, since: 1, until: 1, condition: 1 },
+        {
+          consumers: 1,
+          project_id: 'ci',
+          user_id: 'ada',
+          since: 1,
+          until: 1,
+          line: null,
+          place: 1,
+          waits_for: 'room',
+          condition: 1,
+        },
+      );
+      assert.match(String(first?.condition), /no tree meets resources=PGPU:1/);
+      for (const uuid of held) await release(uuid);
+      assert.deepEqual(await orderOf(answers, 2), [0, 1]);
+      await untilListed(2);
+    }));
+
+  test(`${engine}: a large claim of a line goes before small ones that came later and would fit`, () =>
+    withPlaces(engine, { units: 4 }, async (place) => {
+      const { claim, take, release, untilListed, listed } = place;
+      const held = [await take(1), await take(1), await take(1)];
+      const large = randomUUID();
+      const answers = await inTurn(place, [{ uuid: large, amount: 4, line: 'gpu' }, { line: 'gpu' }]);
+      assert.deepEqual(
+        (await listed('?project_id=ci&line=gpu')).map((each) => [each.place, each.waits_for]),
+        [
+          [1, 'room'],
+          [2, 'line'],
+        ],
+      );
+      const other = randomUUID();
+      placed(await claim({ uuid: other, line: 'other' }));
+      await release(other);
+      for (const uuid of held) await release(uuid);
+      assert.deepEqual(await orderOf(answers, 1), [0]);
+      await release(large);
+      assert.deepEqual(await orderOf(answers.slice(1)), [0]);
+      await untilListed(0);
+    }));
+
+  test(`${engine}: a claim waits for a limit of its project`, () =>
+    withPlaces(engine, { units: 10 }, async ({ claim, take, release, send, untilListed, listed }) => {
+      accepted(await send('PUT', '/limits/ci', { resources: { PGPU: 2 }, generation: null }));
+      const held = [await take(1, 'ci'), await take(1, 'ci')];
+      const answers = [claim(), claim()];
+      await untilListed(2);
+      assert.deepEqual(
+        (await listed()).map((each) => each.waits_for),
+        ['limit', 'limit'],
+      );
+      await release(held[0] ?? '');
+      assert.deepEqual(await orderOf(answers, 1), [0]);
+      accepted(await send('PUT', '/limits/ci', { resources: { PGPU: 3 }, generation: 1 }));
+      placed(await (answers[1] as Promise<Answer>)); // there is one
+    }));
+
+  test(`${engine}: a gang waits and is placed as a whole`, () =>
+    withPlaces(engine, { units: 4 }, async ({ service, take, release, untilListed, send }) => {
+      const held = [await take(1), await take(1), await take(1)];
+      const uuids = [randomUUID(), randomUUID()];
+      const body = Object.fromEntries(uuids.map((uuid) => [uuid, consumerBody({ amount: 2 })]));
+      const answer = sendWith(service, 'POST', '/allocations', body, { prefer: 'wait=20' });
+      await untilListed(1);
+      await release(held[0] ?? '');
+      await release(held[1] ?? '');
+      await sleep(200);
+      for (const uuid of uuids)
+        assert.deepEqual(at((await send('GET', `/allocations/${uuid}`)).json, 'allocations'), {});
+      await release(held[2] ?? '');
+      placed(await answer);
+    }));
+
+  test(`${engine}: a claim gets the refusal of the end when its time is over`, () =>
+    withPlaces(engine, { units: 1 }, async ({ claim, take, untilListed }) => {
+      await take(1);
+      const answers = await Promise.all([
+        claim({ wait: 1 }),
+        claim({ wait: 1, line: 'gpu' }),
+        claim({ wait: 1, line: 'gpu' }),
+      ]);
+      for (const answer of answers) {
+        refused(answer, 409, /no tree meets resources=PGPU:1/, 'placement.no_candidates');
+        assert.equal(answer.headers.get('preference-applied'), 'wait=1');
+      }
+      await untilListed(0);
+    }));
+}
+
+test('whatever makes room wakes a claim', () =>
+  withPlaces(anyEngine, { units: 1 }, async ({ claim, take, send, untilListed }) => {
+    const generation = async (): Promise<unknown> =>
+      at((await send('GET', `/resource_providers/${host}`)).json, 'generation');
+    const stock = async (total: number, uuid = host): Promise<void> => {
+      const body = { resource_provider_generation: uuid === host ? await generation() : 0, total };
+      accepted(await send('PUT', `/resource_providers/${uuid}/inventories/PGPU`, body));
+    };
+    const setPart = async (part: 'traits' | 'aggregates', names: readonly string[]): Promise<void> => {
+      const body = { resource_provider_generation: await generation(), [part]: names };
+      accepted(await send('PUT', `/resource_providers/${host}/${part}`, body));
+    };
+    await take(1);
+    const aggregate = randomUUID();
+    const wakes: (readonly [query: string, wake: () => Promise<void>])[] = [
+      ['resources=PGPU:1', () => stock(2)],
+      ['resources=PGPU:1&required=HW_CPU_X86_AVX', () => stock(3).then(() => setPart('traits', ['HW_CPU_X86_AVX']))],
+      [`resources=PGPU:1&member_of=${aggregate}`, () => stock(4).then(() => setPart('aggregates', [aggregate]))],
+      [
+        'resources=PGPU:9',
+        async () => {
+          const uuid = randomUUID();
+          accepted(await send('POST', '/resource_providers', { uuid, name: uuid }));
+          await stock(9, uuid);
+        },
+      ],
+      [
+        'resources=PGPU:6',
+        async () => {
+          const uuid = randomUUID();
+          await stock(10);
+          const body = { ...consumerBody({ amount: 6 }), expires_in: 1 };
+          const answer = await send('PUT', `/allocations/${uuid}`, body);
+          assert.equal(answer.status, 409, 'the claim that waits came first');
+        },
+      ],
+    ];
+    for (const [query, wake] of wakes) {
+      const answer = claim({ query });
+      await untilListed(1);
+      await wake();
+      placed(await answer);
+      await untilListed(0);
+    }
+  }));
+
+test('the end of a term wakes a claim', () =>
+  withPlaces(anyEngine, { units: 1 }, async ({ claim, send, untilListed }) => {
+    accepted(await send('PUT', `/allocations/${randomUUID()}`, { ...consumerBody({}), expires_in: 1 }));
+    const answer = claim();
+    await untilListed(1);
+    placed(await answer);
+  }));
