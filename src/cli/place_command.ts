@@ -5,8 +5,10 @@ import {
   isNoCandidates,
   type PlacedByQuery,
   type Placement,
+  type Placing,
   type UnlimitedQuery,
 } from '../client/index.ts';
+import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
@@ -14,6 +16,7 @@ import { explainedQuery, explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
+import { waitingAloud, waitOption } from './wait.ts';
 
 type PlaceOptions = {
   readonly consumer?: string;
@@ -22,6 +25,8 @@ type PlaceOptions = {
   readonly type?: string;
   readonly expiresIn?: number;
   readonly dryRun?: true;
+  readonly wait?: number;
+  readonly line?: string;
 };
 
 /** Adds `allocation place`, which finds a place and claims it in one request; from 2.4. */
@@ -37,21 +42,33 @@ export function addPlaceCommand(allocation: Command): void {
     .addOption(typeOption('the kind of consumer; the default for a new consumer is INSTANCE'))
     .addOption(expiresInOption())
     .option('--dry-run', 'check it and show what it would get, and write nothing')
+    .addOption(waitOption().conflicts('dryRun'))
+    .option('--line <name>', 'with --wait: in this line of the project, whose claims are placed one after the other')
     .addHelpText(
       'after',
       queryHelp('placement allocation place VCPU=2 MEMORY_MB=2048 --order free:VCPU --project web --dry-run'),
     )
+    .addHelpText('after', 'With --wait, Ctrl-C gives the claim up; the exit code is then 130.')
     .action(async (_amounts: unknown, options: PlaceOptions, command: Command) => {
+      const { dryRun } = options;
+      if (options.line !== undefined && options.wait === undefined) return command.error('error: --line needs --wait.');
       const shell = shellOf(command);
       const query = await readQuery(command, shell);
       const named = options.consumer === undefined ? undefined : readOwned(options.consumer, options.project, command);
       const { uuid: consumer } = named ?? { uuid: randomUUID() };
-      const { dryRun } = options;
       const held = named === undefined ? undefined : await shell.placement.allocations.show(named.uuid);
       const owner = ownerOf(held, named, options, command);
       const placed = await explained(shell.placement, query, () =>
-        shell.placement.allocations.place(consumer, { candidates: query, ...owner }, { dryRun }),
+        claim(shell.placement, consumer, { candidates: query, ...owner }, options),
       );
+      if (placed === undefined) {
+        printError(
+          'It does not wait any more. If it was placed in this moment, ' +
+            `"placement allocation show ${consumer}" shows it.`,
+        );
+        process.exitCode = interruptedCode;
+        return;
+      }
       const names = placed.resource_providers;
       const nameOf =
         names === undefined
@@ -62,6 +79,23 @@ export function addPlaceCommand(allocation: Command): void {
         return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, hadBefore });
       });
     });
+}
+
+/** The exit code of a command that SIGINT ended, in shells. */
+const interruptedCode = 130;
+
+/** Places the consumer. @returns undefined if the user interrupts it while it waits */
+function claim(
+  placement: Placement,
+  consumer: string,
+  placing: Placing,
+  { dryRun, wait, line }: PlaceOptions,
+): Promise<PlacedByQuery | undefined> {
+  const { allocations } = placement;
+  if (wait === undefined) return allocations.place(consumer, placing, { dryRun });
+  return waitingAloud({ placement, consumer, project: placing.project_id }, (signal) =>
+    allocations.place(consumer, placing, { waitMs: wait * 1000, line, signal }),
+  );
 }
 
 /** Of a consumer that exists what is not given stays as it is. */
@@ -88,8 +122,8 @@ function ownerOf(
 async function explained(
   placement: Placement,
   query: UnlimitedQuery,
-  claim: () => Promise<PlacedByQuery>,
-): Promise<PlacedByQuery> {
+  claim: () => Promise<PlacedByQuery | undefined>,
+): Promise<PlacedByQuery | undefined> {
   try {
     return await claim();
   } catch (error) {

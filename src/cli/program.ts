@@ -14,6 +14,7 @@ import { shellOf } from './shell.ts';
 import { fields } from './table.ts';
 import { addTraitCommands } from './trait_commands.ts';
 import { addUsageCommands } from './usage_commands.ts';
+import { addWaitingCommands } from './waiting_commands.ts';
 import { addWatchCommand } from './watch_command.ts';
 
 /** The command `placement`, ready to be parsed. */
@@ -30,6 +31,7 @@ export function placementCommand(): Command {
   addAggregateCommands(program);
   addClassCommands(program);
   addAllocationCommands(program);
+  addWaitingCommands(program);
   addConsumerCommands(program);
   addUsageCommands(program);
   addLimitCommands(program);

@@ -8,11 +8,13 @@ import {
   type CallOptions,
   type ClaimOptions,
   isGuarded,
+  type PlacingOptions,
   pathOf,
   type Tagged,
   type WriteOptions,
 } from './operation.ts';
 import { isPlacing, type Placed, type PlacedByQuery, type Placing, placingBody } from './placing.ts';
+import { waitingSince } from './waiting.ts';
 
 /**
  * The allocations of a consumer. For a consumer that has none, or is unknown, `allocations` is empty and the rest is
@@ -53,22 +55,26 @@ export type AllocationCalls<Version extends Microversion> = {
    * there is no loop of asking for candidates, claiming one, losing it to a faster client and asking again. What the consumer has
    * already counts as free, so a resize in place succeeds on a full host. From 2.4.
    *
+   * With `waitMs` it waits until it fits, and until its project has less than its limits. From 2.8.
+   *
    * @returns what the consumer has now
    * @throws ApiError 409 with the code `placement.no_candidates` where it fits nowhere; the message names the first condition that
-   *   leaves no tree. 409 with `placement.concurrent_update` where the consumer has another generation
+   *   leaves no tree. 409 with `placement.concurrent_update` where the consumer has another generation. 429 where too
+   *   many claims wait
    */
-  place(consumer: string, placing: Placing, options?: ClaimOptions): Promise<PlacedByQuery>;
+  place(consumer: string, placing: Placing, options?: PlacingOptions): Promise<PlacedByQuery>;
   /**
    * Finds places for several consumers and claims them, all or none: a gang. What they all have is free first; then the plain claims
    * among them are placed, then those by query in the order of the object, but each after the consumers that its `with` names.
    * `with` and `apart_from` may name consumers of the same call. A gang that would fit in another order may be refused. From 2.4.
+   * With `waitMs` it waits as `place` does, if a consumer is placed by query and all are of one project.
    *
    * @returns by consumer what each has now
    * @throws ApiError as for `place`; the message names the consumer
    */
   placeMany(
     claims: { readonly [consumer: string]: Placing | Claim<Version> },
-    options?: ClaimOptions,
+    options?: PlacingOptions,
   ): Promise<{ readonly [consumer: string]: Placed }>;
   /** Deletes the allocations of a consumer. @throws ApiError 404 if it has none */
   delete(consumer: string, options?: WriteOptions): Promise<void>;
@@ -89,12 +95,24 @@ const isGuardedAt = (version: number): boolean => version >= claimsGuardedSince;
 /** What the body of a dry run has in addition. */
 const dryRunOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { dry_run: true } : {});
 
+/** What the body of a claim by query has in addition. */
+const wishesOf = ({ line, ...options }: PlacingOptions = {}) => ({
+  ...dryRunOf(options),
+  ...(line === undefined ? {} : { line }),
+});
+
 /** The first version that has what the options and the claims ask for, at least `since`. */
 const sinceOf = (
   since: number,
-  { dryRun = false }: ClaimOptions = {},
+  { dryRun = false, waitMs, line }: PlacingOptions = {},
   claims: Parameters<typeof sinceOfClaims>[0] = [],
-) => Math.max(since, dryRun ? placingSince : 0, sinceOfClaims(claims));
+) =>
+  Math.max(
+    since,
+    dryRun ? placingSince : 0,
+    waitMs === undefined && line === undefined ? 0 : waitingSince,
+    sinceOfClaims(claims),
+  );
 
 /** Makes the calls about allocations. */
 export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
@@ -129,8 +147,9 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
             method: 'PUT',
             path: root + pathOf(consumer),
             since: sinceOf(placingSince, options, [placing]),
-            body: () => ({ ...placingBody(placing), ...dryRunOf(options) }),
+            body: () => ({ ...placingBody(placing), ...wishesOf(options) }),
             repeatable: isGuarded,
+            waitMs: options?.waitMs,
           },
           options,
         ),
@@ -146,8 +165,9 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           method: 'POST',
           path: root,
           since: sinceOf(placingSince, options, Object.values<Placing | AnyClaim>(claims)),
-          body: (version) => ({ ...Object.fromEntries(body(version)), ...dryRunOf(options) }),
+          body: (version) => ({ ...Object.fromEntries(body(version)), ...wishesOf(options) }),
           repeatable: isGuarded,
+          waitMs: options?.waitMs,
         },
         options,
       );

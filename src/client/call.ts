@@ -25,18 +25,32 @@ export type Connection = {
 export function openCall(connection: Connection): Call {
   return async function call(operation: Operation, options: WriteOptions = {}): Promise<Reply> {
     const { signal, deadlineMs = connection.deadlineMs, ifMatch = operation.ifMatch } = options;
-    const conditional = { ...operation, ifMatch };
-    return repeatedly((number, both) => attempt(connection, conditional, number, both), {
-      deadlineMs,
-      attempts: connection.attempts,
-      signal,
-    });
+    const { waitMs } = operation;
+    const waitsUntilMs = waitMs === undefined ? undefined : performance.now() + waitMs;
+    const asked = { ...operation, ifMatch, waitsUntilMs };
+    const repeating =
+      waitMs === undefined
+        ? { deadlineMs, attempts: connection.attempts }
+        : {
+            deadlineMs: waitMs + deadlineMs,
+            repeatMs: waitMs,
+            // Proxies end a request that waits for long, and Node.js does so after 300 s. So many attempts are usual.
+            attempts: Number.POSITIVE_INFINITY,
+            longestWaitMs: quickMs,
+          };
+    return repeatedly((number, both) => attempt(connection, asked, number, both), { ...repeating, signal });
   };
 }
 
+/** How soon a request that waits is sent again, in milliseconds: for 5 s the server keeps its place. */
+const quickMs = 2_000;
+
+/** An operation with the time until which the server may wait, by `performance.now()`. */
+type Asked = Operation & { readonly waitsUntilMs?: number | undefined };
+
 async function attempt(
   connection: Connection,
-  operation: Operation,
+  operation: Asked,
   number: number,
   signal: AbortSignal,
 ): Promise<Attempt<Reply>> {
@@ -54,6 +68,7 @@ async function attempt(
       const headers = async () => ({
         ...(await headersOf(request.body, asked)),
         ...conditionOf(sent),
+        ...(sent === operation ? preferenceOf(operation) : {}),
         ...sent.headers,
       });
       if (sent === operation) sentAt = version;
@@ -100,6 +115,13 @@ function bodyOf({ body }: Operation, version: number): { readonly body?: string 
 function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
   if (ifMatch === undefined) return {};
   return { 'If-Match': typeof ifMatch === 'string' ? ifMatch : ifMatch.join(', ') };
+}
+
+/** Asks the server to wait for the time that is left; at least 1 s, because it refuses 0. */
+function preferenceOf({ waitsUntilMs }: Asked): Readonly<Record<string, string>> {
+  if (waitsUntilMs === undefined) return {};
+  const leftMs = Math.round(waitsUntilMs - performance.now());
+  return { Prefer: `wait=${Math.max(1, Math.ceil(leftMs / 1000))}` };
 }
 
 function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'version'> {

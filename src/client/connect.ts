@@ -18,6 +18,7 @@ import { type TokenCalls, tokenCalls } from './tokens.ts';
 import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCalls } from './traits.ts';
 import { type UsageCalls, usageCalls } from './usages.ts';
 import { type ServerVersion, serverVersionCall, wantedVersion } from './version_request.ts';
+import { type WaitingCalls, waitingCalls } from './waiting.ts';
 
 /** The URL of the service, the authentication, and how long a call may take. */
 export type ConnectOptions<Version extends string = string, Oldest extends Microversion = Microversion> = {
@@ -59,6 +60,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly changes: ChangesCall;
   readonly tokens: TokenCalls;
   readonly limits: LimitCalls;
+  readonly waiting: WaitingCalls;
   readonly reshape: (reshape: Reshape<Version>, options?: ClaimOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
@@ -110,6 +112,7 @@ export function connect(options: ConnectOptions): Placement {
     changes: changesCall(call),
     tokens: tokenCalls(call),
     limits: limitCalls(call),
+    waiting: waitingCalls(call),
     reshape: reshapeCall(call),
     traits: traitCalls(call),
     resourceClasses: resourceClassCalls(call),

@@ -66,6 +66,7 @@ export type {
   IfMatch,
   Operation,
   Parameter,
+  PlacingOptions,
   Reply,
   WriteOptions,
 } from './operation.ts';
@@ -92,3 +93,4 @@ export {
   type UsagesByType,
 } from './usages.ts';
 export type { ServerVersion } from './version_request.ts';
+export type { WaitingCalls, WaitingClaim, WaitingFilter } from './waiting.ts';

@@ -15,6 +15,7 @@ export const microversions = [
   '2.5',
   '2.6',
   '2.7',
+  '2.8',
 ] as const;
 
 /** Such as `1.0`. */

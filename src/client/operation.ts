@@ -27,6 +27,11 @@ export type Operation = {
   readonly repeatable?: (version: number) => boolean;
   /** The entity tags that the resource must have. From 2.1. */
   readonly ifMatch?: IfMatch | undefined;
+  /**
+   * How long the server may wait before it answers, in milliseconds. If there is no answer, the request is sent again
+   * in this time, and asks for the rest of it. The deadline begins after it.
+   */
+  readonly waitMs?: number | undefined;
 };
 
 /** Entity tags, from the field `etag` of answers. The resource must have one of them; `*` means that it must exist. */
@@ -74,6 +79,21 @@ export type ClaimOptions = WriteOptions & {
    * it does not know the key `dry_run` in the body.
    */
   readonly dryRun?: boolean | undefined;
+};
+
+/** The options of a claim by query. */
+export type PlacingOptions = ClaimOptions & {
+  /**
+   * How long the claim may wait where it fits nowhere or a limit of its project is reached, in milliseconds, rounded up
+   * to seconds. The deadline of the call begins after this time. While it waits, the client asks again if the connection
+   * is lost or the server restarts; the claim then keeps its place. The number of attempts is not limited. From 2.8.
+   */
+  readonly waitMs?: number | undefined;
+  /**
+   * A line of the project, 1 to 64 characters: its claims are placed strictly one after the other. Only together with
+   * `waitMs`. From 2.8.
+   */
+  readonly line?: string | undefined;
 };
 
 /** A successful answer. */

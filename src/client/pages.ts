@@ -7,7 +7,10 @@ export type Page = {
 };
 
 /** What an item is known by, which is the marker behind it. */
-type Marked = { readonly uuid: string } | { readonly id: string } | { readonly project_id: string };
+type Marked =
+  | { readonly uuid: string }
+  | { readonly id: string }
+  | { readonly project_id: string; readonly consumers?: unknown };
 
 /** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
 export async function* allPages<Item extends Marked>(
@@ -23,4 +26,10 @@ export async function* allPages<Item extends Marked>(
   }
 }
 
-const markerOf = (item: Marked): string => ('uuid' in item ? item.uuid : 'id' in item ? item.id : item.project_id);
+function markerOf(item: Marked): string | undefined {
+  if ('uuid' in item) return item.uuid;
+  if ('id' in item) return item.id;
+  // A claim that waits also has a project. Limits have `consumers` too, but no list.
+  if ('consumers' in item && Array.isArray(item.consumers)) return item.consumers[0];
+  return item.project_id;
+}

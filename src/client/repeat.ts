@@ -7,6 +7,10 @@ export type RepeatOptions = {
   readonly deadlineMs: number;
   /** The largest number of attempts. */
   readonly attempts: number;
+  /** Milliseconds after which no further attempt begins. Default: `deadlineMs`. */
+  readonly repeatMs?: number;
+  /** The longest wait before an attempt, in milliseconds, unless the server asks for more. Default: 5,000. */
+  readonly longestWaitMs?: number;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -21,7 +25,6 @@ const longestTimerMs = 2 ** 31 - 1;
 
 /** The longest wait before the second attempt. It doubles with each further attempt, up to `longestWaitMs`. */
 const firstWaitMs = 100;
-const longestWaitMs = 5_000;
 
 /**
  * Makes attempts until one succeeds, their number is reached, or the deadline is near, and returns the outcome of the
@@ -33,9 +36,9 @@ const longestWaitMs = 5_000;
  */
 export async function repeatedly<Result>(
   attempt: (number: number, signal: AbortSignal) => Promise<Attempt<Result>>,
-  { deadlineMs, attempts, signal }: RepeatOptions,
+  { deadlineMs, attempts, repeatMs = deadlineMs, longestWaitMs = 5_000, signal }: RepeatOptions,
 ): Promise<Result> {
-  const endsAtMs = performance.now() + deadlineMs;
+  const endsAtMs = performance.now() + repeatMs;
   const deadline = deadlineMs > longestTimerMs ? undefined : AbortSignal.timeout(deadlineMs);
   const both = AbortSignal.any([signal, deadline].filter((each) => each !== undefined));
   for (let number = 1; ; number++) {

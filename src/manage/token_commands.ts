@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { readDuration } from '../cli/duration.ts';
 import { table } from '../cli/table.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { addCommandGroup, type ConfigFlags } from '../start/command_line.ts';
@@ -24,7 +25,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
     .option(
       '--expires-in <time>',
       'how long it is valid: 90d, 12h, 30m or 45s; without it, until it is revoked',
-      duration,
+      readDuration,
     )
     .action(({ user, project, role, expiresIn }: CreateFlags) =>
       withTokenStore(flags(), async (store) => {
@@ -77,16 +78,6 @@ const collect = (value: string, before: readonly string[] = []): readonly string
   }
   return [...before, value];
 };
-
-const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-const mostSeconds = 315_360_000;
-
-function duration(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
-  const seconds = Number(count) * (secondsOf[unit] ?? 0);
-  if (seconds >= 1 && seconds <= mostSeconds) return seconds;
-  throw new InvalidArgumentError(`It is a number with a unit, up to ${mostSeconds / 86_400}d: 90d, 12h, 30m, 45s.`);
-}
 
 function uuid(text: string): string {
   if (isUuidLike(text)) return normalUuid(text);

@@ -35,6 +35,7 @@ test('docs/client.md has an example for each common task', () => {
       'tree',
       'schedule',
       'older',
+      'waiting',
       'move',
       'tags',
       'consumers',

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
 import {
+  type ApiError,
   connect,
   isByType,
   isNotFound,
@@ -176,6 +177,16 @@ async function doEverything(version: Microversion): Promise<void> {
   assert.deepEqual(defaults, has('2.7') ? { resources: {}, consumers: {}, generation: null } : undefined);
   await from('2.7', () => placement.limits.setDefaults({ consumers: { all: 1_000 }, generation: null }));
   await from('2.7', () => placement.limits.deleteDefaults());
+  const waited = await from('2.8', () =>
+    placement.allocations.place(other, { candidates: ordered, ...claim, consumer_generation: 1 }, { waitMs: 1_000 }),
+  );
+  assert.equal(waited?.consumer_generation, has('2.8') ? 2 : undefined);
+  assert.deepEqual(
+    await from('2.8', () => placement.waiting.page({ project_id: custom })),
+    has('2.8') ? [] : undefined,
+  );
+  const removed = await from('2.8', () => placement.waiting.remove(other).catch(notFoundOf));
+  assert.equal(removed?.status, has('2.8') ? 404 : undefined);
   const whole = await from('2.2', () => placement.providerSummaries.page({ uuids: [host.uuid] }));
   assert.equal(whole?.[0]?.usages.VCPU, has('2.2') ? 4 : undefined);
   const following = placement.changes();
@@ -192,6 +203,12 @@ async function doEverything(version: Microversion): Promise<void> {
   if (child !== undefined) await placement.providers.delete(child.uuid);
   await placement.providers.delete(host.uuid);
   await assert.rejects(placement.providers.show(host.uuid), isNotFound);
+}
+
+/** The error of a call that found nothing. @throws any other error */
+function notFoundOf(error: unknown): ApiError {
+  if (isNotFound(error)) return error;
+  throw error;
 }
 
 for (const version of microversions) {

@@ -81,6 +81,7 @@ test('the client can send each parameter of a query', async () => {
       consumers: [],
       tokens: [],
       limits: [],
+      waiting: [],
     };
     response.end(JSON.stringify({ ...none, traits: [], usages: {}, changes: [{ traits: true }], next: 'token' }));
   });
@@ -97,6 +98,7 @@ test('the client can send each parameter of a query', async () => {
     await client.tokens.page({ project_id: 'p', user_id: 'u', limit: 1, marker: uuid });
     await client.limits.page({ limit: 1, marker: 'p' });
     await client.limits.delete('{project_id}', { generation: 1 });
+    await client.waiting.page({ project_id: 'p', line: 'l', limit: 1, marker: uuid });
     await client.limits.deleteDefaults({ generation: 1 });
     await client.providerSummaries.page(summaries);
     const followed = client.changes({ parts: ['usages'], since: 'token', resource_class: 'VCPU', in_tree: uuid });

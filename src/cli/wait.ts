@@ -1,0 +1,85 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { Placement, WaitingClaim } from '../client/index.ts';
+import { pause } from '../client/send.ts';
+import { printError } from '../text/print.ts';
+import { readSeconds } from './consumer_argument.ts';
+import { readDuration } from './duration.ts';
+
+/** The option that lets a claim wait, in seconds. */
+export const waitOption = (): Option =>
+  new Option('--wait <time>', 'where it fits nowhere, wait for so long: 10m, 90s or 600; from 2.8').argParser(
+    (text, before?: number) => {
+      if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+      return /^\d+$/.test(text) ? readSeconds(text) : readDuration(text);
+    },
+  );
+
+/** When it is first told what a claim waits for, and how often it is looked at then, in milliseconds. */
+const firstLookMs = 1_000;
+const lookEveryMs = 3_000;
+
+/** The claim of a consumer in a project that waits. */
+type Waiter = { readonly placement: Placement; readonly consumer: string; readonly project: string };
+
+/**
+ * Runs a claim that may wait. While it waits, it is printed on standard error what it waits for, once and when that
+ * changes. Ctrl-C gives it up; a second one ends the process at once.
+ *
+ * @param claim must end with its signal
+ * @returns undefined if it was given up
+ */
+export async function waitingAloud<Result>(
+  waiter: Waiter,
+  claim: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result | undefined> {
+  const [interrupted, ended] = [new AbortController(), new AbortController()];
+  const interrupt = () => interrupted.abort();
+  process.once('SIGINT', interrupt);
+  const telling = tell(waiter, ended.signal);
+  try {
+    return await claim(interrupted.signal);
+  } catch (error) {
+    if (error !== interrupted.signal.reason) throw error;
+    return undefined;
+  } finally {
+    process.off('SIGINT', interrupt);
+    ended.abort();
+    await telling;
+  }
+}
+
+/** Prints what a claim waits for, until the signal. */
+async function tell(waiter: Waiter, signal: AbortSignal): Promise<void> {
+  let told = '';
+  try {
+    for (let afterMs = firstLookMs; ; afterMs = lookEveryMs) {
+      await pause(afterMs, signal);
+      const text = await lookedAt(waiter, signal);
+      if (text !== undefined && text !== told) {
+        printError(text);
+        told = text;
+      }
+    }
+  } catch (error) {
+    if (error !== signal.reason) throw error;
+  }
+}
+
+/** What a claim waits for; undefined if it does not wait, or if that cannot be found out: the claim itself goes on. */
+async function lookedAt({ placement, consumer, project }: Waiter, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    for await (const claim of placement.waiting.list({ project_id: project }, { signal, deadlineMs: lookEveryMs })) {
+      if (claim.consumers.includes(consumer)) return waitText(claim);
+    }
+  } catch {
+    signal.throwIfAborted();
+  }
+  return undefined;
+}
+
+const waitsFor = { room: 'room', limit: 'a limit of its project', line: 'the claims before it' };
+
+function waitText({ line, place, waits_for, condition, until }: WaitingClaim): string {
+  const where = line === null ? `place ${place}` : `place ${place} of line ${line}`;
+  return `It waits for ${waitsFor[waits_for]}, at ${where}, until ${until}: ${condition}`;
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import { isNotFound, type WaitingFilter } from '../client/index.ts';
+import { consumerArgument, readConsumer } from './consumer_argument.ts';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+type WaitingListOptions = { readonly project?: string; readonly line?: string };
+
+/** Adds the commands of `placement waiting`. */
+export function addWaitingCommands(program: Command): void {
+  const waiting = program.command('waiting').description('claims that wait for their place; from 2.8');
+  waiting
+    .command('list')
+    .description('list the claims that wait, and what for; with several options those for which all hold')
+    .option('--project <id>', 'of this project')
+    .option('--line <name>', 'in a line of this name')
+    .action(async ({ project, line }: WaitingListOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const filter: WaitingFilter = { project_id: project, line };
+      const claims = await Array.fromAsync(placement.waiting.list(filter));
+      print(claims, () =>
+        table(
+          ['consumers', 'project', 'user', 'line', 'place', 'since', 'until', 'waits for', 'condition'],
+          claims.map((claim) => [
+            claim.consumers.join(' '),
+            claim.project_id,
+            claim.user_id,
+            claim.line ?? undefined,
+            claim.place,
+            claim.since,
+            claim.until,
+            claim.waits_for,
+            claim.condition,
+          ]),
+        ),
+      );
+    });
+  waiting
+    .command('delete')
+    .description('end the wait of the claim of a consumer; its client is told that it fits nowhere')
+    .argument(...consumerArgument)
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid: consumer } = readConsumer(which, undefined, command);
+      try {
+        await placement.waiting.remove(consumer);
+      } catch (error) {
+        if (isNotFound(error)) throw new Error(`No claim of consumer ${consumer} waits.`, { cause: error });
+        throw error;
+      }
+      print({ consumer }, () => `The claim of consumer ${consumer} waits no more.`);
+    });
+}

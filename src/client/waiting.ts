@@ -1,0 +1,57 @@
+import { optional } from './filters.ts';
+import { versionNumber } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { allPages, type Page } from './pages.ts';
+
+/** A claim that waits. */
+export type WaitingClaim = {
+  /** The UUIDs of its consumers. */
+  readonly consumers: readonly string[];
+  readonly project_id: string;
+  readonly user_id: string;
+  readonly since: string;
+  /** When it is refused, if it was not placed before. */
+  readonly until: string;
+  /** Null for a claim that waits in no line. */
+  readonly line: string | null;
+  /** From 1 on: in its line, or without one among the claims of the process of the service. */
+  readonly place: number;
+  /** Room for it, less use of a limit of its project, or the claims before it in its line. */
+  readonly waits_for: 'room' | 'limit' | 'line';
+  /** What is not met, as a text. */
+  readonly condition: string;
+};
+
+/** Which waiting claims are listed. */
+export type WaitingFilter = { readonly project_id?: string | undefined; readonly line?: string | undefined };
+
+/** Claims that wait; from 2.8. `allocations.place` makes them by `waitMs`. */
+export type WaitingCalls = {
+  /** All waiting claims, page by page, as they were at most 1 s ago. */
+  list(query?: WaitingFilter, options?: CallOptions): AsyncGenerator<WaitingClaim, void>;
+  /** One page: at most `limit` claims (default 1000), after the claim whose first consumer is `marker`. */
+  page(query?: WaitingFilter & Page, options?: CallOptions): Promise<readonly WaitingClaim[]>;
+  /** Ends the wait of the claim of a consumer, which is refused to its client. @throws ApiError 404 if none waits */
+  remove(consumer: string, options?: CallOptions): Promise<void>;
+};
+
+/** The version that brought claims that wait. */
+export const waitingSince = versionNumber('2.8');
+const root = pathOf('waiting');
+const usualLimit = 1000;
+
+/** Makes the calls about claims that wait. */
+export function waitingCalls(call: Call): WaitingCalls {
+  const page: WaitingCalls['page'] = async ({ project_id, line, limit, marker } = {}, options) => {
+    const named = { project_id, line, limit, marker };
+    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const reply = call({ method: 'GET', path: root, since: waitingSince, query }, options);
+    return (await answered<{ readonly waiting: readonly WaitingClaim[] }>(reply)).waiting;
+  };
+  return {
+    page,
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    remove: async (consumer, options) =>
+      void (await call({ method: 'DELETE', path: root + pathOf(consumer), since: waitingSince }, options)),
+  };
+}
