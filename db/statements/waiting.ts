@@ -29,15 +29,20 @@ export type WaitingPlace = {
   readonly isFirst: boolean;
 };
 
-/** The lock of a line; its second key is the hash of the line. */
+/** The lock of a line, or of a claim without one; its second key is the hash of what is locked. */
 const lineLock = 1_490_000;
 
-/** A line: its project and its name. */
-export type Line = { readonly projectId: string; readonly line: string };
+/** A claim, and the line of its project; null without one. */
+type Lined = Pick<WaitingClaim, 'claim' | 'projectId' | 'line'>;
 
-/** Locks lines, in the order of their keys. It runs before the statement that reads or writes their claims. */
-export const lockLines = (lines: readonly Line[]): readonly RawBuilder<unknown>[] => {
-  const names = [...new Set(lines.map(({ projectId, line }) => `${projectId} ${line}`))];
+/**
+ * Locks the lines of claims, and claims without one, in the order of their keys. It runs before the statement that reads or writes the rows of
+ * these claims.
+ */
+export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown>[] => {
+  const names = [
+    ...new Set(claims.map(({ claim, projectId, line }) => (line === null ? claim : `${projectId} ${line}`))),
+  ];
   if (names.length === 0) return [];
   return [
     sql`select pg_advisory_xact_lock(${sql.lit(lineLock)}, key)
@@ -105,8 +110,7 @@ export async function enterWaiting(
     select claim, number::float8 as number, (extract(epoch from clock_timestamp() - since) * 1000)::float8 as "waitedMs",
       line is null or not ${hasEarlier(sql`entered.project_id`, sql`entered.line`, sql`entered.number`)} as "isFirst"
     from entered`;
-  const lines = claims.flatMap(({ projectId, line }) => (line === null ? [] : [{ projectId, line }]));
-  const before = lockLines(lines);
+  const before = lockLines(claims.filter(({ line }) => line !== null));
   const results = await transaction([...before, heard(process), statement]);
   return (results[before.length + 1] ?? []) as readonly WaitingPlace[]; // the rows of `statement`
 }
@@ -147,8 +151,8 @@ export async function describeWaiting(
 export type WaitingNews = {
   readonly claim: string;
   /**
-   * `first`, `in line` and `elsewhere`: of a claim that was asked for: no claim of its line is before it, or one of this process or of
-   * another one is. `gone`: its row is not there any more. `taken over`: a request for the same consumers came to another process.
+   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line` and `elsewhere`: one of this process or of another
+   * one is. `gone`: its row is not there any more. `taken over`: a request for the same consumers came to another process.
    * `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
@@ -162,7 +166,7 @@ export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, 
 /**
  * Tells what became of the claims of a process.
  *
- * @param firsts its claims that are the first ones of its own in their lines
+ * @param firsts the claims that are asked for: those that are its first ones in their lines
  */
 export async function lookAtWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -202,10 +206,10 @@ export async function forgetWaiting({ transaction }: Pick<Database, 'transaction
   ]);
 }
 
-/** The turn of a claim that is written: it must be the first one of its line. */
-export type LineTurn = Line & { readonly claim: string; readonly process: string };
+/** The turn of a claim whose row is stored: it must still wait, and be the first one of its line if it has one. */
+export type LineTurn = Lined & { readonly process: string };
 
-/** Claims, by their indexes in a batch, that are not the first ones of their lines any more. */
+/** Claims, by their indexes in a batch, that wait no more, or are not the first ones of their lines. */
 export function lostTurns(turns: readonly (LineTurn & { readonly index: number })[]): RawBuilder<unknown> {
   if (turns.length === 0) return sql``;
   return sql`
@@ -274,21 +278,24 @@ export async function listWaiting(
   return rows;
 }
 
-/** The owners of the claims of a consumer that wait. */
-export async function ownersOfWaiting(
+/** The claims of a consumer that wait, and their owners. */
+export async function waitingOf(
   { kysely }: Pick<Database, 'kysely'>,
   consumer: string,
-): Promise<readonly { readonly claim: string; readonly projectId: string; readonly userId: string }[]> {
-  const { rows } = await sql<{ claim: string; projectId: string; userId: string }>`
-    select claim, project_id as "projectId", user_id as "userId" from waiting w
+): Promise<readonly (Lined & { readonly userId: string })[]> {
+  const { rows } = await sql<Lined & { userId: string }>`
+    select claim, project_id as "projectId", user_id as "userId", line from waiting w
     where ${consumer} = any(consumers) and ${stillWaits}`.execute(kysely);
   return rows;
 }
 
-/** Ends the wait of claims; their processes are told. @returns how many still waited */
-export async function removeWaiting({ write }: Pick<Database, 'write'>, claims: readonly string[]): Promise<number> {
-  const [removed] = await write([
-    sql`update waiting w set is_removed = true where claim = any(${claims}::text[]) and ${stillWaits} returning claim`,
+/** Ends the wait of claims, unless they were written meanwhile; their processes are told. @returns how many still waited */
+export async function removeWaiting({ write }: Pick<Database, 'write'>, claims: readonly Lined[]): Promise<number> {
+  const before = lockLines(claims);
+  const results = await write([
+    ...before,
+    sql`update waiting w set is_removed = true where claim = any(${claims.map(({ claim }) => claim)}::text[]) and ${stillWaits}
+      returning claim`,
   ]);
-  return removed.length;
+  return results[before.length]?.length ?? 0;
 }

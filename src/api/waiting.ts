@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { type ListedWaiting, listWaiting, ownersOfWaiting, removeWaiting } from '../../db/statements/waiting.ts';
+import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/waiting.ts';
 import { since } from '../placement/microversions.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
@@ -68,10 +68,9 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const consumer = normalUuid(request.param('consumer'));
-  const found = await repeatLostRaces(() => ownersOfWaiting(database, consumer));
+  const found = await repeatLostRaces(() => waitingOf(database, consumer));
   const own = found.filter((owner) => request.owners?.(owner) !== false);
-  const claims = own.map(({ claim }) => claim);
-  if (claims.length === 0 || (await removeWaiting(database, claims)) === 0) {
+  if (own.length === 0 || (await removeWaiting(database, own)) === 0) {
     throw notFound(`No claim of consumer '${consumer}' waits`);
   }
   return noContent;

@@ -70,8 +70,8 @@ export type Claim = {
 
 /** The place of a claim that waits, or may wait. */
 export type ClaimOrder = {
-  /** Whether its client has left, so that the claim must not be written. */
-  hasLeft(): boolean;
+  /** Whether its client has left, or its wait was ended: then it must not be written. */
+  isGivenUp(): boolean;
   /** Whether a claim that came before it is being judged or written. @param judged claims of its batch that need not be waited for */
   isBehind(judged: ReadonlySet<ClaimOrder>): boolean;
   /** Of a claim that waits in a line. */
@@ -127,8 +127,8 @@ export type RefusalReason =
   | 'query'
   /** The claim lost a guard to another write each time that it was judged. */
   | 'concurrent update'
-  /** The client has left before the claim was written. */
-  | 'client left'
+  /** Its client has left, or its wait was ended, before the claim was written. */
+  | 'given up'
   /** Another claim is before it in its line. */
   | 'not its turn';
 

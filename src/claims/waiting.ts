@@ -98,6 +98,7 @@ type Waiter = {
   readonly order: ClaimOrder;
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
   sinceMs: number;
+  readonly cameAtMs: number;
   readonly endsAtMs: number;
   /** Its number in its line. */
   number: number;
@@ -112,6 +113,8 @@ type Waiter = {
   /** What it would take by the last look; undefined before it was woken. */
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
+  /** When it was last found that it exceeds a limit. */
+  lookedAtMs: number;
   /** What a claim that is under way is answered if it is refused; `true` for the refusal. */
   ending: unknown;
   timer: NodeJS.Timeout | undefined;
@@ -140,6 +143,8 @@ export function openWaiting(
   /** By the hashes of their consumers. */
   const waiters = new Map<string, Waiter>();
   const underWay = new Set<Waiter>();
+  /** Those that were refused although they seemed to fit, until all trees were looked at again. */
+  const tried = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
   /** Those that wait for a limit, in the order of arrival. */
   const forLimit: Waiter[] = [];
@@ -164,14 +169,17 @@ export function openWaiting(
         key: keyOf(claim),
         index: count++,
         order: {
-          hasLeft: () => wait.gone.aborted,
+          isGivenUp: () => wait.gone.aborted || (waiter.ending !== undefined && waiter.ending !== true),
           isBehind: (judged) => isBehind(waiter, judged),
           get turn() {
-            const { line, owner } = wait;
-            return line === undefined ? undefined : { claim: waiter.key, process, projectId: owner.projectId, line };
+            const { line = null, owner } = wait;
+            const hasRow = line !== null || waiter.isStored;
+            return hasRow ? { claim: waiter.key, process, projectId: owner.projectId, line } : undefined;
           },
         },
         sinceMs: nowMs,
+        cameAtMs: nowMs,
+        lookedAtMs: 0,
         endsAtMs: nowMs + wait.waitMs,
         number: 0,
         state: 'entering',
@@ -195,15 +203,36 @@ export function openWaiting(
         end(former, takenOver());
       }
       waiters.set(waiter.key, waiter);
-      if (wait.line === undefined) submit(waiter);
-      else if (sit(waiter)) stored.enter(waiter);
+      if (wait.line !== undefined) {
+        if (sit(waiter)) stored.enter(waiter);
+      } else if (!joinAlike(waiter)) submit(waiter);
+      if (forLimit.length > 0) void offerByLimits();
     });
+
+  /** Lets a claim wait behind those that fit or exceed a limit only together with it: it must not be written before them. */
+  const joinAlike = (waiter: Waiter): boolean => {
+    const kind = kindOf(waiter);
+    if (forLimit.some((other) => kindOf(other) === kind)) waiter.waitsFor = 'limit';
+    else if (!forRoom.hasAlike(waiter.claim)) return false;
+    if (!sit(waiter)) return true;
+    letWait(waiter);
+    void tryOutAside(waiter);
+    return true;
+  };
 
   const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>): boolean => {
     for (const other of underWay) {
       if (other !== waiter && !judged.has(other.order) && isBefore(other, waiter)) return true;
     }
-    return false;
+    for (const other of tried) {
+      if (!forRoom.isUnlooked(other)) tried.delete(other);
+      else if (isBefore(other, waiter)) return true;
+    }
+    const { projectId } = waiter.wait.owner;
+    return forLimit.some(
+      ({ wait, lookedAtMs, sinceMs }) =>
+        wait.owner.projectId === projectId && sinceMs < waiter.sinceMs && lookedAtMs < waiter.cameAtMs,
+    );
   };
 
   /** Gives a claim one of the places, if there is one. */
@@ -252,6 +281,8 @@ export function openWaiting(
 
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
+    tried.delete(waiter);
+    inDoubt.delete(waiter);
     const index = forLimit.indexOf(waiter);
     if (index !== -1) forLimit.splice(index, 1);
   };
@@ -282,7 +313,10 @@ export function openWaiting(
     const { promised } = waiter;
     try {
       // Without a wait the claim goes to the queue in the order of its arrival.
-      if (waiter.hasSeat) waiter.claim = await waiter.wait.askAgain();
+      if (waiter.hasSeat) {
+        await stored.entered(waiter);
+        waiter.claim = await waiter.wait.askAgain();
+      }
       const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
       underWay.delete(waiter);
       // The statement has deleted the row of a claim that had a turn.
@@ -305,27 +339,33 @@ export function openWaiting(
     const { ending } = waiter;
     const reason = error instanceof ClaimRefused ? error.reason : undefined;
     const isOver = ending === true;
-    if (reason === 'client left') end(waiter, clientLeft(), 'left');
-    else if (ending !== undefined && !isOver) end(waiter, ending);
+    if (ending !== undefined && !isOver) end(waiter, ending);
+    else if (reason === 'given up') end(waiter, clientLeft(), 'left');
     else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
+      if (waiter.wait.line === undefined) inDoubt.add(waiter);
       void lookAtLines();
     } else if (reason === 'not its turn') end(waiter, notItsTurn(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
-      waiter.state = 'waiting';
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
       tell(waiter, error);
-      if (!sit(waiter)) return;
-      const wasTried = waiter.promised !== undefined;
-      waiter.promised = undefined;
-      if (waiter.waitsFor === 'room') forRoom.add(waiter, wasTried);
-      else {
-        insertInOrder(forLimit, waiter);
-        const pause = canBeAsked(waiter.claim) ? pauseMs : tryEveryMs;
-        waiter.notBeforeMs = performance.now() + (wasTried ? pause : 0);
-      }
-      offer();
+      if (sit(waiter)) letWait(waiter);
     } else end(waiter, error, reason === undefined ? 'left' : 'ended');
+  };
+
+  const letWait = (waiter: Waiter): void => {
+    waiter.state = 'waiting';
+    const wasTried = waiter.promised !== undefined;
+    waiter.promised = undefined;
+    if (waiter.waitsFor === 'room') {
+      forRoom.add(waiter, wasTried);
+      if (wasTried) tried.add(waiter);
+    } else {
+      insertInOrder(forLimit, waiter);
+      const pause = canBeAsked(waiter.claim) ? pauseMs : tryEveryMs;
+      waiter.notBeforeMs = performance.now() + (wasTried ? pause : 0);
+    }
+    offer();
   };
 
   const tell = (waiter: Waiter, error: unknown): void => {
@@ -376,6 +416,11 @@ export function openWaiting(
                 asked.map(({ claim }) => claim),
               );
         const fitting = asked.filter((_, index) => exceeded?.[index] !== true);
+        for (const [index, { wait }] of asked.entries()) {
+          if (exceeded?.[index] !== true) continue;
+          const { projectId } = wait.owner;
+          for (const other of forLimit) if (other.wait.owner.projectId === projectId) other.lookedAtMs = nowMs;
+        }
         for (const waiter of firsts.filter((first) => fitting.includes(first) || !canBeAsked(first.claim))) {
           if (waiter.state !== 'waiting') continue;
           waiter.promised = [];
@@ -408,18 +453,19 @@ export function openWaiting(
     const later = line.findIndex(({ number }) => number > waiter.number);
     line.splice(later === -1 ? line.length : later, 0, waiter);
     if (place.isFirst && line[0] === waiter) submit(waiter);
-    else void tryOutInLine(waiter);
+    else void tryOutAside(waiter);
   };
 
-  /** Refuses a wrong claim at once, and finds what it would wait for. */
-  const tryOutInLine = async (waiter: Waiter): Promise<void> => {
+  /** Refuses a wrong claim that waits without having been tried, and finds what it waits for. */
+  const tryOutAside = async (waiter: Waiter): Promise<void> => {
     try {
       await claims.tryOut(waiter.claim);
     } catch (error) {
-      if (waiter.state !== 'in line') return;
+      if (waiter.state !== 'in line' && waiter.state !== 'waiting') return;
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
       if (reason === 'no candidates' || reason === 'limit') {
-        waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
+        // Where it waits beside others it waits for the same as these.
+        if (waiter.state === 'in line') waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
         tell(waiter, error);
       } else end(waiter, error, reason === undefined ? 'left' : 'ended');
     }
@@ -434,6 +480,8 @@ export function openWaiting(
     else if (index === 0) void lookAtLines();
   };
 
+  /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
+  const inDoubt = new Set<Waiter>();
   let isLookingAtLines = false;
   let mustLookAtLines = false;
   let lookAtLinesAtMs = 0;
@@ -446,7 +494,8 @@ export function openWaiting(
       while (mustLookAtLines && seats.size > 0) {
         mustLookAtLines = false;
         const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
-        const news = await repeatLostRaces(() => lookAtWaiting(database, process, firsts));
+        const doubted = Array.from(inDoubt, ({ key }) => key);
+        const news = await repeatLostRaces(() => lookAtWaiting(database, process, [...firsts, ...doubted]));
         const isElsewhere = news.some(({ what }) => what === 'elsewhere');
         lookAtLinesAtMs = performance.now() + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
         for (const each of news) take(each);
@@ -465,7 +514,10 @@ export function openWaiting(
       waiter.isStored = false;
       end(waiter, what === 'removed' ? waitEnded() : takenOver());
     } else if (waiter.state !== 'in line') return;
-    else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) submit(waiter);
+    else if (inDoubt.delete(waiter)) {
+      waiter.isStored = what !== 'gone';
+      letWait(waiter);
+    } else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) submit(waiter);
     else if (what === 'gone') {
       leaveLine(waiter);
       waiter.state = 'entering';
@@ -546,6 +598,8 @@ const storedAtOnce = 1000;
 type Stored = {
   /** Gives a claim of a line its number. */
   enter(waiter: Waiter): void;
+  /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
+  entered(waiter: Waiter): Promise<void>;
   leave(waiter: Waiter, how: LeavingClaim['how']): void;
   /** Stores what should be stored by now, and what has changed. */
   keepUp(waiters: readonly Waiter[]): void;
@@ -565,6 +619,8 @@ function openStored(
   },
 ): Stored {
   const entering: Waiter[] = [];
+  /** The claims that a statement is storing. */
+  let storing: { readonly waiters: readonly Waiter[]; readonly done: Promise<void> } | undefined;
   let leaving: { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[] = [];
   let describing: readonly Waiter[] = [];
   let working: Promise<void> | undefined;
@@ -587,7 +643,10 @@ function openStored(
         return; // the database is away; the next look tries again
       }
       const coming = entering.splice(0, storedAtOnce);
-      await enter(coming.filter(({ state }) => state !== 'settled'));
+      const waiters = coming.filter(({ state }) => state === 'entering' || state === 'waiting');
+      storing = { waiters, done: enter(waiters) };
+      await storing.done;
+      storing = undefined;
       const described = describing.filter(({ state }) => state !== 'settled');
       describing = [];
       for (const waiter of described) waiter.isDescribed = true;
@@ -633,6 +692,9 @@ function openStored(
     enter: (waiter) => {
       entering.push(waiter);
       work();
+    },
+    entered: async (waiter) => {
+      if (storing?.waiters.includes(waiter)) await storing.done;
     },
     leave: (waiter, how) => {
       if (!waiter.isStored && how === 'ended') return;
@@ -687,14 +749,16 @@ function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAm
 function* firstsOfKinds(waiters: readonly Waiter[]): Generator<Waiter> {
   const seen = new Set<string>();
   for (const waiter of waiters) {
-    const { claim, wait, index } = waiter;
-    const [consumer] = claim.consumers;
-    const kind = JSON.stringify([wait.owner.projectId, consumer?.consumerType, placesAlike(claim) ?? index]);
+    const kind = kindOf(waiter);
     if (seen.has(kind)) continue;
     seen.add(kind);
     yield waiter;
   }
 }
+
+/** Equal for claims that exceed the same limits, and fit at the same places. */
+const kindOf = ({ claim, wait, index }: Waiter): string =>
+  JSON.stringify([wait.owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
 
 const clientLeft = (): ApiError => badRequest('The client has left.');
 const takenOver = (): ApiError =>

@@ -57,6 +57,10 @@ export type WaitingGroups<Item> = {
   add(item: Item, wasTried: boolean): void;
   /** Removes a claim, if it is there. */
   remove(item: Item): void;
+  /** Whether a claim waits that fits at the same places as another one. */
+  hasAlike(claim: Claim): boolean;
+  /** Whether it must still be found out if a claim fits. */
+  isUnlooked(item: Item): boolean;
   /** Notes that providers may have more room, or with an empty list that something else has changed. */
   noteFreed(providerIds: readonly number[] | 'all'): void;
   /**
@@ -146,6 +150,14 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     remove: (item) => {
       const group = groupOf.get(item);
       if (group !== undefined) forget(group, item);
+    },
+    hasAlike: (claim) => {
+      const key = placesAlike(claim);
+      return key !== undefined && groups.has(key);
+    },
+    isUnlooked: (item) => {
+      const group = groupOf.get(item);
+      return group !== undefined && isBehind(group, Number.POSITIVE_INFINITY);
     },
     noteFreed: (providerIds) => {
       changes += 1;

@@ -133,8 +133,8 @@ export function openBatchWriter(
   };
 
   return async (all, wait) => {
-    const judged = all.filter(({ entry }) => !entry.item.claim.order?.hasLeft());
-    for (const { entry } of all) if (entry.item.claim.order?.hasLeft()) entry.reject(clientLeft());
+    const judged = all.filter(({ entry }) => !entry.item.claim.order?.isGivenUp());
+    for (const { entry } of all) if (entry.item.claim.order?.isGivenUp()) entry.reject(givenUp());
     if (judged.length === 0) return true;
     let written: WrittenClaims;
     try {
@@ -163,8 +163,7 @@ export function openBatchWriter(
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
 const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'turn', 'order'].includes(guard);
 
-const clientLeft = (): ClaimRefused =>
-  new ClaimRefused('client left', 'The client has left before the claim was written.');
+const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 

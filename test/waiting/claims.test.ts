@@ -156,8 +156,11 @@ test('whatever makes room wakes a claim', () =>
     const generation = async (): Promise<unknown> =>
       at((await send('GET', `/resource_providers/${host}`)).json, 'generation');
     const stock = async (total: number, uuid = host): Promise<void> => {
-      const body = { resource_provider_generation: uuid === host ? await generation() : 0, total };
-      accepted(await send('PUT', `/resource_providers/${uuid}/inventories/PGPU`, body));
+      const body = {
+        resource_provider_generation: uuid === host ? await generation() : 0,
+        inventories: { PGPU: { total } },
+      };
+      accepted(await send('PUT', `/resource_providers/${uuid}/inventories`, body));
     };
     const setPart = async (part: 'traits' | 'aggregates', names: readonly string[]): Promise<void> => {
       const body = { resource_provider_generation: await generation(), [part]: names };

@@ -151,7 +151,7 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
     ),
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
   'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
-  'client left': ({ message }) => badRequest(message),
+  'given up': ({ message }) => badRequest(message),
   'not its turn': ({ message }) => conflict(message, errorCodes.noCandidates),
   'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
   query: ({ message }) => badRequest(message),
