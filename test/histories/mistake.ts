@@ -21,8 +21,8 @@ export type Mistake = Partial<FileChange> & {
   readonly scene?: Scene;
   /** Whether it shows only where one history at a time is made. */
   readonly isAlone?: true;
-  /** Whether it shows only if a backend of PostgreSQL crashes. */
-  readonly needsCrash?: true;
+  /** What it shows in besides usual histories: only if a backend of PostgreSQL crashes, or in schedules of claims that wait. */
+  readonly needs?: 'a crash' | 'schedules';
 };
 
 /** The texts of the files that have the mistake. @throws Error if a file does not have each replaced text exactly once */

@@ -9,6 +9,8 @@ import { pathToFileURL } from 'node:url';
 import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { clientOf } from '../waiting/client.ts';
+import { liveSchedule, noteWrites } from '../waiting/schedules.ts';
 import { makeArena, type Scene } from './arena.ts';
 import { check, type Finding } from './check.ts';
 import { connectTo } from './connection.ts';
@@ -58,7 +60,7 @@ test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   );
 });
 
-async function findMistake(mistake: Mistake, random: Random): Promise<Finding | undefined> {
+async function findMistake(mistake: Mistake, random: Random): Promise<{ readonly kind: string } | undefined> {
   const plant = pathToFileURL(path.join(import.meta.dirname, 'plant.ts'));
   plant.searchParams.set('mistake', mistake.name);
   const nodeArguments = ['--import', plant.href];
@@ -67,7 +69,8 @@ async function findMistake(mistake: Mistake, random: Random): Promise<Finding | 
     const verdict = life === undefined ? undefined : check(life);
     return typeof verdict === 'object' ? verdict : undefined;
   };
-  if (mistake.needsCrash) {
+  if (mistake.needs === 'schedules') return findBySchedules(mistake, nodeArguments, random, end);
+  if (mistake.needs === 'a crash') {
     return withCrashingService(nodeArguments, async (service) => {
       let found: Finding | undefined;
       while (found === undefined && performance.now() < end) {
@@ -104,6 +107,38 @@ async function findMistake(mistake: Mistake, random: Random): Promise<Finding | 
     } finally {
       for (const connection of connections) connection.close();
       await Promise.all(servers.map((server) => server.kill()));
+    }
+  });
+}
+
+/** How many schedules of claims that wait go on at the same time. */
+const schedulesAtOnce = 8;
+
+function findBySchedules(
+  { processes = 1 }: Mistake,
+  nodeArguments: readonly string[],
+  random: Random,
+  end: number,
+): Promise<{ readonly kind: string } | undefined> {
+  return withPlace('postgresql', async (config) => {
+    const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config, nodeArguments)));
+    const clients = servers.map(({ url }) => clientOf(url));
+    const [server] = servers;
+    assert.ok(server);
+    try {
+      for (const statement of noteWrites) await server.query(statement);
+      let found: { readonly kind: string } | undefined;
+      const look = async (choice: Random): Promise<void> => {
+        while (found === undefined && performance.now() < end) {
+          const looked = await liveSchedule({ clients, query: server.query }, choice);
+          found ??= looked.found;
+        }
+      };
+      await Promise.all(Array.from({ length: schedulesAtOnce }, () => look(random.fork())));
+      return found;
+    } finally {
+      for (const client of clients) client.close();
+      await Promise.all(servers.map((each) => each.kill()));
     }
   });
 }

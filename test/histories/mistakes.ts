@@ -2,6 +2,7 @@ import { limitMistakes } from './limit_mistakes.ts';
 import type { Mistake } from './mistake.ts';
 import { reliedMistakes } from './relied_mistakes.ts';
 import { treeMistakes } from './tree_mistakes.ts';
+import { waitingMistakes } from './waiting_mistakes.ts';
 
 /** Mistakes that the checker of histories must find. */
 export const mistakes: readonly Mistake[] = [
@@ -167,4 +168,5 @@ export const mistakes: readonly Mistake[] = [
   ...limitMistakes,
   ...reliedMistakes,
   ...treeMistakes,
+  ...waitingMistakes,
 ];

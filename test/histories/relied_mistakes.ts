@@ -24,7 +24,7 @@ export const reliedMistakes: readonly Mistake[] = [
       { file: 'db/engine/pool.ts', from: 'isInDoubt: () => count > settled,', to: 'isInDoubt: () => false,' },
     ],
     processes: 2,
-    needsCrash: true,
+    needs: 'a crash',
   },
   {
     name: 'what is above the providers of a neighbour may move while a claim by query is written',

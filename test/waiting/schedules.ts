@@ -344,7 +344,9 @@ function placedForNobody(tracked: readonly Tracked[], written: Written): Finding
     if (ms === undefined || (leftAtMs === undefined && !isRemoved)) continue;
     const late = leftAtMs === undefined ? ms : ms - leftAtMs;
     if (isRemoved || late > underWayMs) {
-      const why = isRemoved ? 'DELETE /waiting had ended its wait' : `its client had left ${Math.round(late)} ms before`;
+      const why = isRemoved
+        ? 'DELETE /waiting had ended its wait'
+        : `its client had left ${Math.round(late)} ms before`;
       return { kind: 'placed for nobody', text: `${describe(claim)} was written although ${why}` };
     }
   }
