@@ -11,12 +11,14 @@ import { Link, urlOf, useRoute } from './route.tsx';
 import { connection, serverVersion, token } from './session.ts';
 import { useStore } from './store.ts';
 import { TokenDialog } from './token_dialog.tsx';
+import { WaitingView } from './waiting/waiting_view.tsx';
 
 const titles: Readonly<Record<View, string>> = {
   fleet: 'Fleet',
   providers: 'Provider',
   consumers: 'Consumer',
   limits: 'Limits',
+  waiting: 'Waiting',
   fit: 'Where does it fit?',
   changes: 'Changes',
 };
@@ -52,6 +54,7 @@ export function App() {
         {view === 'providers' ? <ProviderView id={id} /> : null}
         {view === 'consumers' ? <ConsumerView id={id} /> : null}
         {view === 'limits' ? <LimitsView id={id} /> : null}
+        {view === 'waiting' ? <WaitingView /> : null}
         {view === 'fit' ? <FitView /> : null}
         {view === 'changes' ? <ChangesView /> : null}
       </main>

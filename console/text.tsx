@@ -43,3 +43,12 @@ export function timeText(text: string | null | undefined): string {
   const time = new Date(/Z|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
   return Number.isNaN(time.getTime()) ? text : times.format(time).replace(', ', ' ');
 }
+
+const seconds = { d: 86_400, h: 3_600, min: 60, s: 1 };
+
+/** How long ago a time of an answer is, in the largest unit: `3 min ago`. The clock of the user may differ from that of the service. */
+export function ageText(text: string, now = Date.now()): string {
+  const age = Math.max(0, (now - Date.parse(text)) / 1000);
+  const [unit, length] = Object.entries(seconds).find(([, each]) => age >= each) ?? ['s', 1];
+  return `${Math.floor(age / length)} ${unit} ago`;
+}

@@ -94,7 +94,8 @@ function LimitsOfProject({ project }: { readonly project: string }) {
           <Name text={project} />
         </h1>
         <p>
-          <Link to={urlOf('consumers', undefined, { project })}>Its consumers</Link>
+          <Link to={urlOf('consumers', undefined, { project })}>Its consumers</Link>,{' '}
+          <Link to={urlOf('waiting', undefined, { project })}>its waiting claims</Link>
         </p>
       </header>
       {error === undefined ? null : <Trouble error={error} what="What the project may have" />}

@@ -5,11 +5,12 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { ApiError } from '../../src/client/index.ts';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkViews, giveToken, openView, withPage } from './pages.ts';
+import { checkAccessibility, checkViews, giveToken, openView, withPage } from './pages.ts';
 import { browserForTests, type Served, serve, shows } from './serving.ts';
 
 const hosts = 40;
@@ -170,6 +171,101 @@ for (const engine of engines) {
         }
       }));
 
+    /** A claim that waits, and the code of the error that ends its wait. */
+    const beginWait = async (project: string, line?: string) => {
+      const [consumer, ...others] = Array.from({ length: 5 }, () => crypto.randomUUID()).toSorted();
+      assert.ok(consumer);
+      const claim = {
+        candidates: { resources: { VCPU: 9_999 } },
+        project_id: project,
+        user_id: 'ada',
+        consumer_type: 'JOB',
+        consumer_generation: null,
+      };
+      const claims = Object.fromEntries([consumer, ...others].map((uuid) => [uuid, claim]));
+      const ended = served.placement.allocations.placeMany(claims, { waitMs: 600_000, line }).then(
+        () => assert.fail('it fits nowhere'),
+        (error: unknown) => (error instanceof ApiError ? error.code : assert.fail(String(error))),
+      );
+      await until('the claim waits', async () => {
+        const listed = await served.placement.waiting.page({ project_id: project });
+        return listed.some(({ consumers }) => consumers.includes(consumer));
+      });
+      return { consumer, others, ended };
+    };
+
+    test('claims that wait are listed by project and line, the list renews itself, and a button ends a wait', (t) =>
+      onView(t, 'waiting', async (page) => {
+        await shows(page, 'No claim waits.');
+        const first = await beginWait('vision', 'gpu');
+        const row = (consumer: string) => page.locator('tbody tr', { hasText: consumer });
+        await row(first.consumer).waitFor();
+        const second = await beginWait('vision', 'gpu');
+        const other = await beginWait('speech');
+        await row(other.consumer).waitFor();
+        const cells = async (consumer: string) =>
+          (await row(consumer).locator('td').allInnerTexts()).map((text) => text.trim());
+        const shown = await cells(first.consumer);
+        assert.deepEqual(shown.slice(0, 5), ['vision', 'ada', 'gpu', '1', 'room']);
+        assert.match(shown[5] ?? '', /VCPU/);
+        assert.match(shown[6] ?? '', /^\d+ (s|min) ago$/);
+        assert.deepEqual((await cells(second.consumer)).slice(2, 5), ['gpu', '2', 'line']);
+        assert.deepEqual((await cells(other.consumer)).slice(2, 5), ['—', '1', 'room']);
+        // A gang shows its first consumers, and opens the others.
+        const links = row(first.consumer).locator('th a:visible');
+        assert.equal(await links.count(), 3);
+        await row(first.consumer).getByText('and 2 more').click();
+        assert.equal(await links.count(), 5);
+
+        await page.getByRole('textbox', { name: 'Project' }).fill('speech');
+        await page.getByRole('button', { name: 'Find' }).click();
+        await row(first.consumer).waitFor({ state: 'detached' });
+        await row(other.consumer).waitFor();
+        assert.match(page.url(), /\/console\/waiting\?project=speech$/);
+        await page.getByRole('textbox', { name: 'Line' }).fill('gpu');
+        await page.keyboard.press('Enter');
+        await shows(page, 'No such claim waits.');
+        await openView(page, served.url, 'limits/vision');
+        await page.getByRole('link', { name: 'its waiting claims' }).click();
+        await row(second.consumer).getByRole('link', { name: 'gpu' }).click();
+        assert.match(page.url(), /\/console\/waiting\?project=vision&line=gpu$/);
+        assert.equal(await page.getByRole('textbox', { name: 'Line' }).inputValue(), 'gpu');
+
+        // By keyboard: the safe answer has the focus, and Escape and this answer change nothing.
+        const button = page.getByRole('button', { name: `End the wait of ${first.consumer}` });
+        const focused = () => page.evaluate<string>('document.activeElement.textContent');
+        for (const key of ['Escape', 'Enter']) {
+          await button.focus();
+          await page.keyboard.press('Enter');
+          const dialog = page.getByRole('dialog', { name: 'End this wait?' });
+          await dialog.getByText(`${first.consumer} and 4 other consumers of project vision, in line gpu`).waitFor();
+          assert.equal(await focused(), 'Let it wait');
+          await checkAccessibility(page, 'the dialog');
+          await page.keyboard.press(key);
+          await dialog.waitFor({ state: 'detached' });
+          assert.equal(await focused(), 'End');
+        }
+        await page.keyboard.press('Enter');
+        await page.getByRole('dialog').waitFor();
+        await page.keyboard.press('Tab');
+        assert.equal(await focused(), 'End the wait');
+        await page.keyboard.press('Enter');
+        assert.equal(await first.ended, 'placement.no_candidates');
+        await page.getByRole('status').getByText(`The wait of ${first.consumer} is ended.`).waitFor();
+        await row(first.consumer).waitFor({ state: 'detached' });
+        assert.equal(await focused(), 'Waiting claims');
+        await until('the next one is first', async () => (await cells(second.consumer))[3] === '1');
+
+        // Somebody else was faster.
+        await page.getByRole('button', { name: `End the wait of ${second.consumer}` }).click();
+        await served.placement.waiting.remove(second.consumer);
+        await row(second.consumer).waitFor({ state: 'detached' });
+        await page.getByRole('button', { name: 'End the wait' }).click();
+        await shows(page, `The claim of ${second.consumer} does not wait any more.`);
+        await served.placement.waiting.remove(other.consumer);
+        await Promise.all([second.ended, other.ended]);
+      }));
+
     test('a query says where it fits, how often, why not, and why not one host; its URL has the query', (t) =>
       onView(t, 'fit', async (page) => {
         const { placement } = served;
@@ -281,6 +377,7 @@ for (const engine of engines) {
         for (const [name, view] of [
           ['Consumer', 'consumers'],
           ['Limits', 'limits'],
+          ['Waiting', 'waiting'],
           ['Where does it fit?', 'fit'],
           ['Changes', 'changes'],
           ['Provider', 'providers'],
@@ -344,9 +441,12 @@ for (const engine of engines) {
             const [{ uuid: consumer } = assert.fail()] = await served.placement.consumers.page({ limit: 1 });
             const project = 'checked';
             await served.placement.limits.set(project, { resources: { VCPU: 8, PGPU: null }, generation: null });
+            const waiting = await beginWait(project);
             try {
               await checkViews(page, { provider, consumer, project });
             } finally {
+              await served.placement.waiting.remove(waiting.consumer);
+              await waiting.ended;
               await served.placement.limits.delete(project);
             }
           },

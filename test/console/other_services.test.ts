@@ -49,10 +49,19 @@ test('with Keystone the page asks again after a wrong or expired token, and show
         for (const [link, rule] of [
           ['Changes', 'placement:changes:list'],
           ['Consumer', 'placement:consumers:list'],
+          ['Waiting', 'placement:waiting:list'],
         ] as const) {
           await page.getByRole('link', { name: link }).click();
           await page.locator('.trouble.forbidden', { hasText: rule }).waitFor();
         }
+      });
+      await withPage(browser, own.url, async (page) => {
+        const reader = standIn.issue({ user: 'ada', roles: ['reader'], project: 'vision' });
+        await openView(page, own.url, 'waiting', reader);
+        await page.locator('.trouble.forbidden', { hasText: 'placement:waiting:list' }).waitFor();
+        await page.getByRole('textbox', { name: 'Project' }).fill('vision');
+        await page.getByRole('button', { name: 'Find' }).click();
+        await shows(page, 'No such claim waits.');
       });
     } finally {
       await own.close();
@@ -79,6 +88,8 @@ test('where the service offers an older version, views that need a newer one say
           hasText: 'It needs microversion 2.5. The service offers versions up to 2.2',
         })
         .waitFor();
+      await page.getByRole('link', { name: 'Waiting' }).click();
+      await page.locator('.trouble.version', { hasText: 'It needs microversion 2.8.' }).waitFor();
       await page.getByRole('link', { name: 'Where does it fit?' }).click();
       await page.getByLabel('Resource class 1').fill('VCPU');
       await page.getByRole('button', { name: 'Where does it fit?' }).click();

@@ -1,0 +1,79 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, isNotFound } from '../../src/client/errors.ts';
+import type { WaitingClaim } from '../../src/client/waiting.ts';
+import { messageOf } from '../../src/text/print.ts';
+import { placement } from '../session.ts';
+import { counted, visible } from '../text.tsx';
+
+/** Asks whether the wait of a claim is to be ended, and ends it. @param props.close takes what came of it, if anything did */
+export function EndDialog({
+  claim: { consumers, project_id: project, line },
+  close,
+}: {
+  readonly claim: WaitingClaim;
+  readonly close: (result?: string) => void;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const gone = useRef(new AbortController());
+  const result = useRef<string | undefined>(undefined);
+  const [isSending, setSending] = useState(false);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    dialog.current?.showModal();
+    return () => gone.current.abort(new DOMException('The dialog was left.', 'AbortError'));
+  }, []);
+  const [consumer = '', ...others] = consumers;
+  const end = async (event: SubmitEvent) => {
+    event.preventDefault();
+    if (isSending) return;
+    setSending(true);
+    setError(undefined);
+    try {
+      await placement.waiting.remove(consumer, { signal: gone.current.signal });
+      result.current = `The wait of ${consumer} is ended.`;
+    } catch (failure) {
+      if (gone.current.signal.aborted) return;
+      if (!isNotFound(failure)) {
+        setError(failure);
+        setSending(false);
+        return;
+      }
+      result.current = `The claim of ${consumer} does not wait any more.`;
+    }
+    // It gives the focus back, and then tells the view by `onClose`.
+    dialog.current?.close();
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="end-heading" onClose={() => close(result.current)}>
+      <form onSubmit={end}>
+        <h2 id="end-heading">End this wait?</h2>
+        <p>
+          <code>{visible(consumer)}</code>
+          {others.length === 0 ? '' : ` and ${counted(others.length, 'other consumer')}`} of project{' '}
+          <bdi>{visible(project)}</bdi>
+          {line === null ? (
+            ''
+          ) : (
+            <>
+              , in line <bdi>{visible(line)}</bdi>
+            </>
+          )}
+        </p>
+        <p>The client that waits is told that there is no place. This cannot be taken back.</p>
+        {error === undefined ? null : (
+          <p class="trouble" role="alert">
+            <strong>The wait was not ended.</strong> {error instanceof ApiError ? error.detail : messageOf(error)}
+          </p>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Let it wait
+          </button>
+          <button type="submit" class="primary">
+            End the wait
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
