@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 
 /** What a claim that waits is stored with. */
 export type WaitingClaim = {
-  /** The hash of its consumers, by which it is known. */
+  /** The hash of its project and its consumers, by which it is known. */
   readonly claim: string;
   readonly consumers: readonly string[];
   readonly projectId: string;
@@ -54,6 +54,8 @@ export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown
 const silent = sql`interval '5 seconds'`;
 /** For this long after its connection ended a claim has its number back. */
 const kept = sql`interval '5 seconds'`;
+/** A row whose time was over for this long is of no claim any more. */
+const overdue = sql`interval '10 seconds'`;
 /** For this long after its process was heard of last. */
 const keptOfProcess = sql`interval '10 seconds'`;
 
@@ -61,7 +63,8 @@ const wasHeard = (process: RawBuilder<unknown>, age: RawBuilder<unknown>): RawBu
   sql`exists (select from waiting_processes p where p.id = ${process} and p.seen_at > clock_timestamp() - ${age})`;
 
 /** Whether row `w` is of a claim that still waits. */
-const stillWaits = sql`w.left_at is null and not w.is_removed and ${wasHeard(sql`w.process`, silent)}`;
+const stillWaits = sql`w.left_at is null and not w.is_removed and w.until > clock_timestamp() - ${overdue}
+      and ${wasHeard(sql`w.process`, silent)}`;
 
 /** Whether an earlier claim of the same line still waits. */
 const hasEarlier = (
@@ -75,6 +78,20 @@ const heard = (process: string): RawBuilder<unknown> => sql`
   insert into waiting_processes (id, seen_at) values (${process}::uuid, clock_timestamp())
   on conflict (id) do update set seen_at = excluded.seen_at`;
 
+const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
+  const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
+  return sql`
+      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, waits_for, condition)
+      select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
+        clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
+        waits_for, condition
+      from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
+        ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
+        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
+      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, waits_for, condition, index)
+      order by index`;
+};
+
 /**
  * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
  * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
@@ -84,20 +101,11 @@ export async function enterWaiting(
   process: string,
   claims: readonly WaitingClaim[],
 ): Promise<readonly WaitingPlace[]> {
-  const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
   const isKept = sql`(w.project_id = excluded.project_id and w.line is not distinct from excluded.line and not w.is_removed
       and case when w.left_at is null then ${wasHeard(sql`w.process`, keptOfProcess)} else w.left_at > clock_timestamp() - ${kept} end)`;
   const statement = sql<WaitingPlace>`
     with entered as (
-      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, waits_for, condition)
-      select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
-        clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
-        waits_for, condition
-      from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
-        ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
-        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, waits_for, condition, index)
-      order by index
+      ${newRows(process, claims)}
       on conflict (claim) do update set
         number = case when ${isKept} then w.number else excluded.number end,
         since = case when ${isKept} then w.since else excluded.since end,
@@ -113,6 +121,15 @@ export async function enterWaiting(
   const before = lockLines(claims.filter(({ line }) => line !== null));
   const results = await transaction([...before, heard(process), statement]);
   return (results[before.length + 1] ?? []) as readonly WaitingPlace[]; // the rows of `statement`
+}
+
+/** Stores claims that have left before they were stored, unless the same ones came again. */
+export async function keepNumbers(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  claims: readonly WaitingClaim[],
+): Promise<void> {
+  await transaction([heard(process), sql`${newRows(process, claims)} on conflict (claim) do nothing`]);
 }
 
 /** How a claim has left: `ended` was answered; the number of one that has `left` is kept for a while. */

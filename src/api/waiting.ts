@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isStorable } from '../../db/engine/encoding.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/waiting.ts';
 import { since } from '../placement/microversions.ts';
@@ -68,7 +69,7 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const consumer = normalUuid(request.param('consumer'));
-  const found = await repeatLostRaces(() => waitingOf(database, consumer));
+  const found = isStorable(consumer) ? await repeatLostRaces(() => waitingOf(database, consumer)) : [];
   const own = found.filter((owner) => request.owners?.(owner) !== false);
   if (own.length === 0 || (await removeWaiting(database, own)) === 0) {
     throw notFound(`No claim of consumer '${consumer}' waits`);

@@ -184,10 +184,10 @@ export type LimitReads = {
    */
   ofAsked(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
   /**
-   * Whether each of some claims exceeds a limit wherever its consumers are placed, all of which are new; undefined where that is not known:
-   * usages are in doubt, or the limits may have changed.
+   * How often each of some claims could be written with the limits, wherever its consumers are placed, all of which are new; undefined where that
+   * is not known: usages are in doubt, or the limits may have changed.
    */
-  ofNew(fleet: JudgingFleet, claims: readonly Claim[]): Promise<readonly boolean[] | undefined>;
+  ofNew(fleet: JudgingFleet, claims: readonly Claim[]): Promise<readonly number[] | undefined>;
   /** The same for a claim of which it is known what it adds to the usages. */
   ofUsages(fleet: JudgingFleet, usages: readonly ProjectUsage[]): Promise<Exceeded>;
   /** Corrects usages that are in doubt. Calls that come while a correction has not begun share it. */
@@ -232,10 +232,12 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
     ofNew: async ({ known, moment }, claims) => {
       const guards = claims.map((claim) => guardsOfAsked(known, claim, new Map(), options));
       const { keys, indexOf } = limitedUsages(guards.flat());
-      if (keys.length === 0) return claims.map(() => false);
+      if (keys.length === 0) return claims.map(() => Number.POSITIVE_INFINITY);
       const used = await repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, moment));
       if (typeof used === 'string') return undefined;
-      return guards.map((each) => exceededLimit(each, (guard) => used[indexOf(guard)] ?? 0) !== undefined);
+      const times = (guard: LimitGuard): number =>
+        Math.max(0, Math.floor((guard.limit - (used[indexOf(guard)] ?? 0)) / guard.raise));
+      return guards.map((each) => Math.min(...each.map(times)));
     },
     ofUsages: (fleet, usages) => firstExceeded(fleet, (known) => limitGuards(known, usages, options)),
     correct,

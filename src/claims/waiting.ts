@@ -1,43 +1,35 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
-  describeWaiting,
-  enterWaiting,
   forgetWaiting,
   type LeavingClaim,
-  leaveWaiting,
   lookAtWaiting,
   noteHeard,
-  type WaitingClaim,
   type WaitingNews,
   type WaitingPlace,
 } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import type { Owner } from '../placement/owner.ts';
 import { openFairSeats } from '../queue/items.ts';
-import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import type { Claims } from './claims.ts';
 import type { LimitReads } from './limits.ts';
+import {
+  clientLeft,
+  keyOf,
+  kindOf,
+  lineOf,
+  notItsTurn,
+  processEnds,
+  takenOver,
+  tooMany,
+  type Wait,
+  type Waiter,
+  waitEnded,
+} from './waiter.ts';
 import { insertInOrder, isBefore, openWaitingGroups } from './waiting_groups.ts';
-import { canBeAsked, placesAlike, type TakenAmount } from './would_take.ts';
-
-/** How a claim waits. */
-export type Wait = {
-  /** For how long, in milliseconds. */
-  readonly waitMs: number;
-  /** The line of the project in which it waits for its turn; undefined without one. */
-  readonly line: string | undefined;
-  /** The owner of its first consumer. */
-  readonly owner: Owner;
-  /** The client, as those are told apart that share the places. */
-  readonly client: string;
-  /** Aborted where the client leaves. */
-  readonly gone: AbortSignal;
-  /** Makes the claim again when it is its turn. @throws ApiError 401 or 403 where the client may not make it any more */
-  askAgain(): Promise<Claim>;
-};
+import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
+import { canBeAsked, type TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
 export type WaitingClaims = {
@@ -72,56 +64,20 @@ const lookEveryMs = 50;
 const [lookAtOthersEveryMs, lookElsewhereEveryMs] = [100, 40];
 /** The time between two notes that the process was heard of. */
 const heardEveryMs = 1_000;
-/** A claim that has waited for this long is stored, so that every process lists it. */
-const storedAfterMs = 200;
+/** After this time in which it was not heard of, the process looks whether its rows are still there. */
+const unheardMs = 4_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const lookForMs = 10;
-/** How long a claim is left alone that was refused for a limit although it did not seem to exceed it. */
-const pauseMs = 20;
-/** The same where the fleet alone does not tell whether it exceeds one. */
-const tryEveryMs = 100;
+/** How long a claim is left alone that was refused although it seemed to fit: longer each time. */
+const [shortestPauseMs, longestPauseMs] = [20, 320];
+/** How often a claim is tried of which the limits alone do not tell whether it exceeds one. */
+const tryEveryMs = 1_000;
+/** How many claims are written at the same time because a limit allows them. */
+const submittedAtOnce = 256;
+/** How long rows are kept after no claim waits any more. */
+const forgetAfterMs = 6_000;
 /** How long to wait after a look that failed. */
 const afterFailureMs = 500;
-
-/**
- * `entering`: it gets its number. `in line`: a claim of its line is before it. `waiting`: for room or for a limit. `under way`: it is judged and
- * written. `settled`: it is answered.
- */
-type State = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
-
-type Waiter = {
-  claim: Claim;
-  readonly wait: Wait;
-  /** The hash of its consumers. */
-  readonly key: string;
-  readonly index: number;
-  readonly order: ClaimOrder;
-  /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
-  sinceMs: number;
-  readonly cameAtMs: number;
-  readonly endsAtMs: number;
-  /** Its number in its line. */
-  number: number;
-  state: State;
-  waitsFor: 'room' | 'limit';
-  condition: string;
-  /** Whether it has one of the places. */
-  hasSeat: boolean;
-  /** Whether its row is stored, and has its condition. */
-  isStored: boolean;
-  isDescribed: boolean;
-  /** What it would take by the last look; undefined before it was woken. */
-  promised: readonly TakenAmount[] | undefined;
-  notBeforeMs: number;
-  /** When it was last found that it exceeds a limit. */
-  lookedAtMs: number;
-  /** What a claim that is under way is answered if it is refused; `true` for the refusal. */
-  ending: unknown;
-  timer: NodeJS.Timeout | undefined;
-  readonly leave: () => void;
-  readonly resolve: (outcome: ClaimOutcome) => void;
-  readonly reject: (error: unknown) => void;
-};
 
 /**
  * A claim is written as others are. Only where that is refused for want of room or for a limit, it waits: the process then follows the
@@ -151,8 +107,8 @@ export function openWaiting(
   /** The claims of each line that have their numbers, in the order of these. */
   const lines = new Map<string, Waiter[]>();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
-  const stored = openStored(database, process, {
-    isPresent: (key) => waiters.has(key),
+  const stored = openWaitingRows(database, process, {
+    isPresent: (key) => waiters.get(key)?.hasSeat === true,
     onEntered: (waiter, place) => entered(waiter, place),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
     onLeft: () => void lookAtLines(),
@@ -166,10 +122,10 @@ export function openWaiting(
       const waiter: Waiter = {
         claim,
         wait,
-        key: keyOf(claim),
+        key: keyOf(claim, wait),
         index: count++,
         order: {
-          isGivenUp: () => wait.gone.aborted || (waiter.ending !== undefined && waiter.ending !== true),
+          isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined,
           isBehind: (judged) => isBehind(waiter, judged),
           get turn() {
             const { line = null, owner } = wait;
@@ -191,6 +147,8 @@ export function openWaiting(
         promised: undefined,
         notBeforeMs: 0,
         ending: undefined,
+        isTimeOver: false,
+        refusals: 0,
         timer: undefined,
         leave: () => end(waiter, clientLeft(), 'left'),
         resolve,
@@ -258,7 +216,7 @@ export function openWaiting(
   const end = (waiter: Waiter, error: unknown, how: LeavingClaim['how'] = 'ended'): void => {
     if (waiter.state === 'settled') return;
     if (underWay.has(waiter)) {
-      waiter.ending ??= error;
+      waiter.ending ??= { error, how };
       return;
     }
     settle(waiter, how);
@@ -288,11 +246,10 @@ export function openWaiting(
   };
 
   const timeIsOver = (waiter: Waiter): void => {
-    if (waiter.state === 'under way') waiter.ending ??= true;
-    else if (waiter.state === 'waiting') {
-      waiter.ending = true;
-      submit(waiter);
-    } else {
+    waiter.isTimeOver = true;
+    if (waiter.state === 'under way') return;
+    if (waiter.state === 'waiting') submit(waiter);
+    else {
       claims.tryOut(waiter.claim).then(
         () => end(waiter, notItsTurn(waiter)),
         (error: unknown) => end(waiter, error),
@@ -329,17 +286,16 @@ export function openWaiting(
       underWay.delete(waiter);
       refused(waiter, error);
     }
-    if (promised === undefined || forRoom.size === 0) return;
+    if (promised === undefined || promised.length === 0) return;
     // It may have taken something else.
     forRoom.noteFreed(promised.map(({ providerId }) => providerId));
     offer();
   };
 
   const refused = (waiter: Waiter, error: unknown): void => {
-    const { ending } = waiter;
+    const { ending, isTimeOver: isOver } = waiter;
     const reason = error instanceof ClaimRefused ? error.reason : undefined;
-    const isOver = ending === true;
-    if (ending !== undefined && !isOver) end(waiter, ending);
+    if (ending !== undefined) end(waiter, ending.error, ending.how);
     else if (reason === 'given up') end(waiter, clientLeft(), 'left');
     else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
@@ -357,13 +313,15 @@ export function openWaiting(
     waiter.state = 'waiting';
     const wasTried = waiter.promised !== undefined;
     waiter.promised = undefined;
+    const pauseMs = wasTried ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
+    waiter.refusals = wasTried ? waiter.refusals + 1 : 0;
+    const isAsked = canBeAsked(waiter.claim);
     if (waiter.waitsFor === 'room') {
-      forRoom.add(waiter, wasTried);
-      if (wasTried) tried.add(waiter);
+      forRoom.add(waiter, pauseMs);
+      if (wasTried || !isAsked) tried.add(waiter);
     } else {
       insertInOrder(forLimit, waiter);
-      const pause = canBeAsked(waiter.claim) ? pauseMs : tryEveryMs;
-      waiter.notBeforeMs = performance.now() + (wasTried ? pause : 0);
+      waiter.notBeforeMs = performance.now() + (isAsked ? pauseMs : Math.max(tryEveryMs, 10 * forLimit.length));
     }
     offer();
   };
@@ -406,22 +364,25 @@ export function openWaiting(
       while (mustOfferByLimits && forLimit.length > 0) {
         mustOfferByLimits = false;
         const nowMs = performance.now();
-        const firsts = [...firstsOfKinds(forLimit)].filter(({ notBeforeMs }) => notBeforeMs <= nowMs);
-        const asked = firsts.filter(({ claim }) => canBeAsked(claim));
-        const exceeded =
+        const kinds = [...kindsOf(forLimit)].filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
+        const asked = kinds.filter(([{ claim }]) => canBeAsked(claim));
+        const times =
           asked.length === 0
             ? []
             : await limits.ofNew(
                 fleet,
-                asked.map(({ claim }) => claim),
+                asked.map(([{ claim }]) => claim),
               );
-        const fitting = asked.filter((_, index) => exceeded?.[index] !== true);
-        for (const [index, { wait }] of asked.entries()) {
-          if (exceeded?.[index] !== true) continue;
+        for (const [index, [{ wait }]] of asked.entries()) {
+          if (times?.[index] !== 0) continue;
           const { projectId } = wait.owner;
           for (const other of forLimit) if (other.wait.owner.projectId === projectId) other.lookedAtMs = nowMs;
         }
-        for (const waiter of firsts.filter((first) => fitting.includes(first) || !canBeAsked(first.claim))) {
+        const fitting = kinds.flatMap((kind) => {
+          const index = asked.indexOf(kind);
+          return index === -1 ? kind.slice(0, 1) : kind.slice(0, times?.[index] ?? 1);
+        });
+        for (const waiter of fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce)) {
           if (waiter.state !== 'waiting') continue;
           waiter.promised = [];
           submit(waiter);
@@ -442,7 +403,7 @@ export function openWaiting(
     if (hasNumberBack && waiter.state === 'waiting') {
       drop(waiter);
       waiter.sinceMs = nowMs - place.waitedMs;
-      if (waiter.waitsFor === 'room') forRoom.add(waiter, false);
+      if (waiter.waitsFor === 'room') forRoom.add(waiter, 0);
       else insertInOrder(forLimit, waiter);
     } else if (hasNumberBack) waiter.sinceMs = nowMs - place.waitedMs;
     waiter.number = place.number;
@@ -511,6 +472,7 @@ export function openWaiting(
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
     if (what === 'taken over' || what === 'removed') {
+      if (!waiter.isStored) return; // it was told of an earlier request, whose place this one takes
       waiter.isStored = false;
       end(waiter, what === 'removed' ? waitEnded() : takenOver());
     } else if (waiter.state !== 'in line') return;
@@ -545,6 +507,7 @@ export function openWaiting(
       }
       if (nowMs >= lookAtLinesAtMs) void lookAtLines();
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
+      if (nowMs - heardAtMs > unheardMs && Number.isFinite(heardAtMs)) enterAgain();
       if (nowMs - heardAtMs >= heardEveryMs) {
         heardAtMs = nowMs;
         await repeatLostRaces(() => noteHeard(database, process));
@@ -557,9 +520,31 @@ export function openWaiting(
     lookLater(nextMs);
   };
   const lookLater = (ms = lookEveryMs): void => {
-    if (timer !== undefined || isLooking || (seats.size === 0 && !stored.hasWork())) return;
-    timer = setTimeout(() => void look(), ms);
-    timer.unref();
+    if (timer !== undefined || isLooking) return;
+    if (seats.size === 0 && !stored.hasWork()) {
+      forgetting ??= setTimeout(forgetLast, forgetAfterMs).unref();
+      return;
+    }
+    timer = setTimeout(() => void look(), ms).unref();
+  };
+  /** The last rows are forgotten when their numbers need not be kept any more. */
+  let forgetting: NodeJS.Timeout | undefined;
+  const forgetLast = (): void => {
+    forgetting = undefined;
+    // If the database is away, they are forgotten with those that wait next.
+    if (seats.size === 0) forgetWaiting(database).catch(() => {});
+  };
+
+  /** Other processes may have forgotten the rows of a process that was not heard of. */
+  const enterAgain = (): void => {
+    for (const waiter of waiters.values()) {
+      if (waiter.wait.line === undefined) waiter.isStored = false;
+      else if (waiter.state === 'waiting') {
+        drop(waiter);
+        waiter.state = 'in line';
+      }
+    }
+    void lookAtLines();
   };
 
   let isNoticing = false;
@@ -586,195 +571,24 @@ export function openWaiting(
     },
     close: async () => {
       clearTimeout(timer);
+      clearTimeout(forgetting);
       await stored.settled();
     },
   };
 }
 
-/** How many rows one statement stores. */
-const storedAtOnce = 1000;
-
-/** The rows of the claims that wait. All statements that write them run one after the other. */
-type Stored = {
-  /** Gives a claim of a line its number. */
-  enter(waiter: Waiter): void;
-  /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
-  entered(waiter: Waiter): Promise<void>;
-  leave(waiter: Waiter, how: LeavingClaim['how']): void;
-  /** Stores what should be stored by now, and what has changed. */
-  keepUp(waiters: readonly Waiter[]): void;
-  hasWork(): boolean;
-  settled(): Promise<void>;
-};
-
-function openStored(
-  database: Database,
-  process: string,
-  told: {
-    /** Whether a claim of these consumers waits, or comes. */
-    isPresent(key: string): boolean;
-    onEntered(waiter: Waiter, place: WaitingPlace): void;
-    onFailed(waiter: Waiter, error: unknown): void;
-    onLeft(): void;
-  },
-): Stored {
-  const entering: Waiter[] = [];
-  /** The claims that a statement is storing. */
-  let storing: { readonly waiters: readonly Waiter[]; readonly done: Promise<void> } | undefined;
-  let leaving: { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[] = [];
-  let describing: readonly Waiter[] = [];
-  let working: Promise<void> | undefined;
-
-  const work = (): void => {
-    // All that comes in one turn of the event loop shares a statement.
-    working ??= new Promise<void>((resolve) => setImmediate(resolve)).then(workThrough).finally(() => {
-      working = undefined;
-    });
-  };
-  const workThrough = async (): Promise<void> => {
-    while (entering.length + leaving.length + describing.length > 0) {
-      // If the same claim came again, its row is that of the new request.
-      const gone = leaving.filter(({ waiter }) => !told.isPresent(waiter.key));
-      leaving = [];
-      try {
-        await leave(gone);
-      } catch {
-        leaving = [...gone, ...leaving];
-        return; // the database is away; the next look tries again
-      }
-      const coming = entering.splice(0, storedAtOnce);
-      const waiters = coming.filter(({ state }) => state === 'entering' || state === 'waiting');
-      storing = { waiters, done: enter(waiters) };
-      await storing.done;
-      storing = undefined;
-      const described = describing.filter(({ state }) => state !== 'settled');
-      describing = [];
-      for (const waiter of described) waiter.isDescribed = true;
-      if (described.length > 0) await describeWaiting(database, process, described.map(rowOf)).catch(() => {});
-    }
-  };
-  const leave = async (
-    gone: readonly { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[],
-  ): Promise<void> => {
-    if (gone.length === 0) return;
-    // The number of a claim that has left before it was stored is kept as well.
-    const unstored = new Map(gone.flatMap(({ waiter }) => (waiter.isStored ? [] : [[waiter.key, waiter]])));
-    if (unstored.size > 0) {
-      await repeatLostRaces(() => enterWaiting(database, process, [...unstored.values()].map(rowOf)));
-    }
-    await repeatLostRaces(() =>
-      leaveWaiting(
-        database,
-        process,
-        gone.map(({ waiter, how }) => ({ claim: waiter.key, how })),
-      ),
-    );
-    told.onLeft();
-  };
-  const enter = async (coming: readonly Waiter[]): Promise<void> => {
-    if (coming.length === 0) return;
-    try {
-      const places = await repeatLostRaces(() => enterWaiting(database, process, coming.map(rowOf)));
-      const byKey = new Map(places.map((place) => [place.claim, place]));
-      for (const waiter of coming) {
-        const place = byKey.get(waiter.key);
-        if (place === undefined) continue;
-        waiter.isStored = true;
-        if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
-        else told.onEntered(waiter, place);
-      }
-    } catch (error) {
-      for (const waiter of coming) if (waiter.wait.line !== undefined) told.onFailed(waiter, error);
-    }
-  };
-
-  return {
-    enter: (waiter) => {
-      entering.push(waiter);
-      work();
-    },
-    entered: async (waiter) => {
-      if (storing?.waiters.includes(waiter)) await storing.done;
-    },
-    leave: (waiter, how) => {
-      if (!waiter.isStored && how === 'ended') return;
-      leaving.push({ waiter, how });
-      work();
-    },
-    keepUp: (waiters) => {
-      const nowMs = performance.now();
-      for (const waiter of waiters) {
-        const isDue = waiter.wait.line === undefined && nowMs - waiter.sinceMs >= storedAfterMs;
-        if (!waiter.isStored && isDue && !entering.includes(waiter)) entering.push(waiter);
-      }
-      describing = waiters.filter(({ isStored, isDescribed }) => isStored && !isDescribed);
-      if (entering.length + leaving.length + describing.length > 0) work();
-    },
-    hasWork: () => leaving.length > 0,
-    settled: async () => {
-      await working;
-    },
-  };
-}
-
-/** A claim is known by its consumers. */
-const keyOf = ({ consumers }: Claim): string =>
-  createHash('sha256').update(consumerNames(consumers).join()).digest('hex');
-
-const consumerNames = (consumers: Claim['consumers']): readonly string[] => consumers.map(({ uuid }) => uuid).sort();
-
-/** Different for each line of each project; the same for all claims without a line of a project. */
-const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);
-
-const rowOf = ({ key, claim, wait, sinceMs, endsAtMs, waitsFor, condition }: Waiter): WaitingClaim => {
-  const nowMs = performance.now();
-  return {
-    claim: key,
-    consumers: consumerNames(claim.consumers),
-    projectId: wait.owner.projectId,
-    userId: wait.owner.userId,
-    line: wait.line ?? null,
-    waitedMs: nowMs - sinceMs,
-    waitMs: Math.max(0, endsAtMs - nowMs),
-    waitsFor,
-    condition,
-  };
-};
-
 function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
   for (const { promised } of waiters) if (promised !== undefined) yield promised;
 }
 
-/** Of claims that exceed the same limits as long as the first one does, the first one. */
-function* firstsOfKinds(waiters: readonly Waiter[]): Generator<Waiter> {
-  const seen = new Set<string>();
+/** Claims by their kind, each in the order of arrival. */
+function kindsOf(waiters: readonly Waiter[]): Iterable<readonly [Waiter, ...Waiter[]]> {
+  const kinds = new Map<string, [Waiter, ...Waiter[]]>();
   for (const waiter of waiters) {
     const kind = kindOf(waiter);
-    if (seen.has(kind)) continue;
-    seen.add(kind);
-    yield waiter;
+    const others = kinds.get(kind);
+    if (others === undefined) kinds.set(kind, [waiter]);
+    else others.push(waiter);
   }
+  return kinds.values();
 }
-
-/** Equal for claims that exceed the same limits, and fit at the same places. */
-const kindOf = ({ claim, wait, index }: Waiter): string =>
-  JSON.stringify([wait.owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
-
-const clientLeft = (): ApiError => badRequest('The client has left.');
-const takenOver = (): ApiError =>
-  conflict('A later request for the same consumers waits in the place of this one.', errorCodes.concurrentUpdate);
-const waitEnded = (): ApiError =>
-  conflict('The wait of the claim was ended by DELETE /waiting.', errorCodes.noCandidates);
-const notItsTurn = ({ wait: { line = '' } }: Waiter): ClaimRefused =>
-  new ClaimRefused('no candidates', `The turn of the claim in line ${JSON.stringify(line)} has not come in this time.`);
-const processEnds = (): ApiError =>
-  tryLater(
-    'The process ends. Ask again with the same consumers: the claim keeps its place.',
-    1 + Math.floor(Math.random() * 3),
-  );
-const tooMany = ({ wait: { client } }: Waiter): ApiError =>
-  new ApiError(
-    429,
-    `As many claims wait at this process as may ([placement] max_waiting), and ${client} has no place among them. Please retry later.`,
-    { headers: { 'retry-after': '5' } },
-  );

@@ -53,8 +53,8 @@ type Group<Item> = {
 export type WaitingGroups<Item> = {
   /** How many claims wait for room. */
   readonly size: number;
-  /** @param wasTried whether it was refused although it seemed to fit: then it is looked at again after a while */
-  add(item: Item, wasTried: boolean): void;
+  /** @param pauseMs how long it is left alone, since it was refused although it seemed to fit; then all trees are looked at again */
+  add(item: Item, pauseMs: number): void;
   /** Removes a claim, if it is there. */
   remove(item: Item): void;
   /** Whether a claim waits that fits at the same places as another one. */
@@ -80,8 +80,6 @@ export type WaitingGroups<Item> = {
   };
 };
 
-/** How long a claim that was refused although it seemed to fit is left alone. */
-const pauseMs = 20;
 /** How long between two tries of a claim of which the fleet alone cannot tell whether it fits; twice the number of such claims if that is more. */
 const tryEveryMs = 100;
 /** With more entries all trees are looked at instead. */
@@ -94,6 +92,8 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   let freed: (readonly number[] | 'all')[] = [];
   let changes = 0;
   let unasked = 0;
+  /** The number of changes when a claim was tried last of which the fleet alone does not tell whether it fits. */
+  const triedAtChange = new WeakMap<Item, number>();
 
   const isBehind = (group: Group<Item>, nowMs: number): boolean => {
     if (nowMs < group.notBeforeMs) return false;
@@ -127,23 +127,21 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     get size() {
       return groupOf.size;
     },
-    add: (item, wasTried) => {
+    add: (item, pauseMs) => {
       const isAsked = canBeAsked(item.claim);
       const key = placesAlike(item.claim) ?? `claim ${item.index}`;
       let group = groups.get(key);
       const nowMs = performance.now();
       if (group === undefined) {
-        group = { key, items: [], isAsked, looked: 0, mustLookAtAll: true, notBeforeMs: 0, triedAt: changes };
+        // A change may have come after a claim was judged that was not tried before.
+        const triedAt = triedAtChange.get(item) ?? -1;
+        group = { key, items: [], isAsked, looked: freed.length, mustLookAtAll: true, notBeforeMs: 0, triedAt };
         groups.set(key, group);
         if (!isAsked) unasked += 1;
-        // A change may have come after the claim was judged.
-        if (!isAsked) group.triedAt = -1;
-        if (!isAsked) group.notBeforeMs = nowMs + Math.max(tryEveryMs, 2 * unasked);
       }
-      if (wasTried) {
-        group.mustLookAtAll = true;
-        group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + pauseMs);
-      }
+      if (pauseMs > 0) group.mustLookAtAll = true;
+      const leastMs = isAsked ? pauseMs : Math.max(tryEveryMs, 2 * unasked);
+      group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + leastMs);
       insertInOrder(group.items, item);
       groupOf.set(item, group);
     },
@@ -197,6 +195,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           }
           if (amounts === undefined) continue;
           show(amounts);
+          if (!group.isAsked) triedAtChange.set(item, changes);
           taken.push({ item, amounts });
           forget(group, item);
           if (group.items.length > 0 && group.isAsked) insertGroup(behind, group);

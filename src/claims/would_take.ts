@@ -1,7 +1,7 @@
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import type { CandidateRequest } from '../search/request.ts';
-import { namedOutside } from './affinity.ts';
+import { namedOutside, namesOthers } from './affinity.ts';
 import { type Claim, ClaimRefused } from './claim.ts';
 import { placeConsumers, takenByPlain } from './placing.ts';
 
@@ -22,6 +22,7 @@ export function wouldTake(
   only: ReadonlySet<Provider> | undefined,
 ): readonly TakenAmount[] | undefined {
   const isOfOne = claim.consumers.length === 1;
+  if (only !== undefined && !isOfOne && !mayFitTogether(fleet, claim, only)) return undefined;
   try {
     const placement = placeConsumers(fleet, claim, new Map(), { ...asked, only: isOfOne ? only : undefined });
     return placement.claim.consumers.flatMap((consumer) =>
@@ -36,6 +37,15 @@ export function wouldTake(
     return error.reason === 'no candidates' ? undefined : [];
   }
 }
+
+/** Whether one of the consumers of a claim fits alone in some trees. If none does, what became free there helps none of them. */
+const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>): boolean =>
+  claim.consumers.some(namesOthers) ||
+  claim.consumers.some(
+    (consumer) =>
+      consumer.queries !== undefined &&
+      wouldTake(fleet, { consumers: [consumer], inventories: [], placing: [0] }, only) !== undefined,
+  );
 
 /** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no others. */
 export const canBeAsked = (claim: Claim): boolean =>

@@ -10,7 +10,7 @@ export function preferredWait(
   request: Pick<ApiRequest, 'header'>,
   { least, most }: { readonly least: number; readonly most: number },
 ): number | undefined {
-  for (const preference of request.header('prefer')?.split(',') ?? []) {
+  for (const [preference] of request.header('prefer')?.matchAll(preferences) ?? []) {
     const [name = '', value = ''] = (preference.split(';')[0] ?? '').split('=').map((each) => each.trim());
     if (name.toLowerCase() !== 'wait') continue;
     const text = value.replace(/^"(.*)"$/, '$1');
@@ -20,3 +20,6 @@ export function preferredWait(
   }
   return undefined;
 }
+
+/** Preferences end with a comma that is not in a quoted text. */
+const preferences = /(?:[^",]|"(?:[^"\\]|\\.)*"|")+/g;

@@ -11,7 +11,7 @@ import {
   type UncountedRights,
 } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
-import type { Wait } from '../../claims/waiting.ts';
+import type { Wait } from '../../claims/waiter.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';

@@ -1,5 +1,5 @@
 import type { ConsumerClaim } from '../../claims/claim.ts';
-import type { Wait } from '../../claims/waiting.ts';
+import type { Wait } from '../../claims/waiter.ts';
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';

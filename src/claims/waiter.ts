@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import type { LeavingClaim } from '../../db/statements/waiting.ts';
+import type { Owner } from '../placement/owner.ts';
+import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
+import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
+import { placesAlike, type TakenAmount } from './would_take.ts';
+
+/** How a claim waits. */
+export type Wait = {
+  /** For how long, in milliseconds. */
+  readonly waitMs: number;
+  /** The line of the project in which it waits for its turn; undefined without one. */
+  readonly line: string | undefined;
+  /** The owner of its first consumer. */
+  readonly owner: Owner;
+  /** The client, as those are told apart that share the places. */
+  readonly client: string;
+  /** Aborted where the client leaves. */
+  readonly gone: AbortSignal;
+  /** Makes the claim again when it is its turn. @throws ApiError 401 or 403 where the client may not make it any more */
+  askAgain(): Promise<Claim>;
+};
+
+/**
+ * `entering`: it gets its number. `in line`: a claim of its line is before it. `waiting`: for room or for a limit. `under way`: it is judged and
+ * written. `settled`: it is answered.
+ */
+export type State = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
+
+export type Waiter = {
+  claim: Claim;
+  readonly wait: Wait;
+  /** The hash of its project and its consumers. */
+  readonly key: string;
+  readonly index: number;
+  readonly order: ClaimOrder;
+  /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
+  sinceMs: number;
+  readonly cameAtMs: number;
+  readonly endsAtMs: number;
+  /** Its number in its line. */
+  number: number;
+  state: State;
+  waitsFor: 'room' | 'limit';
+  condition: string;
+  /** Whether it has one of the places. */
+  hasSeat: boolean;
+  /** Whether its row is stored, and has its condition. */
+  isStored: boolean;
+  isDescribed: boolean;
+  /** What it would take by the last look; undefined before it was woken. */
+  promised: readonly TakenAmount[] | undefined;
+  notBeforeMs: number;
+  /** When it was last found that it exceeds a limit. */
+  lookedAtMs: number;
+  /** How often in a row it was refused although it seemed to fit. */
+  refusals: number;
+  /** What a claim that is under way is answered if it is not written. */
+  ending: { readonly error: unknown; readonly how: LeavingClaim['how'] } | undefined;
+  isTimeOver: boolean;
+  timer: NodeJS.Timeout | undefined;
+  readonly leave: () => void;
+  readonly resolve: (outcome: ClaimOutcome) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** A claim is known by its project and its consumers. */
+export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
+  createHash('sha256')
+    .update(JSON.stringify([owner.projectId, consumerNames(consumers)]))
+    .digest('hex');
+
+export const consumerNames = (consumers: Claim['consumers']): readonly string[] =>
+  consumers.map(({ uuid }) => uuid).sort();
+
+/** Different for each line of each project; the same for all claims without a line of a project. */
+export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);
+
+/** Equal for claims that exceed the same limits, and fit at the same places. */
+export const kindOf = ({ claim, wait, index }: Waiter): string =>
+  JSON.stringify([wait.owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
+
+/*
+ * How the wait of a claim ends.
+ */
+
+export const clientLeft = (): ApiError => badRequest('The client has left.');
+export const takenOver = (): ApiError =>
+  conflict('A later request for the same consumers waits in the place of this one.', errorCodes.concurrentUpdate);
+export const waitEnded = (): ApiError =>
+  conflict('The wait of the claim was ended by DELETE /waiting.', errorCodes.noCandidates);
+export const notItsTurn = ({ wait: { line = '' } }: Waiter): ClaimRefused =>
+  new ClaimRefused('no candidates', `The turn of the claim in line ${JSON.stringify(line)} has not come in this time.`);
+export const processEnds = (): ApiError =>
+  tryLater(
+    'The process ends. Ask again with the same consumers: the claim keeps its place.',
+    1 + Math.floor(Math.random() * 3),
+  );
+export const tooMany = ({ wait: { client } }: Waiter): ApiError =>
+  new ApiError(
+    429,
+    `As many claims wait at this process as may ([placement] max_waiting), and ${client} has no place among them. Please retry later.`,
+    { headers: { 'retry-after': '5' } },
+  );

@@ -1,0 +1,156 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
+import {
+  describeWaiting,
+  enterWaiting,
+  keepNumbers,
+  type LeavingClaim,
+  leaveWaiting,
+  type WaitingClaim,
+  type WaitingPlace,
+} from '../../db/statements/waiting.ts';
+import { consumerNames, type Waiter } from './waiter.ts';
+
+/** A claim that has waited for this long is stored, so that every process lists it. */
+export const storedAfterMs = 200;
+/** How many rows one statement stores. */
+const storedAtOnce = 1000;
+
+/** The rows of the claims that wait. All statements that write them run one after the other. */
+export type WaitingRows = {
+  /** Gives a claim of a line its number. */
+  enter(waiter: Waiter): void;
+  /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
+  entered(waiter: Waiter): Promise<void>;
+  leave(waiter: Waiter, how: LeavingClaim['how']): void;
+  /** Stores what should be stored by now, and what has changed. */
+  keepUp(waiters: readonly Waiter[]): void;
+  hasWork(): boolean;
+  settled(): Promise<void>;
+};
+
+export function openWaitingRows(
+  database: Database,
+  process: string,
+  told: {
+    /** Whether a claim of these consumers waits, or comes. */
+    isPresent(key: string): boolean;
+    onEntered(waiter: Waiter, place: WaitingPlace): void;
+    onFailed(waiter: Waiter, error: unknown): void;
+    onLeft(): void;
+  },
+): WaitingRows {
+  const entering: Waiter[] = [];
+  /** The claims that a statement is storing. */
+  let storing: { readonly waiters: readonly Waiter[]; readonly done: Promise<void> } | undefined;
+  let leaving: { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[] = [];
+  let describing: readonly Waiter[] = [];
+  let working: Promise<void> | undefined;
+
+  const work = (): void => {
+    // All that comes in one turn of the event loop shares a statement.
+    working ??= new Promise<void>((resolve) => setImmediate(resolve)).then(workThrough).finally(() => {
+      working = undefined;
+    });
+  };
+  const workThrough = async (): Promise<void> => {
+    while (entering.length + leaving.length + describing.length > 0) {
+      // If the same claim came again, its row is that of the new request.
+      const gone = leaving.filter(({ waiter }) => !told.isPresent(waiter.key));
+      leaving = [];
+      try {
+        await leave(gone);
+      } catch {
+        leaving = [...gone, ...leaving];
+        return; // the database is away; the next look tries again
+      }
+      const coming = entering.splice(0, storedAtOnce);
+      const present = coming.filter(({ state }) => state === 'entering' || state === 'waiting');
+      const waiters = [...new Map(present.map((waiter) => [waiter.key, waiter])).values()];
+      storing = { waiters, done: enter(waiters) };
+      await storing.done;
+      storing = undefined;
+      const described = describing.filter(({ state }) => state !== 'settled');
+      describing = [];
+      for (const waiter of described) waiter.isDescribed = true;
+      if (described.length > 0) await describeWaiting(database, process, described.map(rowOf)).catch(() => {});
+    }
+  };
+  const leave = async (
+    gone: readonly { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[],
+  ): Promise<void> => {
+    if (gone.length === 0) return;
+    // The number of a claim that has left before it was stored is kept as well.
+    const unstored = new Map(gone.flatMap(({ waiter }) => (waiter.isStored ? [] : [[waiter.key, waiter]])));
+    if (unstored.size > 0) {
+      await repeatLostRaces(() => keepNumbers(database, process, [...unstored.values()].map(rowOf)));
+    }
+    await repeatLostRaces(() =>
+      leaveWaiting(
+        database,
+        process,
+        gone.map(({ waiter, how }) => ({ claim: waiter.key, how })),
+      ),
+    );
+    told.onLeft();
+  };
+  const enter = async (coming: readonly Waiter[]): Promise<void> => {
+    if (coming.length === 0) return;
+    try {
+      const places = await repeatLostRaces(() => enterWaiting(database, process, coming.map(rowOf)));
+      const byKey = new Map(places.map((place) => [place.claim, place]));
+      for (const waiter of coming) {
+        const place = byKey.get(waiter.key);
+        if (place === undefined) continue;
+        waiter.isStored = true;
+        if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
+        else told.onEntered(waiter, place);
+      }
+    } catch (error) {
+      for (const waiter of coming) if (waiter.wait.line !== undefined) told.onFailed(waiter, error);
+    }
+  };
+
+  return {
+    enter: (waiter) => {
+      entering.push(waiter);
+      work();
+    },
+    entered: async (waiter) => {
+      if (storing?.waiters.includes(waiter)) await storing.done;
+    },
+    leave: (waiter, how) => {
+      if (!waiter.isStored && how === 'ended') return;
+      leaving.push({ waiter, how });
+      work();
+    },
+    keepUp: (waiters) => {
+      const nowMs = performance.now();
+      for (const waiter of waiters) {
+        const isDue = waiter.wait.line === undefined && nowMs - waiter.sinceMs >= storedAfterMs;
+        if (!waiter.isStored && isDue && !entering.includes(waiter)) entering.push(waiter);
+      }
+      describing = waiters.filter(({ isStored, isDescribed }) => isStored && !isDescribed);
+      if (entering.length + leaving.length + describing.length > 0) work();
+    },
+    hasWork: () => leaving.length > 0,
+    settled: async () => {
+      await working;
+    },
+  };
+}
+
+const rowOf = ({ key, claim, wait, sinceMs, endsAtMs, waitsFor, condition }: Waiter): WaitingClaim => {
+  const nowMs = performance.now();
+  return {
+    claim: key,
+    consumers: consumerNames(claim.consumers),
+    projectId: wait.owner.projectId,
+    userId: wait.owner.userId,
+    line: wait.line ?? null,
+    waitedMs: nowMs - sinceMs,
+    waitMs: Math.max(0, endsAtMs - nowMs),
+    waitsFor,
+    condition,
+  };
+};
