@@ -79,14 +79,13 @@ async function remove(request: ApiRequest, { database }: Dependencies): Promise<
 
 // Response shapes
 
-const timeText = (time: Date): string => time.toISOString().replace(/\.\d+Z$/, 'Z');
-
 const represent = ({ consumers, projectId, userId, since: began, until, ...rest }: ListedWaiting): object => ({
+  number: rest.number,
   consumers,
   project_id: projectId,
   user_id: userId,
-  since: timeText(began),
-  until: timeText(until),
+  since: began.toISOString(),
+  until: until.toISOString(),
   line: rest.line,
   place: rest.place,
   waits_for: rest.waitsFor,

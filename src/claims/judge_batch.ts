@@ -110,7 +110,7 @@ export function judgeBatch(
 }
 
 /** After this number of batches a claim goes before an earlier one that waits for something else, such as a locked row. */
-const mostYields = 50;
+const mostYields = 200;
 
 /** Keeps the claims of a batch that wait in the order in which they came. */
 function followOrder() {

@@ -25,7 +25,7 @@ export type Wait = {
  * `entering`: it gets its number. `in line`: a claim of its line is before it. `waiting`: for room or for a limit. `under way`: it is judged and
  * written. `settled`: it is answered.
  */
-export type State = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
+type WaitState = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
 
 export type Waiter = {
   claim: Claim;
@@ -40,7 +40,7 @@ export type Waiter = {
   readonly endsAtMs: number;
   /** Its number in its line. */
   number: number;
-  state: State;
+  state: WaitState;
   waitsFor: 'room' | 'limit';
   condition: string;
   /** Whether it has one of the places. */

@@ -69,7 +69,7 @@ const unheardMs = 4_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const lookForMs = 10;
 /** How long a claim is left alone that was refused although it seemed to fit: longer each time. */
-const [shortestPauseMs, longestPauseMs] = [20, 320];
+const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** How often a claim is tried of which the limits alone do not tell whether it exceeds one. */
 const tryEveryMs = 1_000;
 /** How many claims are written at the same time because a limit allows them. */

@@ -2,7 +2,7 @@
 export type Page = {
   /** The largest number of items. */
   readonly limit?: number | undefined;
-  /** The page begins after this UUID, or this project, which need not exist any more. */
+  /** The page begins after this UUID, this project or this number, which need not exist any more. */
   readonly marker?: string | undefined;
 };
 
@@ -10,7 +10,8 @@ export type Page = {
 type Marked =
   | { readonly uuid: string }
   | { readonly id: string }
-  | { readonly project_id: string; readonly consumers?: unknown };
+  | { readonly number: number }
+  | { readonly project_id: string };
 
 /** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
 export async function* allPages<Item extends Marked>(
@@ -29,7 +30,6 @@ export async function* allPages<Item extends Marked>(
 function markerOf(item: Marked): string | undefined {
   if ('uuid' in item) return item.uuid;
   if ('id' in item) return item.id;
-  // A claim that waits also has a project. Limits have `consumers` too, but no list.
-  if ('consumers' in item && Array.isArray(item.consumers)) return item.consumers[0];
+  if ('number' in item) return String(item.number);
   return item.project_id;
 }

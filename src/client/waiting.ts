@@ -5,6 +5,8 @@ import { allPages, type Page } from './pages.ts';
 
 /** A claim that waits. */
 export type WaitingClaim = {
+  /** Numbers of one line are in the order in which its claims came. */
+  readonly number: number;
   /** The UUIDs of its consumers. */
   readonly consumers: readonly string[];
   readonly project_id: string;
@@ -29,7 +31,7 @@ export type WaitingFilter = { readonly project_id?: string | undefined; readonly
 export type WaitingCalls = {
   /** All waiting claims, page by page, as they were at most 1 s ago. */
   list(query?: WaitingFilter, options?: CallOptions): AsyncGenerator<WaitingClaim, void>;
-  /** One page: at most `limit` claims (default 1000), after the claim whose first consumer is `marker`. */
+  /** One page: at most `limit` claims (default 1000), after the one whose number is `marker`. */
   page(query?: WaitingFilter & Page, options?: CallOptions): Promise<readonly WaitingClaim[]>;
   /** Ends the wait of the claim of a consumer, which is refused to its client. @throws ApiError 404 if none waits */
   remove(consumer: string, options?: CallOptions): Promise<void>;

@@ -63,7 +63,7 @@ test('a claim waits until there is room', async () => {
   const first = place(2, { waitMs });
   assert.deepEqual((await first.placed).allocations[host]?.resources, { [name]: 2 }, 'it fits at once');
   const second = place(1, { waitMs });
-  const [{ since, until: end, condition, ...claim } = assert.fail()] = await waitFor(second.consumer);
+  const [{ number: _, since, until: end, condition, ...claim } = assert.fail()] = await waitFor(second.consumer);
   assert.deepEqual(claim, {
     consumers: [second.consumer],
     project_id: project,

@@ -54,7 +54,7 @@ beforeEach(async () => {
     if (pathname === '/') return answer(response, { versions: [] });
     if (pathname === '/waiting') {
       if (waiting === undefined) return answer(response, {}, 403);
-      const start = waiting.findIndex(({ consumers: [first] }) => first === searchParams.get('marker')) + 1;
+      const start = waiting.findIndex(({ number }) => `${number}` === searchParams.get('marker')) + 1;
       return answer(response, { waiting: waiting.slice(start, start + Number(searchParams.get('limit'))) });
     }
     bodies.push(JSON.parse(await text(incoming)));
@@ -117,6 +117,7 @@ test('a signal ends the wait and its connection', async () => {
 });
 
 const claimOf = (consumer: string, place: number): WaitingClaim => ({
+  number: place,
   consumers: [consumer],
   project_id: 'ci',
   user_id: 'ada',
@@ -134,7 +135,7 @@ test('all pages of the waiting claims are listed', async () => {
   assert.deepEqual(await Array.fromAsync(open().waiting.list({ project_id: 'ci', line: 'gpu' })), waiting);
   const asked = server.seen.map(({ url }) => url).filter((url) => url.startsWith('/waiting'));
   assert.equal(asked.length, 2);
-  assert.match(`${asked[1]}`, /project_id=ci&line=gpu&limit=1000&marker=c0ffee00-0000-4000-8000-0000000003e7/);
+  assert.match(`${asked[1]}`, /project_id=ci&line=gpu&limit=1000&marker=1000/);
 });
 
 test('the command says what its claim waits for, and Ctrl-C gives it up', async () => {

@@ -209,6 +209,8 @@ test('the parameters of a query are those of openapi-compute.yaml', async () => 
   assert.ok(parameters > 300, `${parameters} parameters were compared`);
 });
 
+const headersAt = (version: string) => ({ 'x-auth-token': 'admin', 'openstack-api-version': version });
+
 /** Headers that the service reads before an endpoint does. */
 const common = ['openstack-api-version', 'x-openstack-placement-api-version', 'x-openstack-request-id'];
 
@@ -230,10 +232,16 @@ test('the headers that an endpoint reads are those of the document', async () =>
       // The token of changes is invalid, so that no stream of events begins.
       const path = each.path + (route.answersEvents ? '?since=0' : '');
       for (const accept of route.answersEvents ? ['application/json', 'text/event-stream'] : ['application/json']) {
-        const headers = { 'x-auth-token': 'admin', 'openstack-api-version': version, accept };
+        const headers = { ...headersAt(version), accept };
         const use = await usedBy(async () => service.app.request(path, { headers }));
         for (const name of use?.headers ?? []) read.add(name);
       }
+    } else if (written(each, 'header').some(({ name }) => name === 'Prefer')) {
+      const headers = { ...headersAt(version), 'content-type': 'application/json' };
+      const use = await usedBy(async () =>
+        service.app.request(each.path, { method: route.method, headers, body: '{}' }),
+      );
+      for (const name of use?.headers ?? []) read.add(name);
     }
     compare(each, read);
   }

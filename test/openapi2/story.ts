@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import type { PlacementService } from '../../src/start/service.ts';
 import type { Json } from '../openapi/document.ts';
 import { anyEngine } from '../support/engines.ts';
 import { requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 /** A request and its answer, as examples of an operation. Where there is no body it is undefined. */
 export type Example = {
@@ -13,7 +15,7 @@ export type Example = {
 
 const uuid = (last: string): string => `00000000-0000-4000-8000-${last.padStart(12, '0')}`;
 const [host, node, spare, aggregate] = [uuid('a'), uuid('b'), uuid('c'), uuid('aa')];
-const [job, other, moved] = [uuid('1'), uuid('2'), uuid('3')];
+const [job, other, moved, waiter] = [uuid('1'), uuid('2'), uuid('3'), uuid('4')];
 const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: null, consumer_type: 'JOB' };
 const gpus = (total: number) => ({ inventories: { PGPU: { total } } });
 const generation = (value: number) => ({ resource_provider_generation: value });
@@ -133,6 +135,7 @@ export async function tellStory(version: string): Promise<ReadonlyMap<string, Ex
         examples.set(operation, { request, status: answer.status, response });
       }
     }
+    await tellOfWaiting(service, version, examples);
     const changes = await send('GET', `/changes?since=${next}&resource_class=PGPU`);
     examples.set('listChanges', {
       request: undefined,
@@ -141,6 +144,33 @@ export async function tellStory(version: string): Promise<ReadonlyMap<string, Ex
     });
   });
   return examples;
+}
+
+/** A claim waits, is listed, and its wait is ended. */
+async function tellOfWaiting(
+  service: PlacementService,
+  version: string,
+  examples: Map<string, Example>,
+): Promise<void> {
+  const send = requestsTo(service, version);
+  const headers = {
+    'x-auth-token': 'admin',
+    'x-roles': 'admin,service',
+    'openstack-api-version': version,
+    'content-type': 'application/json',
+    prefer: 'wait=60',
+  };
+  const body = JSON.stringify({ ...owner, candidates: 'resources=PGPU:8', line: 'gpu' });
+  const waiting = service.app.request(`/allocations/${waiter}`, { method: 'PUT', headers, body });
+  let text = '';
+  await until('the claim is listed', async () => {
+    ({ text } = await send('GET', '/waiting?project_id=ci'));
+    return text.includes(waiter);
+  });
+  examples.set('listWaiting', { request: undefined, status: 200, response: steady(JSON.parse(text)) });
+  const { status } = await send('DELETE', `/waiting/${waiter}`);
+  examples.set('deleteWaiting', { request: undefined, status, response: undefined });
+  assert.equal((await waiting).status, 409);
 }
 
 /** It has the form of a token, and not the checksum. */
@@ -153,7 +183,7 @@ function steady(value: Json): Json {
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => {
-      if (typeof each === 'string' && /(_at)$/.test(key)) return [key, time];
+      if (typeof each === 'string' && /(_at|since|until)$/.test(key)) return [key, time];
       if (key === 'id' && typeof each === 'string' && each.length === 36) return [key, uuid('f')];
       if (key === 'token') return [key, token];
       if (key === 'prefix') return [key, token.slice(0, 10)];

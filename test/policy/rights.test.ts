@@ -77,6 +77,8 @@ const shared: Readonly<Record<string, { readonly roles: readonly string[]; reado
   'PUT /consumers/{vm}/term': { roles: ['member'], elsewhere: 404 },
   'GET /consumers?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /usages?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /waiting?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'DELETE /waiting/{vm}': { roles: ['member'], elsewhere: 404 },
   'GET /limits/p1?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
 };
 

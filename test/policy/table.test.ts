@@ -30,6 +30,7 @@ const expectedNames = [
   'placement:tokens:list placement:tokens:create placement:tokens:delete',
   'placement:limits:list placement:limits:show placement:limits:update placement:limits:delete',
   'placement:allocations:uncounted',
+  'placement:waiting:list placement:waiting:delete',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -83,6 +84,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
     case 'placement:usages':
     case 'placement:consumers:list':
     case 'placement:limits:show':
+    case 'placement:waiting:list':
     case 'admin_or_project_reader_or_service_api':
       return has('admin') || has('service') || readsOwn;
     default:

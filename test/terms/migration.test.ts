@@ -91,6 +91,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         name,
         '009_tokens',
         '010_limits',
+        '011_waiting',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');

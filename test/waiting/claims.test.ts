@@ -61,8 +61,9 @@ for (const engine of engines) {
       const answers = await inTurn(place, [{}, {}, {}, {}]);
       const [first] = await listed();
       assert.deepEqual(
-        { ...first, consumers: 1, since: 1, until: 1, condition: 1 },
+        { ...first, number: 1, consumers: 1, since: 1, until: 1, condition: 1 },
         {
+          number: 1,
           consumers: 1,
           project_id: 'ci',
           user_id: 'ada',

@@ -25,7 +25,7 @@ import {
   refuseDryRunOfUrl,
   writeClaim,
 } from './claim_requests.ts';
-import { waitFor } from './waits.ts';
+import { askedWait, waitFor } from './waits.ts';
 
 // Routes
 
@@ -93,6 +93,7 @@ const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastMo
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = claimRules(request, rule('update'), dependencies.config);
+  const seconds = askedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
@@ -100,7 +101,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
     const line = 'line' in body ? body.line : undefined;
-    const wait = waitFor(request, [consumer], { rule: rule('update'), line, isDryRun }, dependencies);
+    const wait = waitFor(request, [consumer], { seconds, rule: rule('update'), line, isDryRun }, dependencies);
     return answerAfter(wait, async () => {
       const outcome = await writeClaim(dependencies, claimOf([consumer], request, rules), {
         isDryRun,
@@ -118,6 +119,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = claimRules(request, rule('manage'), dependencies.config);
+  const seconds = askedWait(request, dependencies.config);
   const body = await postBody(request);
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
@@ -130,7 +132,7 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
       throw preconditionFailed('What consumers have of which all are new');
     }
     const claim = claimOf(consumers, request, rules);
-    const wait = waitFor(request, consumers, { rule: rule('manage'), line, isDryRun }, dependencies);
+    const wait = waitFor(request, consumers, { seconds, rule: rule('manage'), line, isDryRun }, dependencies);
     const { forbidden, version } = request;
     return answerAfter(wait, async () => {
       const writing = { isDryRun, wait, forbidden, version, notFound: 'Unable to allocate inventory' };

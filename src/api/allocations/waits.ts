@@ -1,5 +1,6 @@
 import type { ConsumerClaim } from '../../claims/claim.ts';
 import type { Wait } from '../../claims/waiter.ts';
+import type { Config } from '../../config/config.ts';
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
@@ -8,21 +9,29 @@ import { clientOf } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { claimOf, claimRules } from './claim_requests.ts';
 
+/** How long the claim of a request may wait, in seconds (from 2.8); undefined without the preference. @throws ApiError 400 */
+export const askedWait = (request: ApiRequest, { placement }: Config): number | undefined =>
+  request.version < since.waiting ? undefined : preferredWait(request, { least: 1, most: placement.maxWait });
+
 /**
  * How the claim of a request waits where it cannot be written at once (from 2.8); undefined if it does not: without the preference, in a dry
  * run, with If-Match, and without a consumer by query.
  *
- * @throws ApiError 400 for a wait that is too long, and for a line without a wait or of several projects
+ * @param asked.seconds as `askedWait` gives them
+ * @throws ApiError 400 for a line without a wait or of several projects
  */
 export function waitFor(
   request: ApiRequest,
   consumers: readonly ConsumerClaim[],
-  asked: { readonly rule: string; readonly line: string | undefined; readonly isDryRun: boolean },
+  asked: {
+    readonly seconds: number | undefined;
+    readonly rule: string;
+    readonly line: string | undefined;
+    readonly isDryRun: boolean;
+  },
   { config }: Pick<Dependencies, 'config'>,
 ): Wait | undefined {
-  if (request.version < since.waiting) return undefined;
-  const { line, isDryRun } = asked;
-  const seconds = preferredWait(request, { least: 1, most: config.placement.maxWait });
+  const { seconds, line, isDryRun } = asked;
   const [first] = consumers;
   const mayWait = !isDryRun && request.ifMatch === undefined && consumers.some(({ queries }) => queries !== undefined);
   if (seconds === undefined || !mayWait || first === undefined) {
