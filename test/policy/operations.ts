@@ -209,7 +209,7 @@ export const operations: readonly Operation[] = [
   adminOrService('2.7', 'PUT /default_limits', { body: () => ({ generation: 99 }), status: 409 }),
   adminOrService('2.7', 'DELETE /limits/unknown', { status: 404 }),
   adminOrService('2.7', 'DELETE /default_limits', { status: 404 }),
-  alsoReaders('2.8', 'GET /waiting', { project: 'p1' }),
+  alsoReaders('2.8', 'GET /waiting', { query: 'project_id=p1', project: 'p1' }),
   adminOrService('2.8', 'DELETE /waiting/{unknown}', { status: 404 }),
   adminOrService('', 'GET /metrics'),
 
