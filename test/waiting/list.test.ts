@@ -1,0 +1,175 @@
+/** GET /waiting: its pages, and what it refuses; on both databases. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { anyEngine, engines } from '../support/engines.ts';
+import { type Answer, at } from '../support/requests.ts';
+
+import { consumerBody, host, type Place, sendWith, withPlaces } from './scene.ts';
+
+const gang = [randomUUID(), randomUUID()].sort();
+const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()] as const;
+
+/** Lets a claim wait in each of several lines, one of them with two consumers. @returns their consumers, in the order of arrival */
+async function fill({ service, claim, untilListed }: Place): Promise<readonly (readonly string[])[]> {
+  const waits = (count: number) => untilListed(count);
+  void claim({ uuid: first, amount: 8, line: 'a' });
+  await waits(1);
+  void claim({ uuid: second, amount: 8, line: 'b', project: 'web' });
+  await waits(2);
+  const body = { ...Object.fromEntries(gang.map((uuid) => [uuid, consumerBody({ amount: 8 })])), line: 'b' };
+  void sendWith(service, 'POST', '/allocations', body, { prefer: 'wait=20' });
+  await waits(3);
+  void claim({ uuid: third, amount: 8, line: 'a' });
+  await waits(4);
+  return [[first], [second], gang, [third]];
+}
+
+for (const engine of engines) {
+  test(`${engine}: the pages of a list have each claim once, and begin after the number of the last one`, () =>
+    withPlaces(engine, {}, async (place) => {
+      const { send } = place;
+      const all = await fill(place);
+      const pagesOf = async (query: string): Promise<readonly unknown[]> => {
+        const found: unknown[] = [];
+        for (let path: string | undefined = `/waiting?limit=1${query}`; path !== undefined; ) {
+          const { json } = await send('GET', path);
+          const page = at(json, 'waiting') as readonly object[]; // the list of the answer
+          assert.equal(page.length, 1);
+          found.push(at(page, 0, 'consumers'));
+          const href = at(json, 'waiting_links', 0, 'href');
+          path = href === undefined ? undefined : String(href);
+          if (path !== undefined) {
+            const marker = new URL(path, 'http://placement').searchParams.get('marker');
+            assert.equal(marker, String(at(page, 0, 'number')));
+          }
+        }
+        return found;
+      };
+      assert.deepEqual(await pagesOf(''), all);
+      assert.deepEqual(await pagesOf('&project_id=ci'), [all[0], all[2], all[3]]);
+      assert.deepEqual(await pagesOf('&line=b'), [all[1], all[2]]);
+    }));
+
+  test(`${engine}: the wait of a claim is ended, in each state`, () =>
+    withPlaces(engine, {}, async (place) => {
+      const { send, claim, untilListed } = place;
+      const answers = [claim({ uuid: first, amount: 8 }), claim({ uuid: second, amount: 8, line: 'a' })];
+      await untilListed(2);
+      answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
+      await untilListed(3);
+      for (const uuid of [third, first, second.toUpperCase()]) {
+        assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 204);
+        assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 404);
+      }
+      for (const answer of answers) {
+        const { status, json } = await answer;
+        assert.equal(status, 409);
+        assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
+      }
+      await untilListed(0);
+      for (const name of ['%00', 'x', randomUUID()]) {
+        assert.equal((await send('DELETE', `/waiting/${name}`)).status, 404, name);
+      }
+    }));
+}
+
+test('each wrong parameter of a list is refused', () =>
+  withPlaces(anyEngine, {}, async ({ send }) => {
+    for (const query of [
+      'line=%00',
+      `line=${'x'.repeat(65)}`,
+      'line=',
+      'limit=0',
+      'limit=1001',
+      'limit=1&limit=2',
+      'marker=',
+      'marker=x',
+      'marker=-1',
+      'project_id=',
+      'place=1',
+    ]) {
+      const { status, text } = await send('GET', `/waiting?${query}`);
+      assert.equal(status, 400, `${query}: ${text}`);
+    }
+  }));
+
+test('each wrong wait and line is refused, and claims nothing', () =>
+  withPlaces(anyEngine, {}, async ({ service, send, claim, listed }) => {
+    const uuid = randomUUID();
+    const refused = async (answer: Promise<Answer>, detail: RegExp): Promise<void> => {
+      const { status, json, text } = await answer;
+      assert.equal(status, 400, text);
+      assert.match(String(at(json, 'errors', 0, 'detail')), detail);
+    };
+    for (const wait of ['0', '-1', '1.5', 'x', '3601', '"x"', '']) {
+      if (wait !== '') await refused(claim({ uuid, wait }), /Prefer: wait is a number of seconds from 1 to 3600/);
+    }
+    for (const line of ['', 'x'.repeat(65), 1, null, 'a\u0000b', '\ud800']) {
+      await refused(claim({ uuid, more: { line } }), /line|NUL|surrogate/);
+    }
+    const plain = { ...consumerBody({}), candidates: undefined, allocations: { [host]: { resources: { PGPU: 1 } } } };
+    await refused(
+      claim({ uuid, wait: '', line: 'a' }),
+      /'line' is for a claim that waits, and the request has no header Prefer: wait/,
+    );
+    await refused(claim({ uuid, line: 'a', more: { dry_run: true } }), /a dry run does not wait/);
+    const path = `/allocations/${uuid}`;
+    const prefer = { prefer: 'wait=1' };
+    await refused(sendWith(service, 'PUT', path, { ...plain, line: 'a' }, prefer), /no consumer has 'candidates'/);
+    const matching = { ...prefer, 'if-match': '*' };
+    await refused(
+      sendWith(service, 'PUT', path, { ...consumerBody({}), line: 'a' }, matching),
+      /a request with If-Match does not wait/,
+    );
+    const two = {
+      [uuid]: consumerBody({ project: 'ci' }),
+      [randomUUID()]: consumerBody({ project: 'web' }),
+      line: 'a',
+    };
+    await refused(sendWith(service, 'POST', '/allocations', two, prefer), /'line' is of one project/);
+    for (const line of [1, '', null, 'x'.repeat(65)]) {
+      const body = { [uuid]: consumerBody({}), line };
+      assert.equal((await sendWith(service, 'POST', '/allocations', body, prefer)).status, 400);
+    }
+    assert.equal((await send('PUT', path, { ...consumerBody({}), line: 'a' }, 'placement 2.7')).status, 400);
+    assert.deepEqual(at((await send('GET', path)).json, 'allocations'), {});
+    assert.deepEqual(await listed(), []);
+    const unwaited = await sendWith(service, 'PUT', path, plain, prefer);
+    assert.equal(unwaited.status, 204);
+    assert.equal(unwaited.headers.get('preference-applied'), null);
+  }));
+
+test('a wrong claim does not wait, alone or in a line', () =>
+  withPlaces(anyEngine, { units: 1 }, async ({ claim, take, untilListed }) => {
+    await take(1);
+    void claim({ line: 'a' });
+    void claim();
+    await untilListed(2);
+    for (const line of [undefined, 'a', 'b']) {
+      const ofLine = line === undefined ? {} : { line };
+      const wrong = await claim({ ...ofLine, more: { consumer_generation: 7 } });
+      assert.equal(wrong.status, 409);
+      assert.equal(at(wrong.json, 'errors', 0, 'code'), 'placement.concurrent_update');
+      assert.equal((await claim({ ...ofLine, query: 'resources=CUSTOM_NONE:1' })).status, 400);
+    }
+    await untilListed(2);
+  }));
+
+test('as many claims wait as may, and the others are refused', () =>
+  withPlaces(
+    anyEngine,
+    { units: 1, overrides: { placement: { maxWaiting: 2 } } },
+    async ({ claim, take, untilListed }) => {
+      await take(1);
+      void claim();
+      void claim({ line: 'a' });
+      await untilListed(2);
+      for (const line of ['a', undefined]) {
+        const { status, headers } = await claim(line === undefined ? {} : { line });
+        assert.equal(status, 429);
+        assert.ok(Number(headers.get('retry-after')) > 0);
+      }
+      await untilListed(2);
+    },
+  ));
