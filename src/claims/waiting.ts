@@ -108,7 +108,10 @@ export function openWaiting(
   const lines = new Map<string, Waiter[]>();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
   const stored = openWaitingRows(database, process, {
-    isPresent: (key) => waiters.get(key)?.hasSeat === true,
+    isTaken: (key) => {
+      const waiter = waiters.get(key);
+      return waiter?.hasSeat === true && (waiter.isStored || waiter.wait.line !== undefined);
+    },
     onEntered: (waiter, place) => entered(waiter, place),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
     onLeft: () => void lookAtLines(),
@@ -155,12 +158,15 @@ export function openWaiting(
         reject,
       };
       const former = waiters.get(waiter.key);
-      if (former !== undefined) {
-        if (lineOf(former) === lineOf(waiter)) waiter.sinceMs = former.sinceMs;
-        waiters.set(waiter.key, waiter);
-        end(former, takenOver());
-      }
       waiters.set(waiter.key, waiter);
+      if (former !== undefined) {
+        const isSame = lineOf(former) === lineOf(waiter);
+        if (isSame) waiter.sinceMs = former.sinceMs;
+        waiter.isStored = isSame && former.isStored;
+        waiter.isDescribed = !waiter.isStored;
+        end(former, takenOver());
+        if (waiter.isStored && !sit(waiter)) return;
+      }
       if (wait.line !== undefined) {
         if (sit(waiter)) stored.enter(waiter);
       } else if (!joinAlike(waiter)) submit(waiter);

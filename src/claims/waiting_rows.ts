@@ -33,8 +33,8 @@ export function openWaitingRows(
   database: Database,
   process: string,
   told: {
-    /** Whether a claim of these consumers waits, or comes. */
-    isPresent(key: string): boolean;
+    /** Whether a later request for the same claim has its row, or is getting it. */
+    isTaken(key: string): boolean;
     onEntered(waiter: Waiter, place: WaitingPlace): void;
     onFailed(waiter: Waiter, error: unknown): void;
     onLeft(): void;
@@ -56,7 +56,7 @@ export function openWaitingRows(
   const workThrough = async (): Promise<void> => {
     while (entering.length + leaving.length + describing.length > 0) {
       // If the same claim came again, its row is that of the new request.
-      const gone = leaving.filter(({ waiter }) => !told.isPresent(waiter.key));
+      const gone = leaving.filter(({ waiter }) => !told.isTaken(waiter.key));
       leaving = [];
       try {
         await leave(gone);

@@ -86,21 +86,21 @@ export async function startFront(handle: Handler): Promise<TestServer> {
   };
 }
 
-/** Forwards a request, and returns its answer without the headers that `drop` names. `signal` ends the request. */
+/** Forwards a request, and returns its answer without the headers that `drop` names. If the client leaves, the request ends. */
 export function forward(
   url: string,
   incoming: IncomingMessage,
   response: ServerResponse,
   drop: (header: string) => boolean = () => false,
-  signal?: AbortSignal,
 ): void {
   const without = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => !drop(name)));
   const { method, headers, url: path = '/' } = incoming;
-  const onward = request(url + path, { method, headers: without(headers), agent: false, signal }, (answer) => {
+  const onward = request(url + path, { method, headers: without(headers), agent: false }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, without(answer.headers));
     answer.pipe(response);
   });
   onward.on('error', () => response.destroy());
+  response.on('close', () => onward.destroy());
   incoming.pipe(onward);
 }
