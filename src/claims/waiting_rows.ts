@@ -58,12 +58,10 @@ export function openWaitingRows(
       // If the same claim came again, its row is that of the new request.
       const gone = leaving.filter(({ waiter }) => !told.isTaken(waiter.key));
       leaving = [];
-      try {
-        await leave(gone);
-      } catch {
-        leaving = [...gone, ...leaving];
-        return; // the database is away; the next look tries again
-      }
+      const isLeft = await leave(gone).then(
+        () => true,
+        () => false,
+      );
       const coming = entering.splice(0, storedAtOnce);
       const present = coming.filter(({ state }) => state === 'entering' || state === 'waiting');
       const waiters = [...new Map(present.map((waiter) => [waiter.key, waiter])).values()];
@@ -74,6 +72,9 @@ export function openWaitingRows(
       describing = [];
       for (const waiter of described) waiter.isDescribed = true;
       if (described.length > 0) await describeWaiting(database, process, described.map(rowOf)).catch(() => {});
+      if (isLeft) continue;
+      leaving = [...gone, ...leaving];
+      return; // the database is away; the next look tries again
     }
   };
   const leave = async (

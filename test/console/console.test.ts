@@ -441,12 +441,9 @@ for (const engine of engines) {
             const [{ uuid: consumer } = assert.fail()] = await served.placement.consumers.page({ limit: 1 });
             const project = 'checked';
             await served.placement.limits.set(project, { resources: { VCPU: 8, PGPU: null }, generation: null });
-            const waiting = await beginWait(project);
             try {
               await checkViews(page, { provider, consumer, project });
             } finally {
-              await served.placement.waiting.remove(waiting.consumer);
-              await waiting.ended;
               await served.placement.limits.delete(project);
             }
           },
