@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { fieldsOf, find } from '../filter.tsx';
 import { Pages } from '../pages.tsx';
 import { ConsumerTable } from '../provider/held.tsx';
 import { navigate, urlOf, useRoute } from '../route.tsx';
@@ -27,25 +28,14 @@ export function ConsumerList() {
   const { value, error, isLoading, again } = useLoaded(query.toString() || 'all', (signal) =>
     placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal }),
   );
-  const find = (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const uuid = fields.uuid.trim();
     if (uuid !== '') return navigate(urlOf('consumers', uuidPattern.test(uuid) ? uuid.toLowerCase() : uuid));
     const { project, user, type } = fields;
-    const url = urlOf('consumers', undefined, { project, user, type });
-    if (url === location.pathname + location.search) again();
-    else navigate(url);
+    find(urlOf('consumers', undefined, { project, user, type }), again);
   };
-  const field = (name: keyof typeof fields, label: string) => (
-    <label>
-      <span>{label}</span>
-      <input
-        type="text"
-        value={fields[name]}
-        onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
-      />
-    </label>
-  );
+  const field = fieldsOf(fields, setFields);
   const shown = value?.slice(0, pageSize);
   const showNext = () => {
     const next = new URLSearchParams(query);
@@ -55,7 +45,7 @@ export function ConsumerList() {
   return (
     <>
       <h1>Consumers</h1>
-      <form class="find" onSubmit={find}>
+      <form class="find" onSubmit={submit}>
         {field('uuid', 'UUID')}
         {field('project', 'Project')}
         {field('user', 'User')}

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
-import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { fieldsOf, find } from '../filter.tsx';
+import { Link, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
 import { ageText, counted, numberText, timeText, visible } from '../text.tsx';
@@ -74,24 +75,13 @@ function Filter({ asked, again }: { readonly asked: Asked; readonly again: () =>
   const [fields, setFields] = useState(asked);
   // Links of this view lead to another project or line.
   useEffect(() => setFields(asked), [asked.project, asked.line]);
-  const find = (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const url = urlOf('waiting', undefined, fields);
-    if (url === location.pathname + location.search) again();
-    else navigate(url);
+    find(urlOf('waiting', undefined, fields), again);
   };
-  const field = (name: keyof Asked, label: string) => (
-    <label>
-      <span>{label}</span>
-      <input
-        type="text"
-        value={fields[name]}
-        onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
-      />
-    </label>
-  );
+  const field = fieldsOf(fields, setFields);
   return (
-    <form class="find" onSubmit={find}>
+    <form class="find" onSubmit={submit}>
       {field('project', 'Project')}
       {field('line', 'Line')}
       <button type="submit">Find</button>

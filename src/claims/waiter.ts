@@ -32,6 +32,10 @@ export type Waiter = {
   readonly wait: Wait;
   /** The hash of its project and its consumers. */
   readonly key: string;
+  /** Equal for claims that exceed the same limits, and fit at the same places. */
+  readonly kind: string;
+  /** Whether fleet and limits alone tell if it can be written (would_take.ts). */
+  readonly isAsked: boolean;
   readonly index: number;
   readonly order: ClaimOrder;
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
@@ -76,9 +80,8 @@ export const consumerNames = (consumers: Claim['consumers']): readonly string[] 
 /** Different for each line of each project; the same for all claims without a line of a project. */
 export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);
 
-/** Equal for claims that exceed the same limits, and fit at the same places. */
-export const kindOf = ({ claim, wait, index }: Waiter): string =>
-  JSON.stringify([wait.owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
+export const kindOf = (claim: Claim, { owner }: Wait, index: number): string =>
+  JSON.stringify([owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
 
 /*
  * How the wait of a claim ends.

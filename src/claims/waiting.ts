@@ -122,11 +122,14 @@ export function openWaiting(
   const write: WaitingClaims['write'] = (claim, wait) =>
     new Promise((resolve, reject) => {
       const nowMs = performance.now();
+      const index = count++;
       const waiter: Waiter = {
         claim,
         wait,
         key: keyOf(claim, wait),
-        index: count++,
+        kind: kindOf(claim, wait, index),
+        isAsked: canBeAsked(claim),
+        index,
         order: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined,
           isBehind: (judged) => isBehind(waiter, judged),
@@ -175,8 +178,7 @@ export function openWaiting(
 
   /** Lets a claim wait behind those that fit or exceed a limit only together with it: it must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
-    const kind = kindOf(waiter);
-    if (forLimit.some((other) => kindOf(other) === kind)) waiter.waitsFor = 'limit';
+    if (forLimit.some(({ kind }) => kind === waiter.kind)) waiter.waitsFor = 'limit';
     else if (!forRoom.hasAlike(waiter.claim)) return false;
     if (!sit(waiter)) return true;
     letWait(waiter);
@@ -321,7 +323,7 @@ export function openWaiting(
     waiter.promised = undefined;
     const pauseMs = wasTried ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
     waiter.refusals = wasTried ? waiter.refusals + 1 : 0;
-    const isAsked = canBeAsked(waiter.claim);
+    const { isAsked } = waiter;
     if (waiter.waitsFor === 'room') {
       forRoom.add(waiter, pauseMs);
       if (wasTried || !isAsked) tried.add(waiter);
@@ -359,59 +361,50 @@ export function openWaiting(
     if (!isDone) setImmediate(offer);
   };
 
-  let isOfferingByLimits = false;
-  let mustOfferByLimits = false;
-  /** Writes the first claim of each kind that does not exceed its limit any more. */
-  const offerByLimits = async (): Promise<void> => {
-    mustOfferByLimits = true;
-    if (isOfferingByLimits) return;
-    isOfferingByLimits = true;
-    try {
-      while (mustOfferByLimits && forLimit.length > 0) {
-        mustOfferByLimits = false;
-        const nowMs = performance.now();
-        const kinds = [...kindsOf(forLimit)].filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
-        const asked = kinds.filter(([{ claim }]) => canBeAsked(claim));
-        const times =
-          asked.length === 0
-            ? []
-            : await limits.ofNew(
-                fleet,
-                asked.map(([{ claim }]) => claim),
-              );
-        for (const [index, [{ wait }]] of asked.entries()) {
-          if (times?.[index] !== 0) continue;
-          const { projectId } = wait.owner;
-          for (const other of forLimit) if (other.wait.owner.projectId === projectId) other.lookedAtMs = nowMs;
-        }
-        const fitting = kinds.flatMap((kind) => {
-          const index = asked.indexOf(kind);
-          return index === -1 ? kind.slice(0, 1) : kind.slice(0, times?.[index] ?? 1);
-        });
-        for (const waiter of fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce)) {
-          if (waiter.state !== 'waiting') continue;
-          waiter.promised = [];
-          submit(waiter);
-        }
+  /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
+  const offerByLimits = onceMoreIfAsked({
+    failed: () => {}, // the database is away; the next look comes soon
+    round: async () => {
+      if (forLimit.length === 0) return;
+      const nowMs = performance.now();
+      const kinds = [...kindsOf(forLimit)].filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
+      const asked = kinds.filter(([{ isAsked }]) => isAsked);
+      const times =
+        asked.length === 0
+          ? []
+          : await limits.ofNew(
+              fleet,
+              asked.map(([{ claim }]) => claim),
+            );
+      for (const [index, [{ wait }]] of asked.entries()) {
+        if (times?.[index] !== 0) continue;
+        const { projectId } = wait.owner;
+        for (const other of forLimit) if (other.wait.owner.projectId === projectId) other.lookedAtMs = nowMs;
       }
-    } catch {
-      // The database is away; the next look comes soon.
-    } finally {
-      isOfferingByLimits = false;
-    }
-  };
+      const fitting = kinds.flatMap((kind) => {
+        const index = asked.indexOf(kind);
+        return index === -1 ? kind.slice(0, 1) : kind.slice(0, times?.[index] ?? 1);
+      });
+      for (const waiter of fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce)) {
+        if (waiter.state !== 'waiting') continue;
+        waiter.promised = [];
+        submit(waiter);
+      }
+    },
+  });
 
   // Lines
 
   const entered = (waiter: Waiter, place: WaitingPlace): void => {
     const nowMs = performance.now();
     const hasNumberBack = place.waitedMs > nowMs - waiter.sinceMs + storedAfterMs;
-    if (hasNumberBack && waiter.state === 'waiting') {
-      drop(waiter);
+    if (hasNumberBack) {
+      const isListed = waiter.state === 'waiting';
+      if (isListed) drop(waiter);
       waiter.sinceMs = nowMs - place.waitedMs;
-      if (waiter.waitsFor === 'room') forRoom.add(waiter, 0);
-      else insertInOrder(forLimit, waiter);
-    } else if (hasNumberBack) waiter.sinceMs = nowMs - place.waitedMs;
+      if (isListed && waiter.waitsFor === 'room') forRoom.add(waiter, 0);
+      else if (isListed) insertInOrder(forLimit, waiter);
+    }
     waiter.number = place.number;
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
@@ -449,30 +442,22 @@ export function openWaiting(
 
   /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
   const inDoubt = new Set<Waiter>();
-  let isLookingAtLines = false;
-  let mustLookAtLines = false;
   let lookAtLinesAtMs = 0;
   /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
-  const lookAtLines = async (): Promise<void> => {
-    mustLookAtLines = true;
-    if (isLookingAtLines) return;
-    isLookingAtLines = true;
-    try {
-      while (mustLookAtLines && seats.size > 0) {
-        mustLookAtLines = false;
-        const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
-        const doubted = Array.from(inDoubt, ({ key }) => key);
-        const news = await repeatLostRaces(() => lookAtWaiting(database, process, [...firsts, ...doubted]));
-        const isElsewhere = news.some(({ what }) => what === 'elsewhere');
-        lookAtLinesAtMs = performance.now() + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
-        for (const each of news) take(each);
-      }
-    } catch {
+  const lookAtLines = onceMoreIfAsked({
+    failed: () => {
       lookAtLinesAtMs = performance.now() + afterFailureMs;
-    } finally {
-      isLookingAtLines = false;
-    }
-  };
+    },
+    round: async () => {
+      if (seats.size === 0) return;
+      const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
+      const doubted = Array.from(inDoubt, ({ key }) => key);
+      const news = await repeatLostRaces(() => lookAtWaiting(database, process, [...firsts, ...doubted]));
+      const isElsewhere = news.some(({ what }) => what === 'elsewhere');
+      lookAtLinesAtMs = performance.now() + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
+      for (const each of news) take(each);
+    },
+  });
 
   const take = ({ claim, what }: WaitingNews): void => {
     const waiter = waiters.get(claim);
@@ -583,6 +568,37 @@ export function openWaiting(
   };
 }
 
+/**
+ * Does work round by round: a call while a round is under way asks for one more.
+ *
+ * @param work.failed called with what a round has thrown; then there is no further round until the next call
+ */
+function onceMoreIfAsked({
+  round,
+  failed,
+}: {
+  readonly round: () => Promise<void>;
+  readonly failed: () => void;
+}): () => Promise<void> {
+  let isUnderWay = false;
+  let isAsked = false;
+  return async () => {
+    isAsked = true;
+    if (isUnderWay) return;
+    isUnderWay = true;
+    try {
+      while (isAsked) {
+        isAsked = false;
+        await round();
+      }
+    } catch {
+      failed();
+    } finally {
+      isUnderWay = false;
+    }
+  };
+}
+
 function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
   for (const { promised } of waiters) if (promised !== undefined) yield promised;
 }
@@ -591,7 +607,7 @@ function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAm
 function kindsOf(waiters: readonly Waiter[]): Iterable<readonly [Waiter, ...Waiter[]]> {
   const kinds = new Map<string, [Waiter, ...Waiter[]]>();
   for (const waiter of waiters) {
-    const kind = kindOf(waiter);
+    const { kind } = waiter;
     const others = kinds.get(kind);
     if (others === undefined) kinds.set(kind, [waiter]);
     else others.push(waiter);

@@ -8,7 +8,7 @@ import { canBeAsked, placesAlike, type TakenAmount, wouldTake } from './would_ta
 /** A claim that waits for room. */
 export type WaitingForRoom = {
   readonly claim: Claim;
-  /** Milliseconds since 1970; claims with the same value are in the order of `index`. */
+  /** When it came, by `performance.now()`; claims with the same value are in the order of `index`. */
   readonly sinceMs: number;
   readonly index: number;
 };

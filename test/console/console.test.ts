@@ -256,7 +256,7 @@ for (const engine of engines) {
         assert.equal(await focused(), 'Waiting claims');
         await until('the next one is first', async () => (await cells(second.consumer))[3] === '1');
 
-        // Somebody else was faster.
+        // Another client has ended the wait before.
         await page.getByRole('button', { name: `End the wait of ${second.consumer}` }).click();
         await served.placement.waiting.remove(second.consumer);
         await row(second.consumer).waitFor({ state: 'detached' });
@@ -441,9 +441,12 @@ for (const engine of engines) {
             const [{ uuid: consumer } = assert.fail()] = await served.placement.consumers.page({ limit: 1 });
             const project = 'checked';
             await served.placement.limits.set(project, { resources: { VCPU: 8, PGPU: null }, generation: null });
+            const waiting = await beginWait(project);
             try {
               await checkViews(page, { provider, consumer, project });
             } finally {
+              await served.placement.waiting.remove(waiting.consumer);
+              await waiting.ended;
               await served.placement.limits.delete(project);
             }
           },

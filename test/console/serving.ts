@@ -48,7 +48,6 @@ export async function serve(engine: Engine, overrides: ConfigOverrides = {}, aut
   const down = async () => {
     const listening = server;
     server = undefined;
-    service.endWaits();
     await listening?.close();
   };
   return {

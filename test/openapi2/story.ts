@@ -153,15 +153,8 @@ async function tellOfWaiting(
   examples: Map<string, Example>,
 ): Promise<void> {
   const send = requestsTo(service, version);
-  const headers = {
-    'x-auth-token': 'admin',
-    'x-roles': 'admin,service',
-    'openstack-api-version': version,
-    'content-type': 'application/json',
-    prefer: 'wait=60',
-  };
-  const body = JSON.stringify({ ...owner, candidates: 'resources=PGPU:8', line: 'gpu' });
-  const waiting = service.app.request(`/allocations/${waiter}`, { method: 'PUT', headers, body });
+  const body = { ...owner, candidates: 'resources=PGPU:8', line: 'gpu' };
+  const waiting = send('PUT', `/allocations/${waiter}`, body, version, { prefer: 'wait=60' });
   let text = '';
   await until('the claim is listed', async () => {
     ({ text } = await send('GET', '/waiting?project_id=ci'));

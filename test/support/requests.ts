@@ -22,8 +22,15 @@ export type Answer = {
  *
  * @param body is sent as JSON
  * @param version the value of OpenStack-API-Version, if it is not the usual one
+ * @param more further headers
  */
-export type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<Answer>;
+export type Send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  version?: string,
+  more?: Readonly<Record<string, string>>,
+) => Promise<Answer>;
 
 /**
  * Requests to a service in this process, without a socket, by a user who may do everything.
@@ -32,8 +39,8 @@ export type Send = (method: string, path: string, body?: unknown, version?: stri
  */
 export const requestsTo =
   ({ app }: Pick<PlacementService, 'app'>, usualVersion = 'placement 1.39'): Send =>
-  async (method, path, body, version = usualVersion) => {
-    const headers = { 'x-auth-token': 'admin', 'x-roles': 'admin,service', 'openstack-api-version': version };
+  async (method, path, body, version = usualVersion, more = {}) => {
+    const headers = { 'x-auth-token': 'admin', 'x-roles': 'admin,service', 'openstack-api-version': version, ...more };
     const init =
       body === undefined
         ? { method, headers }

@@ -37,34 +37,13 @@ export const version = 'placement 2.8';
 export const host = randomUUID();
 
 /** A request with further headers. */
-export async function sendWith(
-  { app }: Pick<PlacementService, 'app'>,
+export const sendWith = (
+  service: Pick<PlacementService, 'app'>,
   method: string,
   path: string,
   body: unknown,
   headers: Readonly<Record<string, string>>,
-): Promise<Answer> {
-  const response = await app.request(path, {
-    method,
-    headers: {
-      'x-auth-token': 'admin',
-      'x-roles': 'admin,service',
-      'openstack-api-version': version,
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  const isJson = response.headers.get('content-type') === 'application/json' && text !== '';
-  return {
-    request: `${method} ${path}`,
-    status: response.status,
-    headers: response.headers,
-    text,
-    json: isJson ? JSON.parse(text) : undefined,
-  };
-}
+): Promise<Answer> => requestsTo(service, version)(method, path, body, version, headers);
 
 /** The part of the body that is of one consumer. */
 export const consumerBody = ({ amount = 1, query, project = 'ci', type = 'JOB', more }: Asked): object => ({

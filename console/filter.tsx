@@ -1,0 +1,21 @@
+import { navigate } from './route.tsx';
+
+/** Opens a view with what was asked for, or loads it again where it is open. */
+export function find(url: string, again: () => void): void {
+  if (url === location.pathname + location.search) again();
+  else navigate(url);
+}
+
+/** Makes the text fields of a filter, each of which changes one of its values. */
+export const fieldsOf =
+  <Fields extends Readonly<Record<string, string>>>(fields: Fields, setFields: (fields: Fields) => void) =>
+  (name: keyof Fields & string, label: string) => (
+    <label>
+      <span>{label}</span>
+      <input
+        type="text"
+        value={fields[name]}
+        onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
