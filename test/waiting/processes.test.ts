@@ -93,6 +93,8 @@ for (const line of ['gpu', undefined]) {
         const { status, body } = await former;
         assert.equal(status, 409);
         assert.equal(at(body, 'errors', 0, 'code'), 'placement.concurrent_update');
+        // Its row is stored then. Of requests that come to two processes while neither has stored it, either one takes the place.
+        await sleep(500);
       }
       await untilListed(clients, [uuid]);
       await there.send('DELETE', `/allocations/${holder}`);
