@@ -209,6 +209,8 @@ export type Tables = {
     readonly former_process: string | null;
     readonly since: Date;
     readonly until: Date;
+    /** When the request came that waits; `since` may be of an earlier one. */
+    readonly asked_at: Date;
     readonly waits_for: string;
     readonly condition: string;
     /** When its client or its process ended; null while it waits. */

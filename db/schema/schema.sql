@@ -265,6 +265,7 @@ create table waiting (
   former_process uuid,
   since timestamp with time zone not null,
   until timestamp with time zone not null,
+  asked_at timestamp with time zone not null,
   waits_for character varying(16) not null,
   condition text not null,
   left_at timestamp with time zone,

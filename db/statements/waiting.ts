@@ -13,6 +13,8 @@ export type WaitingClaim = {
   /** How long it has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
+  /** How long ago its request came. */
+  readonly askedMs: number;
   readonly waitsFor: 'room' | 'limit';
   /** Why it was refused; empty where it was not judged yet. */
   readonly condition: string;
@@ -81,20 +83,23 @@ const heard = (process: string): RawBuilder<unknown> => sql`
 const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
   const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
   return sql`
-      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, waits_for, condition)
+      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
       select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
         clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
-        waits_for, condition
+        now() - make_interval(secs => asked_ms / 1000), waits_for, condition
       from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
         ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
-        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, waits_for, condition, index)
+        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedMs)}::float8[],
+        ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
+      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, asked_ms, waits_for, condition, index)
       order by index`;
 };
 
 /**
  * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
  * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
+ *
+ * @returns the places, but for claims whose later request waits in another process
  */
 export async function enterWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -109,10 +114,11 @@ export async function enterWaiting(
       on conflict (claim) do update set
         number = case when ${isKept} then w.number else excluded.number end,
         since = case when ${isKept} then w.since else excluded.since end,
-        former_process = case when w.left_at is null and w.process <> excluded.process then w.process end,
+        former_process = case when w.process = excluded.process then w.former_process when w.left_at is null then w.process end,
         consumers = excluded.consumers, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
-        process = excluded.process, until = excluded.until, waits_for = excluded.waits_for, condition = excluded.condition,
+        process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
         left_at = null, is_removed = false
+      where w.process = excluded.process or w.asked_at <= excluded.asked_at or not (${stillWaits})
       returning claim, number, since, project_id, line
     )
     select claim, number::float8 as number, (extract(epoch from clock_timestamp() - since) * 1000)::float8 as "waitedMs",
@@ -150,16 +156,18 @@ export async function leaveWaiting(
   ]);
 }
 
-/** Changes what is told of claims that wait. */
+/** Changes what is told of claims that wait, also where another request waits for the same. */
 export async function describeWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
-  claims: readonly Pick<WaitingClaim, 'claim' | 'waitsFor' | 'condition'>[],
+  claims: readonly Pick<WaitingClaim, 'claim' | 'waitMs' | 'askedMs' | 'waitsFor' | 'condition'>[],
 ): Promise<void> {
   await transaction([
-    sql`update waiting w set waits_for = d.waits_for, condition = d.condition
-      from unnest(${claims.map(({ claim }) => claim)}::text[], ${claims.map(({ waitsFor }) => waitsFor)}::text[],
-        ${claims.map(({ condition }) => condition)}::text[]) as d (claim, waits_for, condition)
+    sql`update waiting w set waits_for = d.waits_for, condition = d.condition, asked_at = now() - make_interval(secs => d.asked_ms / 1000),
+        until = clock_timestamp() + make_interval(secs => d.wait_ms / 1000)
+      from unnest(${claims.map(({ claim }) => claim)}::text[], ${claims.map(({ waitMs }) => waitMs)}::float8[],
+        ${claims.map(({ askedMs }) => askedMs)}::float8[], ${claims.map(({ waitsFor }) => waitsFor)}::text[],
+        ${claims.map(({ condition }) => condition)}::text[]) as d (claim, wait_ms, asked_ms, waits_for, condition)
       where w.claim = d.claim and w.process = ${process}::uuid`,
   ]);
 }
@@ -169,15 +177,35 @@ export type WaitingNews = {
   readonly claim: string;
   /**
    * Of a claim that was asked for, `first`: no claim of its line is before it; `in line` and `elsewhere`: one of this process or of another
-   * one is. `gone`: its row is not there any more. `taken over`: a request for the same consumers came to another process.
+   * one is. `gone`: its row is not there any more. `taken over`: another process has stored a request for the same consumers that came later than the stored one.
    * `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
 };
 
-/** Notes that a process was heard of. */
-export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<void> {
-  await transaction([heard(process)]);
+/** Notes that a process was heard of. @returns how many rows are of its claims */
+export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<number> {
+  const [, [counted]] = await transaction([
+    heard(process),
+    sql<{
+      rows: number;
+    }>`select count(*)::integer as rows from waiting where process = ${process}::uuid and left_at is null`,
+  ]);
+  return counted?.rows ?? 0;
+}
+
+/** Those of these claims of a process whose rows are not there any more, or of another process. */
+export async function lostRows(
+  { transaction }: Pick<Database, 'transaction'>,
+  process: string,
+  claims: readonly string[],
+): Promise<readonly string[]> {
+  const [lost] = await transaction([
+    sql<{ claim: string }>`
+      select claim from unnest(${claims}::text[]) as c (claim)
+      where not exists (select from waiting w where w.claim = c.claim and w.process = ${process}::uuid and w.left_at is null)`,
+  ]);
+  return lost.map(({ claim }) => claim);
 }
 
 /**

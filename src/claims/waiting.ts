@@ -5,6 +5,7 @@ import {
   forgetWaiting,
   type LeavingClaim,
   lookAtWaiting,
+  lostRows,
   noteHeard,
   type WaitingNews,
   type WaitingPlace,
@@ -62,10 +63,8 @@ type WaitingOptions = {
 const lookEveryMs = 50;
 /** The time between two looks at limits and lines, and at a line whose first claim is of another process. */
 const [lookAtOthersEveryMs, lookElsewhereEveryMs] = [100, 40];
-/** The time between two notes that the process was heard of. */
+/** The time between two notes that the process was heard of, and looks whether its rows are still there. */
 const heardEveryMs = 1_000;
-/** After this time in which it was not heard of, the process looks whether its rows are still there. */
-const unheardMs = 4_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const lookForMs = 10;
 /** How long a claim is left alone that was refused although it seemed to fit: longer each time. */
@@ -113,6 +112,7 @@ export function openWaiting(
       return waiter?.hasSeat === true && (waiter.isStored || waiter.wait.line !== undefined);
     },
     onEntered: (waiter, place) => entered(waiter, place),
+    onOlder: (waiter) => end(waiter, takenOver()),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
     onLeft: () => void lookAtLines(),
   });
@@ -462,20 +462,30 @@ export function openWaiting(
   const take = ({ claim, what }: WaitingNews): void => {
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
-    if (what === 'taken over' || what === 'removed') {
-      if (!waiter.isStored) return; // it was told of an earlier request, whose place this one takes
+    if (what === 'taken over') enterAgain(waiter);
+    else if (what === 'removed') {
+      if (!waiter.isStored && !stored.isStoring(waiter)) return; // it was the row of an earlier request
       waiter.isStored = false;
-      end(waiter, what === 'removed' ? waitEnded() : takenOver());
+      end(waiter, waitEnded());
     } else if (waiter.state !== 'in line') return;
     else if (inDoubt.delete(waiter)) {
       waiter.isStored = what !== 'gone';
       letWait(waiter);
     } else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) submit(waiter);
-    else if (what === 'gone') {
+    else if (what === 'gone') enterAgain(waiter);
+  };
+
+  /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
+  const enterAgain = (waiter: Waiter): void => {
+    if (waiter.state === 'under way') return; // the database refuses it
+    waiter.isStored = false;
+    if (waiter.wait.line !== undefined) {
+      drop(waiter);
       leaveLine(waiter);
       waiter.state = 'entering';
-      stored.enter(waiter);
     }
+    stored.enter(waiter);
+    if (waiter.wait.line === undefined) void tryOutAside(waiter);
   };
 
   // Looks
@@ -498,10 +508,9 @@ export function openWaiting(
       }
       if (nowMs >= lookAtLinesAtMs) void lookAtLines();
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
-      if (nowMs - heardAtMs > unheardMs && Number.isFinite(heardAtMs)) enterAgain();
       if (nowMs - heardAtMs >= heardEveryMs) {
         heardAtMs = nowMs;
-        await repeatLostRaces(() => noteHeard(database, process));
+        await findLostRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }
     } catch {
@@ -526,16 +535,19 @@ export function openWaiting(
     if (seats.size === 0) forgetWaiting(database).catch(() => {});
   };
 
-  /** Other processes may have forgotten the rows of a process that was not heard of. */
-  const enterAgain = (): void => {
-    for (const waiter of waiters.values()) {
-      if (waiter.wait.line === undefined) waiter.isStored = false;
-      else if (waiter.state === 'waiting') {
-        drop(waiter);
-        waiter.state = 'in line';
-      }
+  /**
+   * Finds stored claims whose rows are gone: another process has forgotten them, because this one was not heard of, or has placed a request
+   * for the same, or another program has deleted them.
+   */
+  const findLostRows = async (): Promise<void> => {
+    const own = [...waiters.values()].filter(({ isStored, state }) => isStored && state !== 'under way');
+    const rows = await repeatLostRaces(() => noteHeard(database, process));
+    if (rows >= own.length) return;
+    const keys = own.map(({ key }) => key);
+    for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {
+      const waiter = waiters.get(key);
+      if (waiter?.isStored) enterAgain(waiter);
     }
-    void lookAtLines();
   };
 
   let isNoticing = false;

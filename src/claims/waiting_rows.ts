@@ -18,9 +18,11 @@ const storedAtOnce = 1000;
 
 /** The rows of the claims that wait. All statements that write them run one after the other. */
 export type WaitingRows = {
-  /** Gives a claim of a line its number. */
+  /** Stores a claim, and gives one of a line its number. */
   enter(waiter: Waiter): void;
-  /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
+  /** Whether a statement is under way that stores the claim. */
+  isStoring(waiter: Waiter): boolean;
+  /** Resolves when there is no such statement: from then on it is known whether it has a row. */
   entered(waiter: Waiter): Promise<void>;
   leave(waiter: Waiter, how: LeavingClaim['how']): void;
   /** Stores what should be stored by now, and what has changed. */
@@ -36,6 +38,8 @@ export function openWaitingRows(
     /** Whether a later request for the same claim has its row, or is getting it. */
     isTaken(key: string): boolean;
     onEntered(waiter: Waiter, place: WaitingPlace): void;
+    /** A later request for the same waits in another process. */
+    onOlder(waiter: Waiter): void;
     onFailed(waiter: Waiter, error: unknown): void;
     onLeft(): void;
   },
@@ -46,6 +50,8 @@ export function openWaitingRows(
   let leaving: { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[] = [];
   let describing: readonly Waiter[] = [];
   let working: Promise<void> | undefined;
+
+  const isStoring = (waiter: Waiter): boolean => storing?.waiters.includes(waiter) === true;
 
   const work = (): void => {
     // All that comes in one turn of the event loop shares a statement.
@@ -63,7 +69,7 @@ export function openWaitingRows(
         () => false,
       );
       const coming = entering.splice(0, storedAtOnce);
-      const present = coming.filter(({ state }) => state === 'entering' || state === 'waiting');
+      const present = coming.filter(({ state }) => state !== 'under way' && state !== 'settled');
       const waiters = [...new Map(present.map((waiter) => [waiter.key, waiter])).values()];
       storing = { waiters, done: enter(waiters) };
       await storing.done;
@@ -102,9 +108,9 @@ export function openWaitingRows(
       const byKey = new Map(places.map((place) => [place.claim, place]));
       for (const waiter of coming) {
         const place = byKey.get(waiter.key);
-        if (place === undefined) continue;
-        waiter.isStored = true;
-        if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
+        waiter.isStored = place !== undefined;
+        if (place === undefined) told.onOlder(waiter);
+        else if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
         else told.onEntered(waiter, place);
       }
     } catch (error) {
@@ -117,8 +123,9 @@ export function openWaitingRows(
       entering.push(waiter);
       work();
     },
+    isStoring,
     entered: async (waiter) => {
-      if (storing?.waiters.includes(waiter)) await storing.done;
+      if (isStoring(waiter)) await storing?.done;
     },
     leave: (waiter, how) => {
       if (!waiter.isStored && how === 'ended') return;
@@ -141,7 +148,7 @@ export function openWaitingRows(
   };
 }
 
-const rowOf = ({ key, claim, wait, sinceMs, endsAtMs, waitsFor, condition }: Waiter): WaitingClaim => {
+const rowOf = ({ key, claim, wait, sinceMs, cameAtMs, endsAtMs, waitsFor, condition }: Waiter): WaitingClaim => {
   const nowMs = performance.now();
   return {
     claim: key,
@@ -151,6 +158,7 @@ const rowOf = ({ key, claim, wait, sinceMs, endsAtMs, waitsFor, condition }: Wai
     line: wait.line ?? null,
     waitedMs: nowMs - sinceMs,
     waitMs: Math.max(0, endsAtMs - nowMs),
+    askedMs: nowMs - cameAtMs,
     waitsFor,
     condition,
   };

@@ -28,11 +28,18 @@ type Waiting = {
 
 const headEnd = '\r\n\r\n';
 
-/** Connects as the user `admin` of a server without authentication. */
-export async function connect(url: string, timeoutMs = 120_000): Promise<Connection> {
+/**
+ * Connects as the user `admin` of a server without authentication.
+ *
+ * @param options.waitSeconds for how long claims by query wait, if they do
+ */
+export async function connect(url: string, options: { readonly waitSeconds?: number } = {}): Promise<Connection> {
+  const { waitSeconds } = options;
+  const timeoutMs = 120_000 + 1000 * (waitSeconds ?? 0);
+  const prefer = waitSeconds === undefined ? '' : `Prefer: wait=${waitSeconds}\r\n`;
   const { hostname, port, host, pathname } = new URL(url);
   const root = pathname.replace(/\/$/, '');
-  const headers = `Host: ${host}\r\nAccept: application/json\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement `;
+  const headers = `Host: ${host}\r\nAccept: application/json\r\nX-Auth-Token: admin\r\n${prefer}OpenStack-API-Version: placement `;
   const socket = net.connect({ host: hostname, port: Number(port || 80), noDelay: true });
   await once(socket, 'connect');
   let waiting: Waiting | undefined;

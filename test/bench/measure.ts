@@ -1,4 +1,4 @@
-import { type Bounds, closedLoop, median, quantile } from './closed_loop.ts';
+import { type Bounds, closedLoop, median, quantile, type Timing } from './closed_loop.ts';
 import { type Connection, connect } from './connection.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { cpuMs } from './processes.ts';
@@ -50,20 +50,25 @@ export async function measure(
   const connected = typeof concurrency === 'number' ? concurrency : concurrency.eachProcess * shares;
   return withConnections(server, connected, async (connections) => {
     if (!coldStart) await closedLoop(connections, { durationMs: bounds.durationMs / 4 }, operation);
-    const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };
-    const before = [cpuMs(pids.server), cpuMs(pids.database), ownCpuMs()] as const;
-    const { timesMs, elapsedMs } = await closedLoop(connections, bounds, operation);
-    const operations = timesMs.length;
-    return {
-      perSecond: (operations * 1000) / elapsedMs,
-      p50Ms: quantile(timesMs, 0.5),
-      p99Ms: quantile(timesMs, 0.99),
-      clientCpuMs: (ownCpuMs() - before[2]) / operations,
-      serverCpuMs: (cpuMs(pids.server) - before[0]) / operations,
-      databaseCpuMs: (cpuMs(pids.database) - before[1]) / operations,
-      operations,
-    };
+    return figuresOf(server, () => closedLoop(connections, bounds, operation));
   });
+}
+
+/** The figures of a load: of its operations, and what CPU time the processes took meanwhile. */
+export async function figuresOf(server: MeasuredServer, load: () => Promise<Timing>): Promise<Measurement> {
+  const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };
+  const before = [cpuMs(pids.server), cpuMs(pids.database), ownCpuMs()] as const;
+  const { timesMs, elapsedMs } = await load();
+  const operations = timesMs.length;
+  return {
+    perSecond: (operations * 1000) / elapsedMs,
+    p50Ms: quantile(timesMs, 0.5),
+    p99Ms: quantile(timesMs, 0.99),
+    clientCpuMs: (ownCpuMs() - before[2]) / operations,
+    serverCpuMs: (cpuMs(pids.server) - before[0]) / operations,
+    databaseCpuMs: (cpuMs(pids.database) - before[1]) / operations,
+    operations,
+  };
 }
 
 /** Repeats the operation `most` times as fast as possible, without measuring it. It ends earlier if the time is up. */
@@ -81,11 +86,13 @@ export async function withConnections<T>(
   server: Pick<MeasuredServer, 'urls'>,
   count: number,
   use: (connections: readonly Connection[]) => Promise<T>,
+  options: Parameters<typeof connect>[1] = {},
 ): Promise<T> {
   const urls = server.urls();
   const connections: Connection[] = [];
   try {
-    for (let index = 0; index < count; index += 1) connections.push(await connect(urls[index % urls.length] ?? ''));
+    for (let index = 0; index < count; index += 1)
+      connections.push(await connect(urls[index % urls.length] ?? '', options));
     return await use(connections);
   } finally {
     for (const connection of connections) connection.close();

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { compileExamples, project, readExamples, runExample, writeExamples } from '../client/documentation.ts';
 import { startServer } from '../client/servers.ts';
-import { hasPrograms } from '../support/debian_packages.ts';
+import { hasHaproxy } from '../support/haproxy.ts';
 import { hasPython, runBlocks } from './blocks.ts';
 
 const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
@@ -34,7 +34,7 @@ test('docs/waiting.md prints what it says', { skip }, async () => {
 });
 
 test('deploy/haproxy.cfg is a configuration for HAProxy', (t) => {
-  if (!hasPrograms(() => spawnSync('haproxy', ['-v']).status === 0, ['haproxy'])) {
+  if (!hasHaproxy()) {
     t.skip('haproxy is not installed');
     return;
   }

@@ -1,20 +1,13 @@
 /** The health checks of a real HAProxy, in its forms: by every one the service is up. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { chown, mkdtemp, writeFile } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
 import { selfSigned } from '../keystone/certificate.ts';
-import { hasPrograms } from '../support/debian_packages.ts';
 import { anyEngine } from '../support/engines.ts';
 import { freePort } from '../support/free_port.ts';
-import { startKept, unprivilegedOwner } from '../support/kept_process.ts';
+import { hasHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
-
-const isInstalled = (): boolean => spawnSync('haproxy', ['-v']).status === 0;
 
 /** The lines of a backend that say how it is checked, and the options of its server. */
 type Check = { readonly lines: readonly string[]; readonly server?: string };
@@ -49,7 +42,7 @@ const ofMetrics: readonly Check[] = [
 ];
 
 test('every health check of HAProxy finds the service up, and requests come through it', async (t) => {
-  if (!hasPrograms(isInstalled, ['haproxy'])) {
+  if (!hasHaproxy()) {
     t.skip('haproxy is not installed');
     return;
   }
@@ -94,16 +87,11 @@ type State = { readonly lines: string; readonly status: string; readonly check: 
 
 /** Starts HAProxy with a backend for each check. Requests go to the first one. */
 async function startProxy(checks: readonly (readonly [Check, string | undefined])[]) {
-  const owner = await unprivilegedOwner();
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'haproxy-'));
-  if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
   const [port, statesPort] = [await freePort(), await freePort()];
   const backends = checks.map(([{ lines, server = '' }, address], place) =>
     [`backend check${place}`, ...lines, `server one ${address} check inter 500ms fall 1 rise 1 ${server}`].join('\n  '),
   );
-  await writeFile(
-    path.join(folder, 'haproxy.cfg'),
-    `defaults
+  const config = `defaults
   mode http
   timeout connect 5s
   timeout client 10s
@@ -117,12 +105,7 @@ frontend states
   stats enable
   stats uri /
 ${backends.join('\n')}
-`,
-  );
-  const process = startKept(folder, ['haproxy', '-db', '-f', path.join(folder, 'haproxy.cfg')], {
-    signal: 'TERM',
-    owner,
-  });
+`;
   const states = async (): Promise<readonly State[]> => {
     const table = await (await fetch(`http://127.0.0.1:${statesPort}/;csv`)).text();
     const [names = [], ...rows] = table
@@ -139,8 +122,6 @@ ${backends.join('\n')}
         seen: row[column('last_chk')] ?? '',
       }));
   };
-  if (await process.answers(states)) return { url: `http://127.0.0.1:${port}`, states, stop: process.stop };
-  const log = await process.log();
-  await process.stop();
-  throw new Error(`HAProxy did not start. Its log says:\n${log}`);
+  const { stop } = await startHaproxy(config, states);
+  return { url: `http://127.0.0.1:${port}`, states, stop };
 }

@@ -1,4 +1,9 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
+import { at } from '../support/requests.ts';
+import { until } from '../support/until.ts';
+import { consumerBody } from './scene.ts';
 
 /** What was answered. */
 export type Reply = { readonly status: number; readonly headers: http.IncomingHttpHeaders; readonly body: unknown };
@@ -57,3 +62,32 @@ export function clientOf(url: string): WaitingClient {
     close: () => agent.destroy(),
   };
 }
+
+/** Claims one unit of PGPU, and waits for it. */
+export const claimOne = (client: WaitingClient, uuid: string, line?: string, signal?: AbortSignal): Promise<Reply> =>
+  client.send('PUT', `/allocations/${uuid}`, {
+    body: { ...consumerBody({}), ...(line === undefined ? {} : { line }) },
+    wait: 60,
+    ...(signal === undefined ? {} : { signal }),
+  });
+
+/** Makes a host with one unit of PGPU, and takes it. @returns the consumer */
+export async function takeOnlyOne(client: WaitingClient): Promise<string> {
+  const [host, holder] = [randomUUID(), randomUUID()];
+  const body = { resource_provider_generation: 0, inventories: { PGPU: { total: 1 } } };
+  await client.send('POST', '/resource_providers', { body: { name: host, uuid: host } });
+  assert.equal((await client.send('PUT', `/resource_providers/${host}/inventories`, { body })).status, 200);
+  assert.equal((await claimOne(client, holder)).status, 200);
+  return holder;
+}
+
+/** The claims that wait. */
+export const rowsOf = async (client: WaitingClient): Promise<readonly unknown[]> =>
+  at((await client.send('GET', '/waiting')).body, 'waiting') as readonly unknown[]; // the list of GET /waiting
+
+/** Resolves when exactly the claims of these consumers wait, in this order. */
+export const untilListed = (client: WaitingClient, consumers: readonly string[]): Promise<void> =>
+  until(`${consumers} wait`, async () => {
+    const rows = await rowsOf(client);
+    return JSON.stringify(rows.map((row) => at(row, 'consumers', 0))) === JSON.stringify(consumers);
+  });

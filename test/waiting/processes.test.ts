@@ -4,12 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withPlace } from '../races/place.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { anyEngine } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
-import { clientOf, type Reply, type WaitingClient } from './client.ts';
-import { consumerBody, withPlaces } from './scene.ts';
+import { claimOne, clientOf, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
+import { withPlaces } from './scene.ts';
 
 type Two = {
   readonly servers: readonly [ServerProcess, ServerProcess];
@@ -18,35 +19,13 @@ type Two = {
   readonly holder: string;
 };
 
-const claim = (client: WaitingClient, uuid: string, line?: string, signal?: AbortSignal): Promise<Reply> =>
-  client.send('PUT', `/allocations/${uuid}`, {
-    body: { ...consumerBody({}), ...(line === undefined ? {} : { line }) },
-    wait: 60,
-    ...(signal === undefined ? {} : { signal }),
-  });
-
-const rowsOf = async ([client]: Two['clients']): Promise<readonly unknown[]> =>
-  at((await client.send('GET', '/waiting')).body, 'waiting') as readonly unknown[]; // the list of GET /waiting
-
-const untilListed = (clients: Two['clients'], consumers: readonly string[]): Promise<void> =>
-  until(`${consumers} wait`, async () => {
-    const rows = await rowsOf(clients);
-    return JSON.stringify(rows.map((row) => at(row, 'consumers', 0))) === JSON.stringify(consumers);
-  });
-
 async function withTwo(use: (two: Two) => Promise<void>): Promise<void> {
   await withPlace('postgresql', async (config) => {
     const servers = await Promise.all([startServer(config), startServer(config)]);
     const [first, second] = servers.map(({ url }) => clientOf(url));
     assert.ok(first && second);
-    const holder = randomUUID();
     try {
-      const host = randomUUID();
-      const body = { resource_provider_generation: 0, inventories: { PGPU: { total: 1 } } };
-      await first.send('POST', '/resource_providers', { body: { name: host, uuid: host } });
-      assert.equal((await first.send('PUT', `/resource_providers/${host}/inventories`, { body })).status, 200);
-      assert.equal((await claim(first, holder)).status, 200);
-      await use({ servers, clients: [first, second], holder });
+      await use({ servers, clients: [first, second], holder: await takeOnlyOne(first) });
     } finally {
       first.close();
       second.close();
@@ -61,22 +40,22 @@ for (const line of ['gpu', undefined]) {
       const [here, there] = clients;
       const [first, second] = [randomUUID(), randomUUID()];
       const gone = new AbortController();
-      const left = claim(here, first, line, gone.signal).catch(() => 'cut');
-      await untilListed(clients, [first]);
-      const answers = [claim(line === undefined ? here : there, second, line)];
-      await untilListed(clients, [first, second]);
-      const [before] = await rowsOf(clients);
+      const left = claimOne(here, first, line, gone.signal).catch(() => 'cut');
+      await untilListed(clients[0], [first]);
+      const answers = [claimOne(line === undefined ? here : there, second, line)];
+      await untilListed(clients[0], [first, second]);
+      const [before] = await rowsOf(clients[0]);
       gone.abort();
       assert.equal(await left, 'cut');
-      await untilListed(clients, [second]);
-      answers.push(claim(line === undefined ? here : there, first, line));
-      await untilListed(clients, [first, second]);
-      const [after] = await rowsOf(clients);
+      await untilListed(clients[0], [second]);
+      answers.push(claimOne(line === undefined ? here : there, first, line));
+      await untilListed(clients[0], [first, second]);
+      const [after] = await rowsOf(clients[0]);
       assert.equal(at(after, 'number'), at(before, 'number'));
       assert.equal(at(after, 'since'), at(before, 'since'));
       await here.send('DELETE', `/allocations/${holder}`);
       assert.equal((await answers[1])?.status, 200);
-      await untilListed(clients, [second]);
+      await untilListed(clients[0], [second]);
       await here.send('DELETE', `/allocations/${first}`);
       assert.equal((await answers[0])?.status, 200);
     }));
@@ -85,20 +64,45 @@ for (const line of ['gpu', undefined]) {
     withTwo(async ({ clients, holder }) => {
       const [here, there] = clients;
       const uuid = randomUUID();
-      let last = claim(here, uuid, line);
-      await untilListed(clients, [uuid]);
+      let last = claimOne(here, uuid, line);
+      await untilListed(clients[0], [uuid]);
       for (const client of [there, there, here]) {
         const former = last;
-        last = claim(client, uuid, line);
+        last = claimOne(client, uuid, line);
         const { status, body } = await former;
         assert.equal(status, 409);
         assert.equal(at(body, 'errors', 0, 'code'), 'placement.concurrent_update');
-        // Its row is stored then. Of requests that come to two processes while neither has stored it, either one takes the place.
+        // So that the time that a statement takes does not tell which request came last.
         await sleep(500);
       }
-      await untilListed(clients, [uuid]);
+      await untilListed(clients[0], [uuid]);
       await there.send('DELETE', `/allocations/${holder}`);
       assert.equal((await last).status, 200);
+    }));
+
+  test(`of requests ${line === undefined ? 'without a line' : 'of a line'} for the same consumers at both processes, one waits on`, (t) =>
+    withTwo(async ({ clients, holder }) => {
+      const random = randomFrom(seedFor(t));
+      const one = randomUUID();
+      const answered: string[] = [];
+      const answers = await Promise.all(
+        Array.from({ length: 40 }, async () => {
+          const choice = random.fork();
+          await sleep(choice.below(1_500));
+          const asked = claimOne(clients[choice.below(2) === 0 ? 0 : 1], one, line);
+          const answer = asked.then(({ status, body }) =>
+            answered.push(status === 200 ? 'placed' : String(at(body, 'errors', 0, 'detail'))),
+          );
+          return { answer };
+        }),
+      );
+      await until('39 are answered', () => answered.length === 39);
+      await sleep(300);
+      const later = 'A later request for the same consumers waits in the place of this one.';
+      assert.deepEqual(new Set(answered), new Set([later]));
+      await clients[0].send('DELETE', `/allocations/${holder}`);
+      await Promise.all(answers.map(({ answer }) => answer));
+      assert.equal(answered[39], 'placed');
     }));
 }
 
@@ -106,15 +110,15 @@ test('a line goes on when the process of its first claim is killed, and the clai
   withTwo(async ({ servers, clients, holder }) => {
     const [here, there] = clients;
     const [first, second] = [randomUUID(), randomUUID()];
-    const lost = claim(there, first, 'gpu').catch(() => 'cut');
-    await untilListed(clients, [first]);
-    const next = claim(here, second, 'gpu');
-    await untilListed(clients, [first, second]);
+    const lost = claimOne(there, first, 'gpu').catch(() => 'cut');
+    await untilListed(clients[0], [first]);
+    const next = claimOne(here, second, 'gpu');
+    await untilListed(clients[0], [first, second]);
     await servers[1].kill();
     assert.equal(await lost, 'cut');
     await sleep(1_000);
-    const again = claim(here, first, 'gpu');
-    await until('the claim came again', async () => at((await rowsOf(clients))[0], 'consumers', 0) === first);
+    const again = claimOne(here, first, 'gpu');
+    await until('the claim came again', async () => at((await rowsOf(clients[0]))[0], 'consumers', 0) === first);
     await here.send('DELETE', `/allocations/${holder}`);
     assert.equal((await again).status, 200);
     await here.send('DELETE', `/allocations/${first}`);
@@ -125,10 +129,10 @@ test('a line passes over a process that hangs, and its claim is not written out 
   withTwo(async ({ servers, clients, holder }) => {
     const [here, there] = clients;
     const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
-    const hanging = claim(there, first, 'gpu');
-    await untilListed(clients, [first]);
-    const answers = [claim(here, second, 'gpu'), claim(here, third, 'gpu')];
-    await until('three wait', async () => (await rowsOf(clients)).length === 3);
+    const hanging = claimOne(there, first, 'gpu');
+    await untilListed(clients[0], [first]);
+    const answers = [claimOne(here, second, 'gpu'), claimOne(here, third, 'gpu')];
+    await until('three wait', async () => (await rowsOf(clients[0])).length === 3);
     process.kill(servers[1].pid, 'SIGSTOP');
     try {
       await here.send('DELETE', `/allocations/${holder}`);
@@ -145,6 +149,22 @@ test('a line passes over a process that hangs, and its claim is not written out 
     await here.send('DELETE', `/allocations/${placed[0]}`);
     assert.deepEqual([(await hanging).status, (await answers[1])?.status], [200, 200]);
   }));
+
+for (const line of ['gpu', undefined]) {
+  test(`a claim ${line === undefined ? 'without a line' : 'of a line'} whose row another program deletes is stored again, and placed`, () =>
+    withPlaces(anyEngine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
+      const holder = await take(1);
+      const asked = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };
+      const answer = claim(asked);
+      await until(1);
+      await service.database.kysely.deleteFrom('waiting').execute();
+      await until(0);
+      await until(1);
+      await release(holder);
+      assert.equal((await answer).status, 200);
+      await until(0);
+    }));
+}
 
 test('a process that ends answers its claims, which keep their places at another one', () =>
   withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {

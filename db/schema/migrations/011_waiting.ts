@@ -16,6 +16,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     former_process uuid,
     since timestamptz not null,
     until timestamptz not null,
+    asked_at timestamptz not null,
     waits_for varchar(16) not null,
     condition text not null,
     left_at timestamptz,

@@ -8,6 +8,7 @@ import { placing } from './placing.ts';
 import { readingProviders, reads } from './reads.ts';
 import { refreshes, refreshing } from './refresh.ts';
 import { schedulerLoop } from './scheduler_loop.ts';
+import { waiting } from './waiting.ts';
 import type { Workload } from './workload.ts';
 
 /** Every workload, in the order of the table. */
@@ -21,6 +22,7 @@ export const allWorkloads: readonly Workload[] = [
   hotSpot(16),
   limitedClaims(32, 100),
   limitedClaims(16, 1),
+  ...waiting,
   ...reads,
   ...refreshes,
   ...nestedCandidates,

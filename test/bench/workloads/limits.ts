@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { type Connection, connect } from '../connection.ts';
 import { claimedResources, flatHost, project, providerUuid } from '../data_set.ts';
-import { type Concurrency, inName, measure } from '../measure.ts';
+import { type Concurrency, inName, measure, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { claimOn, release } from './claims.ts';
-import { anyUpTo, expectStatus, type Workload } from './workload.ts';
+import { anyUpTo, expectStatus, knowsVersion, type Workload } from './workload.ts';
 
 const version = '2.7';
 
@@ -16,7 +15,8 @@ export function limitedClaims(concurrency: Concurrency, projects: number): Workl
     dataSet: 'flat',
     run: async (server, { durationMs, providers }) => {
       const names = Array.from({ length: projects }, (_, number) => `${project}-${number}`);
-      if (!(await setLimits(server, names))) return undefined;
+      if (!(await knowsVersion(server, version))) return undefined;
+      await setLimits(server, names);
       const consumers: string[] = [];
       let conflicts = 0;
       const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
@@ -29,33 +29,21 @@ export function limitedClaims(concurrency: Concurrency, projects: number): Workl
         else conflicts += 1;
       });
       await release(server, consumers);
-      await onServer(server, async ({ send }) => {
-        for (const name of names)
-          expectStatus((await send('DELETE', `/limits/${name}`, '', false, version)).status, 204);
+      await withConnections(server, 1, async ([connection]) => {
+        for (const name of names) {
+          expectStatus((await connection?.send('DELETE', `/limits/${name}`, '', false, version))?.status ?? 0, 204);
+        }
       });
       return { ...measured, ...(conflicts > 0 ? { note: `${conflicts} answers 409` } : {}) };
     },
   };
 }
 
-async function onServer<Result>(
-  server: MeasuredServer,
-  use: (connection: Connection) => Promise<Result>,
-): Promise<Result> {
-  const connection = await connect(server.urls()[0] ?? '');
-  try {
-    return await use(connection);
-  } finally {
-    connection.close();
-  }
-}
-
-/** @returns false if the server does not know limits */
-const setLimits = (server: MeasuredServer, names: readonly string[]): Promise<boolean> =>
-  onServer(server, async ({ send }) => {
-    if ((await send('GET', '/', '', false, version)).status === 406) return false;
+const setLimits = (server: MeasuredServer, names: readonly string[]): Promise<void> =>
+  withConnections(server, 1, async ([connection]) => {
     const resources = Object.fromEntries(Object.keys(claimedResources).map((name) => [name, 2_000_000_000]));
     const body = JSON.stringify({ resources, consumers: { all: 2_000_000_000 }, generation: null });
-    for (const name of names) expectStatus((await send('PUT', `/limits/${name}`, body, false, version)).status, 200);
-    return true;
+    for (const name of names) {
+      expectStatus((await connection?.send('PUT', `/limits/${name}`, body, false, version))?.status ?? 0, 200);
+    }
   });

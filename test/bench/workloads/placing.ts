@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from '../connection.ts';
 import { claimedResources, project, user } from '../data_set.ts';
 import { measure } from '../measure.ts';
-import type { MeasuredServer } from '../measured_server.ts';
 import { release } from './claims.ts';
-import { expectStatus, type Workload } from './workload.ts';
+import { expectStatus, knowsVersion, type Workload } from './workload.ts';
 
 /** The version that brought claims by query. */
 const version = '2.4';
@@ -42,7 +40,7 @@ function placingOne(where: string, query: string, concurrency: number): Workload
     dataSet: 'flat',
     grows: concurrency > 1,
     run: async (server, { durationMs }) => {
-      if (!(await knowsPlacing(server))) return undefined;
+      if (!(await knowsVersion(server, version))) return undefined;
       const consumers: string[] = [];
       const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
         const consumer = randomUUID();
@@ -63,7 +61,7 @@ function placingGang(where: string, query: string, concurrency: number): Workloa
     dataSet: 'flat',
     grows: true,
     run: async (server, { durationMs }) => {
-      if (!(await knowsPlacing(server))) return undefined;
+      if (!(await knowsVersion(server, version))) return undefined;
       const consumers: string[] = [];
       const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
         const uuids = Array.from({ length: inGang }, () => randomUUID());
@@ -76,11 +74,4 @@ function placingGang(where: string, query: string, concurrency: number): Workloa
       return measured;
     },
   };
-}
-
-async function knowsPlacing(server: MeasuredServer): Promise<boolean> {
-  const probe = await connect(server.urls()[0] ?? '');
-  const { status } = await probe.send('GET', '/', '', false, version);
-  probe.close();
-  return status !== 406;
 }

@@ -1,5 +1,4 @@
-import { connect } from '../connection.ts';
-import { type Concurrency, inName, type Measurement, measure } from '../measure.ts';
+import { type Concurrency, inName, type Measurement, measure, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 
 /** The conditions of a workload. */
@@ -36,10 +35,7 @@ export function reading(
     name: `${rest.name}, ${inName(concurrency)}`,
     run: async (server, { durationMs, providers }) => {
       let bodyBytes = 0;
-      const probe = await connect(server.urls()[0] ?? '');
-      const isKnown = (await probe.send('GET', '/', '', false, version)).status !== 406;
-      probe.close();
-      if (!isKnown) return undefined;
+      if (!(await knowsVersion(server, version))) return undefined;
       const measured = await measure(server, concurrency, { durationMs }, async (connection, call) => {
         const answer = await connection.send('GET', pathOf(call, providers), '', false, version);
         expectStatus(answer.status, 200);
@@ -49,6 +45,13 @@ export function reading(
     },
   };
 }
+
+/** Whether the server has this microversion. */
+export const knowsVersion = (server: MeasuredServer, version: string): Promise<boolean> =>
+  withConnections(server, 1, async ([connection]) => {
+    const answer = await connection?.send('GET', '/', '', false, version);
+    return answer?.status !== 406;
+  });
 
 /** @throws Error if an answer has an unexpected status */
 export function expectStatus(status: number, ...expected: readonly number[]): void {
