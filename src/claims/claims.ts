@@ -36,7 +36,7 @@ import {
   readBy,
   rowsOf,
 } from './pending_claim.ts';
-import { tryOut } from './try_out.ts';
+import { openTryOut } from './try_out.ts';
 import { giveRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
@@ -155,7 +155,7 @@ export function openClaims(
   );
   return {
     write: (claim) => write(pending(claim)),
-    tryOut: (claim) => tryOut(database, fleet, claim, { ...options, limits }),
+    tryOut: openTryOut(database, fleet, { ...options, limits }),
   };
 }
 

@@ -14,6 +14,17 @@ import { generationsAfter, outcomeOf } from './outcome.ts';
 import { pending, readBy } from './pending_claim.ts';
 import { haveTheSame, isByCapacity } from './write_batch.ts';
 
+/** Judges a claim, and writes nothing. @returns what it would come to @throws ClaimRefused */
+type TryOut = (claim: Claim) => Promise<ClaimOutcome>;
+
+type TryOutOptions = Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads };
+
+/** Claims that are tried out at the same time share the statements that read their consumers. */
+export function openTryOut(database: Database, fleet: FleetKeeper, options: TryOutOptions): TryOut {
+  const read = openSharedReads(database);
+  return (claim) => tryOut({ database, fleet, read }, claim, options);
+}
+
 /**
  * Judges a claim on a fresh fleet, and writes nothing. What the consumers have is read before the fleet and after it: only where it
  * is the same both were true at one moment; otherwise the claim is judged again, as often as one that is written.
@@ -21,15 +32,14 @@ import { haveTheSame, isByCapacity } from './write_batch.ts';
  * @returns what the claim would come to
  * @throws ClaimRefused
  */
-export async function tryOut(
-  database: Database,
-  fleet: FleetKeeper,
+async function tryOut(
+  { database, fleet, read }: { database: Database; fleet: FleetKeeper; read: SharedReads },
   claim: Claim,
-  { conflictRetryCount, limits }: Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads },
+  { conflictRetryCount, limits }: TryOutOptions,
 ): Promise<ClaimOutcome> {
   const asked = pending(claim);
   const consumers = readBy(asked);
-  const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, true));
+  const readStates = () => read(consumers);
   const expiresAtMs = await endsOfTerms(database, claim);
   let before = await readStates();
   const attempt = async (): Promise<ClaimOutcome | undefined> => {
@@ -49,6 +59,28 @@ export async function tryOut(
     return isByCapacity(tried) ? limits.ofAsked(judging, claim, before) : undefined;
   };
   return untilDone(attempt, { attempts: conflictRetryCount + 1, lostRace: lostTooOften });
+}
+
+/** Reads consumers with their owners, in one snapshot. */
+type SharedReads = (uuids: readonly string[]) => Promise<ReadonlyMap<string, ConsumerState>>;
+
+/** Calls in one turn of the event loop share a statement. */
+function openSharedReads(database: Database): SharedReads {
+  let shared: { readonly uuids: Set<string>; readonly states: ReturnType<SharedReads> } | undefined;
+  const readAll = async (uuids: ReadonlySet<string>): ReturnType<SharedReads> => {
+    await database.turn();
+    shared = undefined;
+    return repeatLostRaces(() => readConsumers(database, [...uuids], true));
+  };
+  return async (wanted) => {
+    if (shared === undefined) {
+      const uuids = new Set<string>();
+      shared = { uuids, states: readAll(uuids) };
+    }
+    for (const uuid of wanted) shared.uuids.add(uuid);
+    const states = await shared.states;
+    return new Map([...states].filter(([uuid]) => wanted.includes(uuid)));
+  };
 }
 
 /** The ends of the terms that a claim would give, by the clock of the database. */

@@ -71,6 +71,8 @@ const lookForMs = 10;
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** How often a claim is tried of which the limits alone do not tell whether it exceeds one. */
 const tryEveryMs = 1_000;
+/** How many claims are tried out at once. */
+const triedAtOnce = 100;
 /** How many claims are written at the same time because a limit allows them. */
 const submittedAtOnce = 256;
 /** How long rows are kept after no claim waits any more. */
@@ -114,7 +116,7 @@ export function openWaiting(
     onEntered: (waiter, place) => entered(waiter, place),
     onOlder: (waiter) => end(waiter, takenOver()),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
-    onLeft: () => void lookAtLines(),
+    onLeft: () => lines.size > 0 && void lookAtLines(),
   });
 
   // Beginning and end of a wait
@@ -182,7 +184,7 @@ export function openWaiting(
     else if (!forRoom.hasAlike(waiter.claim)) return false;
     if (!sit(waiter)) return true;
     letWait(waiter);
-    void tryOutAside(waiter);
+    untried.add(waiter);
     return true;
   };
 
@@ -248,6 +250,7 @@ export function openWaiting(
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
     tried.delete(waiter);
+    untried.delete(waiter);
     inDoubt.delete(waiter);
     const index = forLimit.indexOf(waiter);
     if (index !== -1) forLimit.splice(index, 1);
@@ -284,8 +287,8 @@ export function openWaiting(
       }
       const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
       underWay.delete(waiter);
-      // The statement has deleted the row of a claim that had a turn.
-      if (waiter.wait.line !== undefined) waiter.isStored = false;
+      // The statement has deleted its row.
+      waiter.isStored = false;
       settle(waiter, 'ended');
       if (waiter.hasSeat) onPlaced?.((performance.now() - waiter.sinceMs) / 1000);
       waiter.resolve(outcome);
@@ -413,10 +416,19 @@ export function openWaiting(
     const later = line.findIndex(({ number }) => number > waiter.number);
     line.splice(later === -1 ? line.length : later, 0, waiter);
     if (place.isFirst && line[0] === waiter) submit(waiter);
-    else void tryOutAside(waiter);
+    else untried.add(waiter);
   };
 
-  /** Refuses a wrong claim that waits without having been tried, and finds what it waits for. */
+  /** Claims that wait without having been judged, because others are before them. */
+  const untried = new Set<Waiter>();
+  /** Refuses those that are wrong, and finds what the others wait for. Those that came between two looks are read by one statement. */
+  const tryOutUntried = (): void => {
+    for (const waiter of [...untried].slice(0, triedAtOnce)) {
+      untried.delete(waiter);
+      if (waiter.state === 'in line' || waiter.state === 'waiting') void tryOutAside(waiter);
+    }
+  };
+
   const tryOutAside = async (waiter: Waiter): Promise<void> => {
     try {
       await claims.tryOut(waiter.claim);
@@ -485,7 +497,7 @@ export function openWaiting(
       waiter.state = 'entering';
     }
     stored.enter(waiter);
-    if (waiter.wait.line === undefined) void tryOutAside(waiter);
+    if (waiter.wait.line === undefined) untried.add(waiter);
   };
 
   // Looks
@@ -500,6 +512,7 @@ export function openWaiting(
     let nextMs = lookEveryMs;
     try {
       const nowMs = performance.now();
+      tryOutUntried();
       if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {

@@ -13,6 +13,7 @@ import { limitedClaims } from './workloads/limits.ts';
 import { placing } from './workloads/placing.ts';
 import { reads } from './workloads/reads.ts';
 import { schedulerLoop } from './workloads/scheduler_loop.ts';
+import { waiting } from './workloads/waiting.ts';
 import type { Workload } from './workloads/workload.ts';
 
 /*
@@ -31,6 +32,7 @@ const workloads = [
   ...flatCandidates,
   ...claims,
   limitedClaims(32, 100),
+  ...waiting,
   ...placing,
   schedulerLoop,
   ...reads,
@@ -77,7 +79,7 @@ async function tellStatements(): Promise<void> {
   const { rows } = await execute(
     databaseUrl(postgresql.url, 'postgres'),
     `select calls, (total_exec_time / calls)::numeric(9, 3) as ms, left(regexp_replace(query, '\\s+', ' ', 'g'), 90) as query
-    from pg_stat_statements where query not like '%pg_stat_statements%' order by calls desc limit 8`,
+    from pg_stat_statements where query not like '%pg_stat_statements%' order by calls desc limit 12`,
   );
   for (const { calls, ms, query } of rows) console.log(`  ${String(calls).padStart(8)} x ${ms} ms  ${query}`);
 }

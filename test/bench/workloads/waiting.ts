@@ -80,8 +80,13 @@ const beside = <T>(server: MeasuredServer, count: number, use: () => Promise<T>)
   withConnections(server, 1, async ([probe]) => {
     const untilWaiting = async (wanted: number): Promise<void> => {
       const listed = async (): Promise<number> => {
-        const answer = await probe?.send('GET', `/waiting?limit=${wanted + 1}`, '', true, version);
-        return JSON.parse(answer?.body ?? '{}').waiting.length;
+        for (let count = 0, marker = 0; ; ) {
+          const answer = await probe?.send('GET', `/waiting?limit=1000&marker=${marker}`, '', true, version);
+          const { waiting: page } = JSON.parse(answer?.body ?? '');
+          count += page.length;
+          if (page.length < 1000) return count;
+          marker = page.at(-1).number;
+        }
       };
       while ((await listed()) !== wanted) await sleep(100);
     };
@@ -125,17 +130,20 @@ function jobs(name: string, line?: string): Workload {
         Math.min(120, 10 + durationMs / 5),
         async (connections) => {
           let idle = 0;
+          let heldMs = 0;
           const measured = await figuresOf(server, async () => {
             const timing = await closedLoop(connections, { durationMs }, async (connection) => {
               const consumer = randomUUID();
               await place(connection, consumer, `${device}:1`, line);
+              const placedAtMs = performance.now();
               await sleep(holdMs);
               await deleteAllocations(connection, consumer);
+              heldMs += performance.now() - placedAtMs;
             });
-            idle = 1 - (timing.timesMs.length * holdMs) / (devices * timing.elapsedMs);
+            idle = 1 - heldMs / (devices * timing.elapsedMs);
             return timing;
           });
-          return { ...measured, note: `the devices were idle for ${(100 * idle).toFixed(1)} % of the time` };
+          return { ...measured, note: `the devices were free for ${(100 * idle).toFixed(1)} % of the time` };
         },
         { waitSeconds },
       ),
