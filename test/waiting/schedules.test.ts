@@ -15,7 +15,7 @@ const plans: Readonly<Record<Engine, { readonly processes: number; readonly sche
   embedded: { processes: 1, schedules: 40 },
   postgresql: { processes: 2, schedules: 150 },
 };
-const atOnce = 30;
+const atOnce = 10;
 
 for (const engine of engines) {
   test(`whoever fits is placed, and in order, on ${engine}`, (t) => {

@@ -233,7 +233,7 @@ export async function liveSchedule(
         slowestMs = Math.max(slowestMs, waitedMs);
         if (waitedMs > patienceMs) return { kind: 'lost wake-up', text: `${describe(claim)} fits for ${waitedMs} ms` };
       }
-      await sleep(20);
+      await sleep(100);
     }
   };
 
