@@ -70,7 +70,7 @@ export type Claim = {
 
 /** The place of a claim that waits, or may wait. */
 export type ClaimOrder = {
-  /** Whether its client has left, or its wait was ended: then it must not be written. */
+  /** Whether it must not be written now: its client has left, its wait was ended, or it is to wait behind others like it. */
   isGivenUp(): boolean;
   /** Whether a claim that came before it is being judged or written. @param judged claims of its batch that need not be waited for */
   isBehind(judged: ReadonlySet<ClaimOrder>): boolean;
@@ -154,6 +154,9 @@ export class ClaimRefused extends Error {
     this.fault = fault;
   }
 }
+
+/** The refusal of a claim whose wait has ended, or that waits beside equal ones, before it was written. */
+export const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');
 
 /** The refusal of a claim that has lost too many races. */
 export const lostTooOften = (): ClaimRefused => new ClaimRefused('concurrent update', concurrentlyUpdated);

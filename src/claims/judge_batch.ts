@@ -8,7 +8,15 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import { type Effect, showEffects } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import { type Claim, type ClaimOrder, ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
+import {
+  type Claim,
+  type ClaimOrder,
+  ClaimRefused,
+  givenUp,
+  isByQuery,
+  lostTooOften,
+  type Placement,
+} from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
 import { allCount, type CountingOptions, limitGuards, projectUsageChangesOf } from './limits.ts';
@@ -57,6 +65,10 @@ export function judgeBatch(
   const inOrder = followOrder();
   for (const entry of batch) {
     const { item } = entry;
+    if (item.claim.order?.isGivenUp()) {
+      failed.push({ entry, error: givenUp() });
+      continue;
+    }
     if (inOrder.mustYield(item)) {
       again.push({ entry, item: { ...item, yields: item.yields + 1 } });
       continue;

@@ -105,6 +105,8 @@ export function openWaiting(
   const forRoom = openWaitingGroups<Waiter>();
   /** Those that wait for a limit, in the order of arrival. */
   const forLimit: Waiter[] = [];
+  /** How many of them are of each kind. */
+  const limitedKinds = new Map<string, number>();
   /** The claims of each line that have their numbers, in the order of these. */
   const lines = new Map<string, Waiter[]>();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
@@ -133,7 +135,7 @@ export function openWaiting(
         isAsked: canBeAsked(claim),
         index,
         order: {
-          isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined,
+          isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
           isBehind: (judged) => isBehind(waiter, judged),
           get turn() {
             const { line = null, owner } = wait;
@@ -178,10 +180,23 @@ export function openWaiting(
       if (forLimit.length > 0) void offerByLimits();
     });
 
+  /** For what claims wait that fit or exceed a limit only together with this one. */
+  const alikeWaitFor = ({ kind, claim }: Waiter): Waiter['waitsFor'] | undefined => {
+    if (limitedKinds.has(kind)) return 'limit';
+    return forRoom.hasAlike(claim) ? 'room' : undefined;
+  };
+
+  /** Whether a claim that was never refused finds others like it waiting: of a thousand that come at once one is judged. */
+  const mustJoin = (waiter: Waiter): boolean => {
+    const isNew = waiter.wait.line === undefined && !waiter.hasSeat && !waiter.isTimeOver;
+    return isNew && alikeWaitFor(waiter) !== undefined;
+  };
+
   /** Lets a claim wait behind those that fit or exceed a limit only together with it: it must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
-    if (forLimit.some(({ kind }) => kind === waiter.kind)) waiter.waitsFor = 'limit';
-    else if (!forRoom.hasAlike(waiter.claim)) return false;
+    const waitsFor = alikeWaitFor(waiter);
+    if (waitsFor === undefined) return false;
+    waiter.waitsFor = waitsFor;
     if (!sit(waiter)) return true;
     letWait(waiter);
     untried.add(waiter);
@@ -247,13 +262,22 @@ export function openWaiting(
     if (seats.size === 0) fleet.watchRoom(undefined);
   };
 
+  const waitForLimit = (waiter: Waiter): void => {
+    insertInOrder(forLimit, waiter);
+    limitedKinds.set(waiter.kind, 1 + (limitedKinds.get(waiter.kind) ?? 0));
+  };
+
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
     tried.delete(waiter);
     untried.delete(waiter);
     inDoubt.delete(waiter);
     const index = forLimit.indexOf(waiter);
-    if (index !== -1) forLimit.splice(index, 1);
+    if (index === -1) return;
+    forLimit.splice(index, 1);
+    const others = (limitedKinds.get(waiter.kind) ?? 1) - 1;
+    if (others === 0) limitedKinds.delete(waiter.kind);
+    else limitedKinds.set(waiter.kind, others);
   };
 
   const timeIsOver = (waiter: Waiter): void => {
@@ -307,8 +331,10 @@ export function openWaiting(
     const { ending, isTimeOver: isOver } = waiter;
     const reason = error instanceof ClaimRefused ? error.reason : undefined;
     if (ending !== undefined) end(waiter, ending.error, ending.how);
-    else if (reason === 'given up') end(waiter, clientLeft(), 'left');
-    else if (reason === 'not its turn' && !isOver) {
+    else if (reason === 'given up' && waiter.wait.gone.aborted) end(waiter, clientLeft(), 'left');
+    else if (reason === 'given up') {
+      if (!joinAlike(waiter)) submit(waiter);
+    } else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
       if (waiter.wait.line === undefined) inDoubt.add(waiter);
       void lookAtLines();
@@ -331,7 +357,7 @@ export function openWaiting(
       forRoom.add(waiter, pauseMs);
       if (wasTried || !isAsked) tried.add(waiter);
     } else {
-      insertInOrder(forLimit, waiter);
+      waitForLimit(waiter);
       waiter.notBeforeMs = performance.now() + (isAsked ? pauseMs : Math.max(tryEveryMs, 10 * forLimit.length));
     }
     offer();
@@ -406,7 +432,7 @@ export function openWaiting(
       if (isListed) drop(waiter);
       waiter.sinceMs = nowMs - place.waitedMs;
       if (isListed && waiter.waitsFor === 'room') forRoom.add(waiter, 0);
-      else if (isListed) insertInOrder(forLimit, waiter);
+      else if (isListed) waitForLimit(waiter);
     }
     waiter.number = place.number;
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;

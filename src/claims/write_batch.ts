@@ -6,7 +6,7 @@ import type { ConsumerState } from '../../db/statements/claims/read_allocations.
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { exceededLimit } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { ClaimRefused, type RefusalReason } from './claim.ts';
+import { ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
 import {
   canBeApplied,
   effectsOf,
@@ -163,7 +163,6 @@ export function openBatchWriter(
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
 const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'turn', 'order'].includes(guard);
 
-const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 
