@@ -1,6 +1,6 @@
 import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
-import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import { type Deleted, deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import {
   firstPosition,
   forgetFormerConsumers,
@@ -9,6 +9,7 @@ import {
   removeEnded,
   type TermPosition,
 } from '../../db/statements/consumers/remove_ended.ts';
+import type { Effect, OwnWrite } from '../fleet/model/own_writes.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { inBatches } from '../queue/queue.ts';
 import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claims.ts';
@@ -24,12 +25,18 @@ export type Deletions = {
 /** How many consumers one transaction deletes. Their rows stay locked until all of them are deleted. */
 const deletedAtOnce = 64;
 
-/**
- * If another transaction has locked a consumer, only deletions of this consumer wait for it.
- *
- * @param isCounting whether usages are counted, as far as the process knows
- */
-export function openDeletions(database: Database, isCounting: () => boolean = () => false): Deletions {
+type DeletionOptions = {
+  /** Whether usages are counted, as far as the process knows. */
+  readonly isCounting?: () => boolean;
+  /** Called with what each transaction has deleted. */
+  readonly onReleased?: (write: OwnWrite) => void;
+};
+
+/** If another transaction has locked a consumer, only deletions of this consumer wait for it. */
+export function openDeletions(
+  database: Database,
+  { isCounting = () => false, onReleased = () => {} }: DeletionOptions = {},
+): Deletions {
   return {
     delete: inBatches<string, number>(
       database,
@@ -43,7 +50,8 @@ export function openDeletions(database: Database, isCounting: () => boolean = ()
       async (batch, wait) => {
         const uuids = batch.map(({ item }) => item);
         // What one transaction has deleted is done, also where the next one fails and its consumers are tried again.
-        const settle = (counts: ReadonlyMap<string, number>): void => {
+        const settle = ({ counts, xid, released }: Deleted): void => {
+          if (xid !== undefined) onReleased({ xid, effects: effectsOf(released) });
           for (const { item, resolve } of batch) {
             const count = counts.get(item);
             if (count !== undefined) resolve(count);
@@ -55,6 +63,14 @@ export function openDeletions(database: Database, isCounting: () => boolean = ()
     ),
   };
 }
+
+/** What the fleet shows of deleted allocations: one effect for each provider. */
+const effectsOf = (released: Deleted['released']): readonly Effect[] =>
+  [...Map.groupBy(released, ({ providerId }) => providerId)].map(([providerId, amounts]) => ({
+    providerId,
+    bump: 0,
+    used: amounts.map(({ classId, used }) => ({ classId, delta: -used })),
+  }));
 
 /** The time between two searches for ended terms, in milliseconds. */
 const everyMs = 500;

@@ -63,6 +63,8 @@ type WaitingOptions = {
 const lookEveryMs = 50;
 /** The time between two looks at limits and lines, and at a line whose first claim is of another process. */
 const [lookAtOthersEveryMs, lookElsewhereEveryMs] = [100, 40];
+/** After this time in which no claim of another process was before one of its own, the process takes its lines for its own. */
+const aloneAfterMs = 1_000;
 /** The time between two notes that the process was heard of, and looks whether its rows are still there. */
 const heardEveryMs = 1_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
@@ -474,13 +476,20 @@ export function openWaiting(
     const index = line?.indexOf(waiter) ?? -1;
     if (line === undefined || index === -1) return;
     line.splice(index, 1);
-    if (line.length === 0) lines.delete(lineOf(waiter));
-    else if (index === 0) void lookAtLines();
+    const [next] = line;
+    if (next === undefined) lines.delete(lineOf(waiter));
+    else if (index > 0) return;
+    // Where only this process had claims of late, the next one is its own; the statement that writes it proves that.
+    else if (next.state === 'in line' && next.isAsked && performance.now() - elsewhereAtMs > aloneAfterMs)
+      letWait(next);
+    else void lookAtLines();
   };
 
   /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
   const inDoubt = new Set<Waiter>();
   let lookAtLinesAtMs = 0;
+  /** When a claim of another process was found before one of this process. */
+  let elsewhereAtMs = Number.NEGATIVE_INFINITY;
   /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
   const lookAtLines = onceMoreIfAsked({
     failed: () => {
@@ -492,7 +501,9 @@ export function openWaiting(
       const doubted = Array.from(inDoubt, ({ key }) => key);
       const news = await repeatLostRaces(() => lookAtWaiting(database, process, [...firsts, ...doubted]));
       const isElsewhere = news.some(({ what }) => what === 'elsewhere');
-      lookAtLinesAtMs = performance.now() + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
+      const nowMs = performance.now();
+      if (isElsewhere) elsewhereAtMs = nowMs;
+      lookAtLinesAtMs = nowMs + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
       for (const each of news) take(each);
     },
   });

@@ -166,7 +166,13 @@ export async function openService(
       ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
     });
     ends.push(stopRemoving, stopComparing, compactFromTimeToTime(database, fleet, reported));
-    const deletions = openDeletions(database, isCounting);
+    const deletions = openDeletions(database, {
+      isCounting,
+      // Claims that wait get the room at once, before a refresh shows it.
+      onReleased: (write) => {
+        if (waiting.size > 0 && !fleet.applyOwnWrite(write)) waiting.noteWrite();
+      },
+    });
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
     const owners = openOwners(database);
@@ -234,7 +240,7 @@ function notingWrites<Dependencies>(
   { noteWrite }: Pick<WaitingClaims, 'noteWrite'>,
 ): Endpoint<Dependencies> {
   const { method, path, handle } = endpoint;
-  if (method === 'GET' || (path.startsWith('/allocations') && method !== 'DELETE')) return endpoint;
+  if (method === 'GET' || path.startsWith('/allocations')) return endpoint;
   return {
     ...endpoint,
     handle: async (request, dependencies) => {

@@ -1,5 +1,6 @@
 /**
- * No wake-up is lost, and the order is kept, in random schedules of claims that wait, through two processes. `SCHEDULES=10000` tries that many.
+ * No wake-up is lost, and the order is kept, in random schedules of claims that wait, through two processes. `SCHEDULES=10000` tries that many on
+ * PostgreSQL, and a tenth of them on the embedded database.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +19,7 @@ const plans: Readonly<Record<Engine, { readonly processes: number; readonly sche
 const atOnce = 10;
 
 for (const engine of engines) {
-  test(`whoever fits is placed, and in order, on ${engine}`, (t) => {
+  test(`whoever fits is placed, and in order, on ${engine}`, asked === undefined ? {} : { timeout: 7_200_000 }, (t) => {
     const random = randomFrom(seedFor(t));
     const { processes, schedules } = plans[engine];
     return withPlace(engine, async (config) => {
@@ -28,7 +29,7 @@ for (const engine of engines) {
       assert.ok(server);
       try {
         for (const statement of noteWrites) await server.query(statement);
-        let left = asked === undefined ? schedules : Number(asked);
+        let left = asked === undefined ? schedules : Number(asked) * (engine === 'embedded' ? 0.1 : 1);
         let slowestMs = 0;
         const go = async (choice: typeof random): Promise<void> => {
           while (left > 0) {

@@ -10,7 +10,7 @@ import { hasSeen, type NamedAllocation } from './read_allocations.ts';
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
  * @param isCounting whether usages are counted, as far as the process knows
- * @param onDeleted called with what a transaction has deleted, as it is returned; another one may follow, and fail
+ * @param onDeleted called with what a transaction has deleted; another one may follow, and fail
  * @returns how many allocations each consumer had; consumers without allocations are missing.
  * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing of its transaction was
  *   deleted.
@@ -19,7 +19,7 @@ export async function deleteAllocations(
   { transaction }: Pick<Database, 'transaction'>,
   consumerUuids: readonly string[],
   wait?: LockWait,
-  onDeleted: (counts: ReadonlyMap<string, number>) => void = () => {},
+  onDeleted: (deleted: Deleted) => void = () => {},
   isCounting = false,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
@@ -27,18 +27,35 @@ export async function deleteAllocations(
     const rows =
       (await transaction([...statements, removeLocked(uuids, statements.length > 1, isCounting)], wait)).at(-1) ?? [];
     const left: string[] = [];
+    const released: ReleasedRow[] = [];
     // The statement is the one below: these are its columns.
-    for (const { uuid, isRemoved } of rows as readonly { readonly uuid: string; readonly isRemoved: boolean }[]) {
-      if (isRemoved) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
-      else left.push(uuid);
+    for (const row of rows as readonly (ReleasedRow | LeftRow)[]) {
+      if (row.xid === null) left.push(row.uuid);
+      else {
+        counts.set(row.uuid, (counts.get(row.uuid) ?? 0) + 1);
+        released.push(row);
+      }
     }
-    onDeleted(counts);
+    onDeleted({ counts, xid: released[0]?.xid, released });
     return left;
   };
   const old = await remove(consumerUuids, [lockConsumers(consumerUuids)]);
   if (old.length > 0) await remove(old, [lockOld(old), lockConsumers(old)]);
   return counts;
 }
+
+/** What a transaction has deleted. */
+export type Deleted = {
+  /** How many allocations each consumer had, also those of earlier transactions. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** The transaction; undefined if it has deleted nothing. */
+  readonly xid: string | undefined;
+  readonly released: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
+};
+
+/** A deleted allocation, or with null the consumer of one that is left. */
+type ReleasedRow = Deleted['released'][number] & { readonly uuid: string; readonly xid: string };
+type LeftRow = { readonly uuid: string; readonly xid: null };
 
 /**
  * Locks the consumers, in a statement of its own, so that the next one has a newer snapshot and sees everything that earlier
@@ -70,17 +87,18 @@ function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: bo
   const orIsOld = sql`or not exists (select from consumers c where c.uuid = a.consumer_id offset 0)`;
   const left = sql`
     union all
-    select uuid, false from unnest(${uuids}::text[]) as u (uuid)
+    select uuid, null, null, null, null from unnest(${uuids}::text[]) as u (uuid)
     where uuid not in ${locked} and exists (select from allocations where consumer_id = uuid)`;
   return sql`
     with released as (
       delete from allocations a where consumer_id = any(${uuids}::text[]) and (${releasesAreAccounted(isCounting)}) is not null
         and (consumer_id in ${locked} ${withOld ? orIsOld : sql``})
-      returning consumer_id, resource_class_id, used
+      returning consumer_id, resource_provider_id, resource_class_id, used
     ),
     ${isCounting ? sql`${countedReleases('released')},` : sql``}
     gone as (delete from consumers where uuid = any(array(select consumer_id from released)))
-    select consumer_id as uuid, true as "isRemoved" from released ${withOld ? sql`` : left}`;
+    select consumer_id as uuid, resource_provider_id as "providerId", resource_class_id as "classId", used, pg_current_xact_id()::text as xid
+    from released ${withOld ? sql`` : left}`;
 }
 
 /**

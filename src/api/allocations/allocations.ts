@@ -203,14 +203,16 @@ async function removeAny(uuid: string, { deletions }: Dependencies): Promise<voi
 async function removeSeen(
   uuid: string,
   request: ApiRequest,
-  { database, fleet, allocationReads, config }: Dependencies,
+  { database, fleet, waiting, allocationReads, config }: Dependencies,
 ): Promise<boolean> {
   const rows = await allocationReads.ofConsumer(uuid);
   const content = contentOf(rows, config);
   if (content === undefined || request.owners?.(content) === false) throw nothingToDelete(uuid);
   requireMatch(request, allocationsPhrase(uuid), () => allocationsTag(content));
   const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
-  return (await deleteSeenAllocations(database, uuid, seen, fleet.known.limits.isCounting)) > 0;
+  const count = await deleteSeenAllocations(database, uuid, seen, fleet.known.limits.isCounting);
+  waiting.noteWrite();
+  return count > 0;
 }
 
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */
