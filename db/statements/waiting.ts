@@ -13,8 +13,9 @@ export type WaitingClaim = {
   /** How long it has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
-  /** How long ago its request came. */
+  /** How long ago its request came; and once it was stored, when, by the clock of the database. */
   readonly askedMs: number;
+  readonly askedAtMs: number | null;
   readonly waitsFor: 'room' | 'limit';
   /** Why it was refused; empty where it was not judged yet. */
   readonly condition: string;
@@ -27,6 +28,8 @@ export type WaitingPlace = {
   readonly number: number;
   /** How long it has waited, with earlier requests for the same. */
   readonly waitedMs: number;
+  /** When its request came, by the clock of the database, in milliseconds since 1970. */
+  readonly askedAtMs: number;
   /** Whether no claim that came before, with an earlier statement, waits in its line. */
   readonly isFirst: boolean;
 };
@@ -68,6 +71,9 @@ const wasHeard = (process: RawBuilder<unknown>, age: RawBuilder<unknown>): RawBu
 const stillWaits = sql`w.left_at is null and not w.is_removed and w.until > clock_timestamp() - ${overdue}
       and ${wasHeard(sql`w.process`, silent)}`;
 
+/** Whether row `w` tells of a request that waits, or that has ended or left within the time for which rows are kept. */
+const isOfLate = sql`(w.left_at is null and w.is_removed or ${stillWaits} or w.left_at > clock_timestamp() - ${kept})`;
+
 /** Whether an earlier claim of the same line still waits. */
 const hasEarlier = (
   projectId: RawBuilder<unknown>,
@@ -80,18 +86,23 @@ const heard = (process: string): RawBuilder<unknown> => sql`
   insert into waiting_processes (id, seen_at) values (${process}::uuid, clock_timestamp())
   on conflict (id) do update set seen_at = excluded.seen_at`;
 
+/** When a request came, in milliseconds since 1970. It is found once, so that all processes compare the same times. */
+const askedAt = (atMs: RawBuilder<unknown>, agoMs: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`coalesce(to_timestamp(${atMs} / 1000), now() - make_interval(secs => ${agoMs} / 1000))`;
+const inMs = (time: RawBuilder<unknown>): RawBuilder<number> => sql`(extract(epoch from ${time}) * 1000)::float8`;
+
 const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
   const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
   return sql`
       insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
       select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
         clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
-        now() - make_interval(secs => asked_ms / 1000), waits_for, condition
+        ${askedAt(sql`asked_at_ms`, sql`asked_ms`)}, waits_for, condition
       from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
         ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
-        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedMs)}::float8[],
+        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedMs)}::float8[], ${column((c) => c.askedAtMs)}::float8[],
         ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, asked_ms, waits_for, condition, index)
+      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, asked_ms, asked_at_ms, waits_for, condition, index)
       order by index`;
 };
 
@@ -99,7 +110,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
  * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
  * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
  *
- * @returns the places, but for claims whose later request waits in another process
+ * @returns the places, except of claims for which a later request came to another process
  */
 export async function enterWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -118,10 +129,10 @@ export async function enterWaiting(
         consumers = excluded.consumers, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
         process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
         left_at = null, is_removed = false
-      where w.process = excluded.process or w.asked_at <= excluded.asked_at or not (${stillWaits})
-      returning claim, number, since, project_id, line
+      where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${isOfLate}
+      returning claim, number, since, asked_at, project_id, line
     )
-    select claim, number::float8 as number, (extract(epoch from clock_timestamp() - since) * 1000)::float8 as "waitedMs",
+    select claim, number::float8 as number, ${inMs(sql`clock_timestamp() - since`)} as "waitedMs", ${inMs(sql`asked_at`)} as "askedAtMs",
       line is null or not ${hasEarlier(sql`entered.project_id`, sql`entered.line`, sql`entered.number`)} as "isFirst"
     from entered`;
   const before = lockLines(claims.filter(({ line }) => line !== null));
@@ -141,7 +152,10 @@ export async function keepNumbers(
 /** How a claim has left: `ended` was answered; the number of one that has `left` is kept for a while. */
 export type LeavingClaim = { readonly claim: string; readonly how: 'ended' | 'left' };
 
-/** Takes claims from those that wait, unless another process has taken them over. */
+/**
+ * Takes claims from those that wait, unless another process has taken them over. A row that was taken from a process which was not told yet is
+ * kept for a while: by it the older request is refused. Which rows these are is found first, because that process may be told meanwhile.
+ */
 export async function leaveWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
@@ -149,25 +163,30 @@ export async function leaveWaiting(
 ): Promise<void> {
   const of = (wanted: LeavingClaim['how']) => claims.filter(({ how }) => how === wanted).map(({ claim }) => claim);
   await transaction([
-    sql`with ended as (
-        delete from waiting where claim = any(${of('ended')}::text[]) and process = ${process}::uuid
+    sql`with own as materialized (
+        select claim, former_process is null as is_told from waiting where claim = any(${of('ended')}::text[]) and process = ${process}::uuid
+      ),
+      ended as (
+        delete from waiting where claim in (select claim from own where is_told) and process = ${process}::uuid and former_process is null
       )
-      update waiting set left_at = clock_timestamp() where claim = any(${of('left')}::text[]) and process = ${process}::uuid`,
+      update waiting set left_at = clock_timestamp(), is_removed = is_removed or claim = any(${of('ended')}::text[])
+      where process = ${process}::uuid
+        and (claim = any(${of('left')}::text[]) or claim in (select claim from own where not is_told))`,
   ]);
 }
 
-/** Changes what is told of claims that wait, also where another request waits for the same. */
+/** Changes what is told of claims that wait. Their times as well, since a later request of this process may have taken the row. */
 export async function describeWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
-  claims: readonly Pick<WaitingClaim, 'claim' | 'waitMs' | 'askedMs' | 'waitsFor' | 'condition'>[],
+  claims: readonly Pick<WaitingClaim, 'claim' | 'waitMs' | 'askedMs' | 'askedAtMs' | 'waitsFor' | 'condition'>[],
 ): Promise<void> {
   await transaction([
-    sql`update waiting w set waits_for = d.waits_for, condition = d.condition, asked_at = now() - make_interval(secs => d.asked_ms / 1000),
+    sql`update waiting w set waits_for = d.waits_for, condition = d.condition, asked_at = ${askedAt(sql`d.asked_at_ms`, sql`d.asked_ms`)},
         until = clock_timestamp() + make_interval(secs => d.wait_ms / 1000)
       from unnest(${claims.map(({ claim }) => claim)}::text[], ${claims.map(({ waitMs }) => waitMs)}::float8[],
-        ${claims.map(({ askedMs }) => askedMs)}::float8[], ${claims.map(({ waitsFor }) => waitsFor)}::text[],
-        ${claims.map(({ condition }) => condition)}::text[]) as d (claim, wait_ms, asked_ms, waits_for, condition)
+        ${claims.map(({ askedMs }) => askedMs)}::float8[], ${claims.map(({ askedAtMs }) => askedAtMs)}::float8[],
+        ${claims.map(({ waitsFor }) => waitsFor)}::text[], ${claims.map(({ condition }) => condition)}::text[]) as d (claim, wait_ms, asked_ms, asked_at_ms, waits_for, condition)
       where w.claim = d.claim and w.process = ${process}::uuid`,
   ]);
 }
@@ -177,10 +196,12 @@ export type WaitingNews = {
   readonly claim: string;
   /**
    * Of a claim that was asked for, `first`: no claim of its line is before it; `in line` and `elsewhere`: one of this process or of another
-   * one is. `gone`: its row is not there any more. `taken over`: another process has stored a request for the same consumers that came later than the stored one.
+   * one is. `gone`: its row is not there any more. `taken over`: another process has stored a request for the same consumers in its row.
    * `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
+  /** When the request came that has taken the row over, by the clock of the database, in milliseconds since 1970; null with other news. */
+  readonly askedAtMs: number | null;
 };
 
 /** Notes that a process was heard of. @returns how many rows are of its claims */
@@ -221,17 +242,17 @@ export async function lookAtWaiting(
   const [news] = await transaction([
     sql<WaitingNews>`
       with taken as (
-        update waiting set former_process = null where former_process = ${process}::uuid returning claim
+        update waiting set former_process = null where former_process = ${process}::uuid returning claim, asked_at
       ),
       removed as (
-        delete from waiting where process = ${process}::uuid and is_removed returning claim
+        update waiting set left_at = clock_timestamp() where process = ${process}::uuid and is_removed and left_at is null returning claim
       )
-      select claim, 'taken over' as what from taken
+      select claim, 'taken over' as what, ${inMs(sql`asked_at`)} as "askedAtMs" from taken
       union all
-      select claim, 'removed' from removed
+      select claim, 'removed', null from removed
       union all
       select f.claim, case when o.claim is null then 'gone' when e.process is null then 'first'
-        when e.process = o.process then 'in line' else 'elsewhere' end
+        when e.process = o.process then 'in line' else 'elsewhere' end, null
       from unnest(${firsts}::text[]) as f (claim)
       left join waiting o on o.claim = f.claim and o.process = ${process}::uuid and o.left_at is null and not o.is_removed
       left join lateral (
@@ -251,8 +272,12 @@ export async function forgetWaiting({ transaction }: Pick<Database, 'transaction
   ]);
 }
 
-/** The turn of a claim whose row is stored: it must still wait, and be the first one of its line if it has one. */
-export type LineTurn = Lined & { readonly process: string };
+/** The turn of a claim that waits, or may wait. */
+export type LineTurn = Lined & {
+  readonly process: string;
+  /** Whether it must have a row: then it must still wait, and be the first one of its line if it has one. */
+  readonly isStored: boolean;
+};
 
 /** Claims, by their indexes in a batch, that wait no more, or are not the first ones of their lines. */
 export function lostTurns(turns: readonly (LineTurn & { readonly index: number })[]): RawBuilder<unknown> {
@@ -265,16 +290,31 @@ export function lostTurns(turns: readonly (LineTurn & { readonly index: number }
       where o.claim is null or ${hasEarlier(sql`o.project_id`, sql`o.line`, sql`o.number`)}`;
 }
 
-/** Takes claims that are written from their lines. @param lost the indexes of the others, as an array */
+/**
+ * Takes claims that are written from their lines, as `leaveWaiting`; also the earlier requests for the same that wait at other processes.
+ *
+ * @param lost the indexes of the others, as an array
+ */
 export const endedTurns = (
   turns: readonly (LineTurn & { readonly index: number })[],
   lost: RawBuilder<unknown>,
 ): RawBuilder<unknown> => sql`
+    written_turn as (
+      select t.claim, t.process from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[],
+        ${turns.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
+      where t.index <> all(${lost})
+    ),
+    present_turn as materialized (
+      select t.*, w.process = t.process and w.former_process is null as is_told
+      from written_turn t join waiting w on w.claim = t.claim where w.left_at is null
+    ),
     ended_turn as (
-      delete from waiting where claim in (
-        select t.claim from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[]) as t (index, claim)
-        where t.index <> all(${lost})
-      )
+      delete from waiting where claim in (select claim from present_turn where is_told) and former_process is null
+    ),
+    kept_turn as (
+      update waiting w set left_at = clock_timestamp(), is_removed = true, asked_at = now(), process = t.process,
+        former_process = case when w.process = t.process then w.former_process else w.process end
+      from present_turn t where w.claim = t.claim and not t.is_told
     )`;
 
 /** A claim that waits, as GET /waiting shows it. */

@@ -72,10 +72,15 @@ export type Claim = {
 export type ClaimOrder = {
   /** Whether it must not be written now: its client has left, its wait was ended, or it is to wait behind others like it. */
   isGivenUp(): boolean;
-  /** Whether a claim that came before it is being judged or written. @param judged claims of its batch that need not be waited for */
-  isBehind(judged: ReadonlySet<ClaimOrder>): boolean;
-  /** Of a claim that waits in a line. */
-  readonly turn: LineTurn | undefined;
+  /**
+   * Whether a claim that came before it is being judged or written.
+   *
+   * @param judged claims of its batch that need not be waited for
+   * @param isPatient whether to wait for every such claim; otherwise only for an equal one that is about to be judged
+   */
+  isBehind(judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean;
+  /** Its turn, and the row that it must have by now. */
+  readonly turn: LineTurn;
 };
 
 /** What a client may do that may not do everything. */

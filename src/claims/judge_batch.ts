@@ -129,7 +129,7 @@ function followOrder() {
   const judged = new Set<ClaimOrder>();
   return {
     mustYield: ({ claim: { order }, yields }: PendingClaim): boolean =>
-      order !== undefined && yields < mostYields && order.isBehind(judged),
+      order?.isBehind(judged, yields < mostYields) === true,
     noteJudged({ claim: { order } }: PendingClaim): void {
       if (order !== undefined) judged.add(order);
     },

@@ -79,7 +79,12 @@ function openSharedReads(database: Database): SharedReads {
     }
     for (const uuid of wanted) shared.uuids.add(uuid);
     const states = await shared.states;
-    return new Map([...states].filter(([uuid]) => wanted.includes(uuid)));
+    return new Map(
+      wanted.flatMap((uuid) => {
+        const state = states.get(uuid);
+        return state === undefined ? [] : [[uuid, state] as const];
+      }),
+    );
   };
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/owner.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
+import { relatedConsumers } from './affinity.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import { placesAlike, type TakenAmount } from './would_take.ts';
 
@@ -41,14 +42,20 @@ export type Waiter = {
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
   sinceMs: number;
   readonly cameAtMs: number;
+  /** The same by the clock of the database, in milliseconds since 1970; null until it is stored. */
+  askedAtMs: number | null;
   readonly endsAtMs: number;
   /** Its number in its line. */
   number: number;
   state: WaitState;
   waitsFor: 'room' | 'limit';
   condition: string;
+  /** Whether it went to the queue of claims since it was offered room. */
+  isQueued: boolean;
   /** Whether it has one of the places. */
   hasSeat: boolean;
+  /** Whether there may be a row of it, also one of an earlier request for the same. */
+  mayHaveRow: boolean;
   /** Whether its row is stored, and has its condition. */
   isStored: boolean;
   isDescribed: boolean;
@@ -74,6 +81,12 @@ export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
     .update(JSON.stringify([owner.projectId, consumerNames(consumers)]))
     .digest('hex');
 
+/** What a claim locks in the queue of claims: its consumers, and what its queries relate. */
+export const lockedBy = ({ claim }: Pick<Waiter, 'claim'>): readonly string[] => [
+  ...claim.consumers.map(({ uuid }) => uuid),
+  ...relatedConsumers(claim).map((uuid) => `related ${uuid}`),
+];
+
 export const consumerNames = (consumers: Claim['consumers']): readonly string[] =>
   consumers.map(({ uuid }) => uuid).sort();
 
@@ -92,8 +105,13 @@ export const takenOver = (): ApiError =>
   conflict('A later request for the same consumers waits in the place of this one.', errorCodes.concurrentUpdate);
 export const waitEnded = (): ApiError =>
   conflict('The wait of the claim was ended by DELETE /waiting.', errorCodes.noCandidates);
-export const notItsTurn = ({ wait: { line = '' } }: Waiter): ClaimRefused =>
-  new ClaimRefused('no candidates', `The turn of the claim in line ${JSON.stringify(line)} has not come in this time.`);
+export const notItsTurn = ({ wait: { line } }: Waiter): ClaimRefused =>
+  new ClaimRefused(
+    'no candidates',
+    line === undefined
+      ? 'The time of the claim is over.'
+      : `The turn of the claim in line ${JSON.stringify(line)} has not come in this time.`,
+  );
 export const processEnds = (): ApiError =>
   tryLater(
     'The process ends. Ask again with the same consumers: the claim keeps its place.',

@@ -12,6 +12,7 @@ import {
 } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { openFairSeats } from '../queue/items.ts';
+import { ApiError } from '../request/errors.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import type { Claims } from './claims.ts';
 import type { LimitReads } from './limits.ts';
@@ -20,6 +21,7 @@ import {
   keyOf,
   kindOf,
   lineOf,
+  lockedBy,
   notItsTurn,
   processEnds,
   takenOver,
@@ -73,8 +75,8 @@ const lookForMs = 10;
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** How often a claim is tried of which the limits alone do not tell whether it exceeds one. */
 const tryEveryMs = 1_000;
-/** How many claims are tried out at once. */
-const triedAtOnce = 100;
+/** How many of the claims that wait untried are judged with each look. */
+const triedAtOnce = 10;
 /** How many claims are written at the same time because a limit allows them. */
 const submittedAtOnce = 256;
 /** How long rows are kept after no claim waits any more. */
@@ -102,6 +104,8 @@ export function openWaiting(
   /** By the hashes of their consumers. */
   const waiters = new Map<string, Waiter>();
   const underWay = new Set<Waiter>();
+  /** Those by what they lock, each list in the order in which the queue of claims has them. */
+  const queued = new Map<string, readonly Waiter[]>();
   /** Those that were refused although they seemed to fit, until all trees were looked at again. */
   const tried = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
@@ -115,7 +119,7 @@ export function openWaiting(
   const stored = openWaitingRows(database, process, {
     isTaken: (key) => {
       const waiter = waiters.get(key);
-      return waiter?.hasSeat === true && (waiter.isStored || waiter.wait.line !== undefined);
+      return waiter?.hasSeat === true && (waiter.mayHaveRow || waiter.wait.line !== undefined);
     },
     onEntered: (waiter, place) => entered(waiter, place),
     onOlder: (waiter) => end(waiter, takenOver()),
@@ -138,22 +142,25 @@ export function openWaiting(
         index,
         order: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
-          isBehind: (judged) => isBehind(waiter, judged),
+          isBehind: (judged, isPatient) => isBehind(waiter, judged, isPatient),
           get turn() {
             const { line = null, owner } = wait;
-            const hasRow = line !== null || waiter.isStored;
-            return hasRow ? { claim: waiter.key, process, projectId: owner.projectId, line } : undefined;
+            const isStored = line !== null || waiter.isStored;
+            return { claim: waiter.key, process, projectId: owner.projectId, line, isStored };
           },
         },
         sinceMs: nowMs,
         cameAtMs: nowMs,
+        askedAtMs: null,
         lookedAtMs: 0,
         endsAtMs: nowMs + wait.waitMs,
         number: 0,
         state: 'entering',
         waitsFor: 'room',
         condition: '',
+        isQueued: false,
         hasSeat: false,
+        mayHaveRow: false,
         isStored: false,
         isDescribed: true,
         promised: undefined,
@@ -171,14 +178,16 @@ export function openWaiting(
       if (former !== undefined) {
         const isSame = lineOf(former) === lineOf(waiter);
         if (isSame) waiter.sinceMs = former.sinceMs;
-        waiter.isStored = isSame && former.isStored;
-        waiter.isDescribed = !waiter.isStored;
+        waiter.mayHaveRow = isSame && former.mayHaveRow;
         end(former, takenOver());
-        if (waiter.isStored && !sit(waiter)) return;
+        if (waiter.mayHaveRow && !sit(waiter)) return;
       }
       if (wait.line !== undefined) {
         if (sit(waiter)) stored.enter(waiter);
-      } else if (!joinAlike(waiter)) submit(waiter);
+      } else {
+        if (waiter.mayHaveRow) stored.enter(waiter);
+        if (!joinAlike(waiter)) submit(waiter);
+      }
       if (forLimit.length > 0) void offerByLimits();
     });
 
@@ -205,10 +214,29 @@ export function openWaiting(
     return true;
   };
 
-  const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>): boolean => {
-    for (const other of underWay) {
-      if (other !== waiter && !judged.has(other.order) && isBefore(other, waiter)) return true;
+  /** Whether the queue of claims keeps it behind another one that has a consumer in common. */
+  const isQueuedBehind = (waiter: Waiter): boolean => lockedBy(waiter).some((key) => queued.get(key)?.[0] !== waiter);
+
+  const enqueue = (waiter: Waiter): void => {
+    underWay.add(waiter);
+    for (const key of lockedBy(waiter)) queued.set(key, [...(queued.get(key) ?? []), waiter]);
+  };
+  const dequeue = (waiter: Waiter): void => {
+    underWay.delete(waiter);
+    for (const key of lockedBy(waiter)) {
+      const others = (queued.get(key) ?? []).filter((other) => other !== waiter);
+      if (others.length === 0) queued.delete(key);
+      else queued.set(key, others);
     }
+  };
+
+  const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean => {
+    for (const other of underWay) {
+      if (other === waiter || judged.has(other.order) || !isBefore(other, waiter)) continue;
+      // One that the queue keeps behind another one may itself be behind this one.
+      if (isPatient ? !isQueuedBehind(other) : !other.isQueued && other.kind === waiter.kind) return true;
+    }
+    if (!isPatient) return false;
     for (const other of tried) {
       if (!forRoom.isUnlooked(other)) tried.delete(other);
       else if (isBefore(other, waiter)) return true;
@@ -233,7 +261,9 @@ export function openWaiting(
     }
     if (!waiter.hasSeat) return false;
     gone.addEventListener('abort', waiter.leave, { once: true });
-    waiter.timer = setTimeout(() => timeIsOver(waiter), waiter.endsAtMs - performance.now());
+    waiter.timer = setTimeout(() => timeIsOver(waiter), Math.max(0, waiter.endsAtMs - performance.now()));
+    clearTimeout(forgetting);
+    forgetting = undefined;
     fleet.watchRoom(onFreed);
     lookLater();
     return true;
@@ -299,7 +329,8 @@ export function openWaiting(
   const submit = (waiter: Waiter): void => {
     drop(waiter);
     waiter.state = 'under way';
-    underWay.add(waiter);
+    waiter.isQueued = false;
+    enqueue(waiter);
     void carryOut(waiter);
   };
 
@@ -309,18 +340,23 @@ export function openWaiting(
       // Without a wait the claim goes to the queue in the order of its arrival.
       if (waiter.hasSeat) {
         await stored.entered(waiter);
-        waiter.claim = await waiter.wait.askAgain();
+        const claim = await waiter.wait.askAgain();
+        dequeue(waiter);
+        waiter.claim = claim;
+        enqueue(waiter);
       }
+      waiter.isQueued = true;
       const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
-      underWay.delete(waiter);
+      dequeue(waiter);
       // The statement has deleted its row.
+      if (waiter.isStored) waiter.mayHaveRow = false;
       waiter.isStored = false;
       settle(waiter, 'ended');
       if (waiter.hasSeat) onPlaced?.((performance.now() - waiter.sinceMs) / 1000);
       waiter.resolve(outcome);
       if (waiter.waitsFor === 'limit') void offerByLimits();
     } catch (error) {
-      underWay.delete(waiter);
+      dequeue(waiter);
       refused(waiter, error);
     }
     if (promised === undefined || promised.length === 0) return;
@@ -449,9 +485,9 @@ export function openWaiting(
 
   /** Claims that wait without having been judged, because others are before them. */
   const untried = new Set<Waiter>();
-  /** Refuses those that are wrong, and finds what the others wait for. Those that came between two looks are read by one statement. */
+  /** Refuses those that are wrong, and finds what the others wait for: some with each look, by one statement, on the fleet that it reads. */
   const tryOutUntried = (): void => {
-    for (const waiter of [...untried].slice(0, triedAtOnce)) {
+    for (const waiter of [...untried.values().take(triedAtOnce)]) {
       untried.delete(waiter);
       if (waiter.state === 'in line' || waiter.state === 'waiting') void tryOutAside(waiter);
     }
@@ -462,6 +498,10 @@ export function openWaiting(
       await claims.tryOut(waiter.claim);
     } catch (error) {
       if (waiter.state !== 'in line' && waiter.state !== 'waiting') return;
+      if (!(error instanceof ClaimRefused) && !(error instanceof ApiError)) {
+        untried.add(waiter); // the database is away
+        return;
+      }
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
       if (reason === 'no candidates' || reason === 'limit') {
         // Where it waits beside others it waits for the same as these.
@@ -508,14 +548,17 @@ export function openWaiting(
     },
   });
 
-  const take = ({ claim, what }: WaitingNews): void => {
+  const take = ({ claim, what, askedAtMs }: WaitingNews): void => {
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
-    if (what === 'taken over') enterAgain(waiter);
-    else if (what === 'removed') {
-      if (!waiter.isStored && !stored.isStoring(waiter)) return; // it was the row of an earlier request
-      waiter.isStored = false;
-      end(waiter, waitEnded());
+    if (what === 'taken over') {
+      const isOlder = waiter.askedAtMs !== null && waiter.askedAtMs <= (askedAtMs ?? 0);
+      if (isOlder) endWithoutRow(waiter, takenOver());
+      else enterAgain(waiter);
+    } else if (what === 'removed') {
+      // It may have been the row of an earlier request, which this one replaces.
+      if (stored.isStoring(waiter)) void endIfRemoved(waiter);
+      else if (waiter.isStored) endWithoutRow(waiter, waitEnded());
     } else if (waiter.state !== 'in line') return;
     else if (inDoubt.delete(waiter)) {
       waiter.isStored = what !== 'gone';
@@ -524,9 +567,22 @@ export function openWaiting(
     else if (what === 'gone') enterAgain(waiter);
   };
 
+  /** Ends a wait whose row tells of a later request or of its end: it is kept for a while, so that no older request takes its place. */
+  const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
+    waiter.isStored = false;
+    waiter.mayHaveRow = false;
+    end(waiter, error);
+  };
+  const endIfRemoved = async (waiter: Waiter): Promise<void> => {
+    await stored.entered(waiter);
+    // If the database is away, the row is looked for again within a second.
+    const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
+    if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
+  };
+
   /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
   const enterAgain = (waiter: Waiter): void => {
-    if (waiter.state === 'under way') return; // the database refuses it
+    if (waiter.state === 'under way') return; // its turn is checked when it is written
     waiter.isStored = false;
     if (waiter.wait.line !== undefined) {
       drop(waiter);
@@ -586,14 +642,14 @@ export function openWaiting(
   };
 
   /**
-   * Finds stored claims whose rows are gone: another process has forgotten them, because this one was not heard of, or has placed a request
-   * for the same, or another program has deleted them.
+   * Finds claims whose rows are gone, and stores them again: another process has forgotten them, because this one was not heard of, or has
+   * taken them, or another program has deleted them.
    */
   const findLostRows = async (): Promise<void> => {
-    const own = [...waiters.values()].filter(({ isStored, state }) => isStored && state !== 'under way');
+    const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);
     const rows = await repeatLostRaces(() => noteHeard(database, process));
     if (rows >= own.length) return;
-    const keys = own.map(({ key }) => key);
+    const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
     for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {
       const waiter = waiters.get(key);
       if (waiter?.isStored) enterAgain(waiter);

@@ -22,7 +22,7 @@ export type WaitingRows = {
   enter(waiter: Waiter): void;
   /** Whether a statement is under way that stores the claim. */
   isStoring(waiter: Waiter): boolean;
-  /** Resolves when there is no such statement: from then on it is known whether it has a row. */
+  /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
   entered(waiter: Waiter): Promise<void>;
   leave(waiter: Waiter, how: LeavingClaim['how']): void;
   /** Stores what should be stored by now, and what has changed. */
@@ -44,14 +44,14 @@ export function openWaitingRows(
     onLeft(): void;
   },
 ): WaitingRows {
-  const entering: Waiter[] = [];
+  const entering = new Set<Waiter>();
   /** The claims that a statement is storing. */
-  let storing: { readonly waiters: readonly Waiter[]; readonly done: Promise<void> } | undefined;
+  let storing: { readonly waiters: ReadonlySet<Waiter>; readonly done: Promise<void> } | undefined;
   let leaving: { readonly waiter: Waiter; readonly how: LeavingClaim['how'] }[] = [];
   let describing: readonly Waiter[] = [];
   let working: Promise<void> | undefined;
 
-  const isStoring = (waiter: Waiter): boolean => storing?.waiters.includes(waiter) === true;
+  const isStoring = (waiter: Waiter): boolean => storing?.waiters.has(waiter) === true;
 
   const work = (): void => {
     // All that comes in one turn of the event loop shares a statement.
@@ -60,7 +60,7 @@ export function openWaitingRows(
     });
   };
   const workThrough = async (): Promise<void> => {
-    while (entering.length + leaving.length + describing.length > 0) {
+    while (entering.size + leaving.length + describing.length > 0) {
       // If the same claim came again, its row is that of the new request.
       const gone = leaving.filter(({ waiter }) => !told.isTaken(waiter.key));
       leaving = [];
@@ -68,16 +68,21 @@ export function openWaitingRows(
         () => true,
         () => false,
       );
-      const coming = entering.splice(0, storedAtOnce);
+      const coming = [...entering.values().take(storedAtOnce)];
+      for (const waiter of coming) entering.delete(waiter);
       const present = coming.filter(({ state }) => state !== 'under way' && state !== 'settled');
       const waiters = [...new Map(present.map((waiter) => [waiter.key, waiter])).values()];
-      storing = { waiters, done: enter(waiters) };
+      storing = { waiters: new Set(waiters), done: enter(waiters) };
       await storing.done;
       storing = undefined;
       const described = describing.filter(({ state }) => state !== 'settled');
       describing = [];
       for (const waiter of described) waiter.isDescribed = true;
-      if (described.length > 0) await describeWaiting(database, process, described.map(rowOf)).catch(() => {});
+      if (described.length > 0) {
+        await describeWaiting(database, process, described.map(rowOf)).catch(() => {
+          for (const waiter of described) waiter.isDescribed = false; // the next look tries again
+        });
+      }
       if (isLeft) continue;
       leaving = [...gone, ...leaving];
       return; // the database is away; the next look tries again
@@ -103,12 +108,14 @@ export function openWaitingRows(
   };
   const enter = async (coming: readonly Waiter[]): Promise<void> => {
     if (coming.length === 0) return;
+    for (const waiter of coming) waiter.mayHaveRow = true;
     try {
       const places = await repeatLostRaces(() => enterWaiting(database, process, coming.map(rowOf)));
       const byKey = new Map(places.map((place) => [place.claim, place]));
       for (const waiter of coming) {
         const place = byKey.get(waiter.key);
         waiter.isStored = place !== undefined;
+        waiter.askedAtMs = place?.askedAtMs ?? null;
         if (place === undefined) told.onOlder(waiter);
         else if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
         else told.onEntered(waiter, place);
@@ -120,7 +127,7 @@ export function openWaitingRows(
 
   return {
     enter: (waiter) => {
-      entering.push(waiter);
+      entering.add(waiter);
       work();
     },
     isStoring,
@@ -128,7 +135,7 @@ export function openWaitingRows(
       if (isStoring(waiter)) await storing?.done;
     },
     leave: (waiter, how) => {
-      if (!waiter.isStored && how === 'ended') return;
+      if (!waiter.mayHaveRow && how === 'ended') return;
       leaving.push({ waiter, how });
       work();
     },
@@ -136,10 +143,10 @@ export function openWaitingRows(
       const nowMs = performance.now();
       for (const waiter of waiters) {
         const isDue = waiter.wait.line === undefined && nowMs - waiter.sinceMs >= storedAfterMs;
-        if (!waiter.isStored && isDue && !entering.includes(waiter)) entering.push(waiter);
+        if (!waiter.isStored && isDue && !isStoring(waiter)) entering.add(waiter);
       }
       describing = waiters.filter(({ isStored, isDescribed }) => isStored && !isDescribed);
-      if (entering.length + leaving.length + describing.length > 0) work();
+      if (entering.size + leaving.length + describing.length > 0) work();
     },
     hasWork: () => leaving.length > 0,
     settled: async () => {
@@ -148,7 +155,17 @@ export function openWaitingRows(
   };
 }
 
-const rowOf = ({ key, claim, wait, sinceMs, cameAtMs, endsAtMs, waitsFor, condition }: Waiter): WaitingClaim => {
+const rowOf = ({
+  key,
+  claim,
+  wait,
+  sinceMs,
+  cameAtMs,
+  askedAtMs,
+  endsAtMs,
+  waitsFor,
+  condition,
+}: Waiter): WaitingClaim => {
   const nowMs = performance.now();
   return {
     claim: key,
@@ -159,6 +176,7 @@ const rowOf = ({ key, claim, wait, sinceMs, cameAtMs, endsAtMs, waitsFor, condit
     waitedMs: nowMs - sinceMs,
     waitMs: Math.max(0, endsAtMs - nowMs),
     askedMs: nowMs - cameAtMs,
+    askedAtMs,
     waitsFor,
     condition,
   };

@@ -9,8 +9,8 @@ import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { anyEngine } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
-import { claimOne, clientOf, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
-import { withPlaces } from './scene.ts';
+import { claimOne, clientOf, type Reply, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
+import { consumerBody, withPlaces } from './scene.ts';
 
 type Two = {
   readonly servers: readonly [ServerProcess, ServerProcess];
@@ -105,6 +105,81 @@ for (const line of ['gpu', undefined]) {
       assert.equal(answered[39], 'placed');
     }));
 }
+
+for (const line of ['gpu', undefined]) {
+  const named = line === undefined ? 'without a line' : 'of a line';
+
+  test(`a request ${named} is not placed after a later one for the same consumer was placed at another process`, () =>
+    withTwo(async ({ clients: [here, there], holder }) => {
+      let held = holder;
+      for (let round = 0; round < 12; round += 1) {
+        const uuid = randomUUID();
+        const earlier = claimOne(here, uuid, line);
+        await untilListed(here, [uuid]);
+        const later = claimOne(there, uuid, line);
+        // Before and after the first process can have heard of the later request.
+        await sleep(20 * round);
+        await there.send('DELETE', `/allocations/${held}`);
+        const placed = (reply: Promise<Reply>) => reply.then(({ status }) => assert.equal(status, 200));
+        const first = await Promise.any([placed(earlier).then(() => 'earlier'), placed(later).then(() => 'later')]);
+        await there.send('DELETE', `/allocations/${uuid}`);
+        if (first === 'later') assert.equal((await earlier).status, 409);
+        await Promise.all([earlier, later]);
+        await there.send('DELETE', `/allocations/${uuid}`);
+        held = randomUUID();
+        assert.equal((await claimOne(here, held)).status, 200);
+      }
+    }));
+
+  test(`DELETE /waiting right after a later request ${named} has come to another process ends both`, () =>
+    withTwo(async ({ servers: [server], clients: [here, there] }) => {
+      for (let round = 0; round < 5; round += 1) {
+        const uuid = randomUUID();
+        const stored = `select process from waiting where '${uuid}' = any(consumers) and left_at is null`;
+        const processOf = async (): Promise<unknown> => (await server.query(stored))[0]?.process;
+        const earlier = claimOne(here, uuid, line);
+        await untilListed(here, [uuid]);
+        const former = await processOf();
+        const later = claimOne(there, uuid, line);
+        await until('the later request is stored', async () => (await processOf()) !== former);
+        assert.equal((await there.send('DELETE', `/waiting/${uuid}`)).status, 204);
+        assert.deepEqual([(await earlier).status, (await later).status], [409, 409]);
+      }
+      assert.deepEqual(await rowsOf(here), []);
+    }));
+
+  test(`a request ${named} that comes right after DELETE /waiting waits`, () =>
+    withTwo(async ({ clients }) => {
+      const [here, there] = clients;
+      for (let round = 0; round < 10; round += 1) {
+        const uuid = randomUUID();
+        const earlier = claimOne(here, uuid, line);
+        await untilListed(here, [uuid]);
+        assert.equal((await there.send('DELETE', `/waiting/${uuid}`)).status, 204);
+        const again = claimOne(clients[round % 2 === 0 ? 0 : 1], uuid, line);
+        assert.equal((await earlier).status, 409);
+        assert.equal(await Promise.race([again, sleep(300).then(() => 'waits')]), 'waits');
+        assert.equal((await there.send('DELETE', `/waiting/${uuid}`)).status, 204);
+        assert.equal((await again).status, 409);
+      }
+    }));
+}
+
+test('claims that share a consumer with an earlier one do not keep it from its room', () =>
+  withTwo(async ({ clients: [here, there], holder }) => {
+    const [one, other] = [randomUUID(), randomUUID()];
+    const first = claimOne(here, one);
+    await untilListed(here, [one]);
+    const gangs = Array.from({ length: 30 }, (_, number) => {
+      const consumer = consumerBody({ project: `project ${number}` });
+      return here.send('POST', '/allocations', { body: { [one]: consumer, [other]: consumer }, wait: 2 });
+    });
+    await there.send('DELETE', `/allocations/${holder}`);
+    // Each of them once kept it, and all other claims that wait, for half a second.
+    const placed = await Promise.race([first, sleep(8_000).then(() => undefined)]);
+    assert.equal(placed?.status, 200);
+    for (const { status } of await Promise.all(gangs)) assert.equal(status, 409);
+  }));
 
 test('a line goes on when the process of its first claim is killed, and the claim keeps its place if it comes again', () =>
   withTwo(async ({ servers, clients, holder }) => {

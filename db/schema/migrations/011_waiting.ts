@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 
 /**
  * Claims that wait, of all processes, and when each process was heard of last. A claim without a line gets its row when it has waited
- * for a while. `claim` is a hash of its consumers.
+ * for a while. `claim` is a hash of its project and its consumers.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table if not exists waiting (

@@ -153,6 +153,7 @@ export async function writeClaims(
   const counted = claims.map(({ counted = uncounted }) => counted);
   const limits = counted.flatMap(({ limits }) => limits);
   const turns = claims.flatMap(({ turn }, index) => (turn === undefined ? [] : [{ ...turn, index }]));
+  const stored = turns.filter(({ isStored }) => isStored);
   const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
   const terms = termParts(claims, parts.known);
   const statement = sql<WrittenRow>`
@@ -191,7 +192,7 @@ export async function writeClaims(
       ${lostSeenAllocations(claims)}
       ${parts.affinity ? lostAffinity(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
-      ${lostLimits(counted)}${lostTurns(turns)}
+      ${lostLimits(counted)}${lostTurns(stored)}
     ),${inOrder.length > 1 ? lostInOrder(inOrder) : sql``}
     won as (select * from consumer where claim <> all(${lostClaims})),
     ${raisedProviders}
@@ -235,7 +236,7 @@ export async function writeClaims(
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
       : [...projects, ...(parts.reliedOn || leeway !== undefined ? [lockProviders(providers, wait)] : [])];
-  const before = [...lockLines(turns), ...lockRelated(claims, wait), ...ownLocks];
+  const before = [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks];
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
     ...(absent.length > 0 ? [removeAbsent(absent)] : []),
