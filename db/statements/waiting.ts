@@ -71,8 +71,8 @@ const wasHeard = (process: RawBuilder<unknown>, age: RawBuilder<unknown>): RawBu
 const stillWaits = sql`w.left_at is null and not w.is_removed and w.until > clock_timestamp() - ${overdue}
       and ${wasHeard(sql`w.process`, silent)}`;
 
-/** Whether row `w` tells of a request that waits, or that has ended or left within the time for which rows are kept. */
-const isOfLate = sql`(w.left_at is null and w.is_removed or ${stillWaits} or w.left_at > clock_timestamp() - ${kept})`;
+/** Whether no older request may take row `w`: its request waits, or has ended or left within the time for which rows are kept. */
+const refusesOlder = sql`(w.left_at is null and w.is_removed or ${stillWaits} or w.left_at > clock_timestamp() - ${kept})`;
 
 /** Whether an earlier claim of the same line still waits. */
 const hasEarlier = (
@@ -129,7 +129,7 @@ export async function enterWaiting(
         consumers = excluded.consumers, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
         process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
         left_at = null, is_removed = false
-      where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${isOfLate}
+      where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${refusesOlder}
       returning claim, number, since, asked_at, project_id, line
     )
     select claim, number::float8 as number, ${inMs(sql`clock_timestamp() - since`)} as "waitedMs", ${inMs(sql`asked_at`)} as "askedAtMs",
@@ -215,7 +215,7 @@ export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, 
   return counted?.rows ?? 0;
 }
 
-/** Those of these claims of a process whose rows are not there any more, or of another process. */
+/** Finds which of some claims have no row of the process any more. */
 export async function lostRows(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,

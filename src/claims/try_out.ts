@@ -5,6 +5,7 @@ import { type ConsumerState, readConsumers } from '../../db/statements/claims/re
 import type { ProjectUsage } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
+import { inBatches } from '../queue/queue.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './claim.ts';
 import { judge } from './judge.ts';
@@ -13,6 +14,9 @@ import { type JudgingFleet, type LimitReads, projectUsageChangesOf } from './lim
 import { generationsAfter, outcomeOf } from './outcome.ts';
 import { pending, readBy } from './pending_claim.ts';
 import { haveTheSame, isByCapacity } from './write_batch.ts';
+
+/** Of how many claims one statement reads the consumers. */
+const batchLimit = 256;
 
 /** Judges a claim, and writes nothing. @returns what it would come to @throws ClaimRefused */
 type TryOut = (claim: Claim) => Promise<ClaimOutcome>;
@@ -64,29 +68,22 @@ async function tryOut(
 /** Reads consumers with their owners, in one snapshot. */
 type SharedReads = (uuids: readonly string[]) => Promise<ReadonlyMap<string, ConsumerState>>;
 
-/** Calls in one turn of the event loop share a statement. */
-function openSharedReads(database: Database): SharedReads {
-  let shared: { readonly uuids: Set<string>; readonly states: ReturnType<SharedReads> } | undefined;
-  const readAll = async (uuids: ReadonlySet<string>): ReturnType<SharedReads> => {
-    await database.turn();
-    shared = undefined;
-    return repeatLostRaces(() => readConsumers(database, [...uuids], true));
-  };
-  return async (wanted) => {
-    if (shared === undefined) {
-      const uuids = new Set<string>();
-      shared = { uuids, states: readAll(uuids) };
+/** Reads that are requested while one is under way share the next statement. */
+const openSharedReads = (database: Database): SharedReads =>
+  inBatches(database, { limit: batchLimit }, async (batch) => {
+    const uuids = new Set(batch.flatMap(({ item }) => item));
+    const states = await repeatLostRaces(() => readConsumers(database, [...uuids], true));
+    for (const { item, resolve } of batch) {
+      resolve(
+        new Map(
+          item.flatMap((uuid) => {
+            const state = states.get(uuid);
+            return state === undefined ? [] : [[uuid, state] as const];
+          }),
+        ),
+      );
     }
-    for (const uuid of wanted) shared.uuids.add(uuid);
-    const states = await shared.states;
-    return new Map(
-      wanted.flatMap((uuid) => {
-        const state = states.get(uuid);
-        return state === undefined ? [] : [[uuid, state] as const];
-      }),
-    );
-  };
-}
+  });
 
 /** The ends of the terms that a claim would give, by the clock of the database. */
 async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<ReadonlyMap<string, number>> {

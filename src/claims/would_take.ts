@@ -54,7 +54,7 @@ export const canBeAsked = (claim: Claim): boolean =>
 const numbers = new WeakMap<CandidateRequest, number>();
 let last = 0;
 
-/** A key for claims that fit at the same places: those of one new consumer, by its queries. Undefined for every other claim. */
+/** A key that claims have in common which fit at the same places. Only a claim of one new consumer has a key: it is made of its queries. */
 export function placesAlike(claim: Claim): string | undefined {
   const [consumer, ...others] = claim.consumers;
   if (consumer?.queries === undefined || others.length > 0 || !canBeAsked(claim)) return undefined;

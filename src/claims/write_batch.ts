@@ -133,8 +133,11 @@ export function openBatchWriter(
   };
 
   return async (all, wait) => {
-    const judged = all.filter(({ entry }) => !entry.item.claim.order?.isGivenUp());
-    for (const { entry } of all) if (entry.item.claim.order?.isGivenUp()) entry.reject(givenUp());
+    const judged: Judged[] = [];
+    for (const each of all) {
+      if (each.entry.item.claim.order?.isGivenUp()) each.entry.reject(givenUp());
+      else judged.push(each);
+    }
     if (judged.length === 0) return true;
     let written: WrittenClaims;
     try {

@@ -46,7 +46,7 @@ export async function deleteAllocations(
 
 /** What a transaction has deleted. */
 export type Deleted = {
-  /** How many allocations each consumer had, also those of earlier transactions. */
+  /** How many allocations of each consumer were deleted by this transaction and by those before it. */
   readonly counts: ReadonlyMap<string, number>;
   /** The transaction; undefined if it has deleted nothing. */
   readonly xid: string | undefined;
