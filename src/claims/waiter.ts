@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/owner.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
-import { relatedConsumers } from './affinity.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import { placesAlike, type TakenAmount } from './would_take.ts';
 
@@ -80,12 +79,6 @@ export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
   createHash('sha256')
     .update(JSON.stringify([owner.projectId, consumerNames(consumers)]))
     .digest('hex');
-
-/** What a claim locks in the queue of claims: its consumers, and what its queries relate. */
-export const lockedBy = ({ claim }: Pick<Waiter, 'claim'>): readonly string[] => [
-  ...claim.consumers.map(({ uuid }) => uuid),
-  ...relatedConsumers(claim).map((uuid) => `related ${uuid}`),
-];
 
 export const consumerNames = (consumers: Claim['consumers']): readonly string[] =>
   consumers.map(({ uuid }) => uuid).sort();

@@ -21,7 +21,6 @@ import {
   keyOf,
   kindOf,
   lineOf,
-  lockedBy,
   notItsTurn,
   processEnds,
   takenOver,
@@ -30,8 +29,10 @@ import {
   type Waiter,
   waitEnded,
 } from './waiter.ts';
-import { insertInOrder, isBefore, openWaitingGroups } from './waiting_groups.ts';
+import { isBefore, openWaitingGroups } from './waiting_groups.ts';
+import { openLimitedClaims } from './waiting_limits.ts';
 import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
+import { openClaimsUnderWay } from './waiting_under_way.ts';
 import { canBeAsked, type TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
@@ -103,16 +104,12 @@ export function openWaiting(
   let hasEnded = false;
   /** By the hashes of their consumers. */
   const waiters = new Map<string, Waiter>();
-  const underWay = new Set<Waiter>();
-  /** Those by what they lock, each list in the order in which the queue of claims has them. */
-  const queued = new Map<string, readonly Waiter[]>();
+  const underWay = openClaimsUnderWay();
   /** Those that were refused although they seemed to fit, until all trees were looked at again. */
   const tried = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
-  /** Those that wait for a limit, in the order of arrival. */
-  const forLimit: Waiter[] = [];
-  /** How many of them are of each kind. */
-  const limitedKinds = new Map<string, number>();
+  /** Those that wait for a limit. */
+  const forLimit = openLimitedClaims();
   /** The claims of each line that have their numbers, in the order of these. */
   const lines = new Map<string, Waiter[]>();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
@@ -188,12 +185,12 @@ export function openWaiting(
         if (waiter.mayHaveRow) stored.enter(waiter);
         if (!joinAlike(waiter)) submit(waiter);
       }
-      if (forLimit.length > 0) void offerByLimits();
+      if (forLimit.size > 0) void offerByLimits();
     });
 
   /** For what claims wait that fit or exceed a limit only together with this one. */
   const alikeWaitFor = ({ kind, claim }: Waiter): Waiter['waitsFor'] | undefined => {
-    if (limitedKinds.has(kind)) return 'limit';
+    if (forLimit.hasKind(kind)) return 'limit';
     return forRoom.hasAlike(claim) ? 'room' : undefined;
   };
 
@@ -214,38 +211,18 @@ export function openWaiting(
     return true;
   };
 
-  /** Whether the queue of claims keeps it behind another one that has a consumer in common. */
-  const isQueuedBehind = (waiter: Waiter): boolean => lockedBy(waiter).some((key) => queued.get(key)?.[0] !== waiter);
-
-  const enqueue = (waiter: Waiter): void => {
-    underWay.add(waiter);
-    for (const key of lockedBy(waiter)) queued.set(key, [...(queued.get(key) ?? []), waiter]);
-  };
-  const dequeue = (waiter: Waiter): void => {
-    underWay.delete(waiter);
-    for (const key of lockedBy(waiter)) {
-      const others = (queued.get(key) ?? []).filter((other) => other !== waiter);
-      if (others.length === 0) queued.delete(key);
-      else queued.set(key, others);
-    }
-  };
-
   const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean => {
     for (const other of underWay) {
       if (other === waiter || judged.has(other.order) || !isBefore(other, waiter)) continue;
       // One that the queue keeps behind another one may itself be behind this one.
-      if (isPatient ? !isQueuedBehind(other) : !other.isQueued && other.kind === waiter.kind) return true;
+      if (isPatient ? !underWay.isQueuedBehind(other) : !other.isQueued && other.kind === waiter.kind) return true;
     }
     if (!isPatient) return false;
     for (const other of tried) {
       if (!forRoom.isUnlooked(other)) tried.delete(other);
       else if (isBefore(other, waiter)) return true;
     }
-    const { projectId } = waiter.wait.owner;
-    return forLimit.some(
-      ({ wait, lookedAtMs, sinceMs }) =>
-        wait.owner.projectId === projectId && sinceMs < waiter.sinceMs && lookedAtMs < waiter.cameAtMs,
-    );
+    return forLimit.hasUnlookedBefore(waiter);
   };
 
   /** Gives a claim one of the places, if there is one. */
@@ -294,22 +271,12 @@ export function openWaiting(
     if (seats.size === 0) fleet.watchRoom(undefined);
   };
 
-  const waitForLimit = (waiter: Waiter): void => {
-    insertInOrder(forLimit, waiter);
-    limitedKinds.set(waiter.kind, 1 + (limitedKinds.get(waiter.kind) ?? 0));
-  };
-
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
     tried.delete(waiter);
     untried.delete(waiter);
     inDoubt.delete(waiter);
-    const index = forLimit.indexOf(waiter);
-    if (index === -1) return;
-    forLimit.splice(index, 1);
-    const others = (limitedKinds.get(waiter.kind) ?? 1) - 1;
-    if (others === 0) limitedKinds.delete(waiter.kind);
-    else limitedKinds.set(waiter.kind, others);
+    forLimit.remove(waiter);
   };
 
   const timeIsOver = (waiter: Waiter): void => {
@@ -330,7 +297,7 @@ export function openWaiting(
     drop(waiter);
     waiter.state = 'under way';
     waiter.isQueued = false;
-    enqueue(waiter);
+    underWay.add(waiter);
     void carryOut(waiter);
   };
 
@@ -341,13 +308,13 @@ export function openWaiting(
       if (waiter.hasSeat) {
         await stored.entered(waiter);
         const claim = await waiter.wait.askAgain();
-        dequeue(waiter);
+        underWay.delete(waiter);
         waiter.claim = claim;
-        enqueue(waiter);
+        underWay.add(waiter);
       }
       waiter.isQueued = true;
       const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
-      dequeue(waiter);
+      underWay.delete(waiter);
       // The statement has deleted its row.
       if (waiter.isStored) waiter.mayHaveRow = false;
       waiter.isStored = false;
@@ -356,7 +323,7 @@ export function openWaiting(
       waiter.resolve(outcome);
       if (waiter.waitsFor === 'limit') void offerByLimits();
     } catch (error) {
-      dequeue(waiter);
+      underWay.delete(waiter);
       refused(waiter, error);
     }
     if (promised === undefined || promised.length === 0) return;
@@ -395,8 +362,8 @@ export function openWaiting(
       forRoom.add(waiter, pauseMs);
       if (wasTried || !isAsked) tried.add(waiter);
     } else {
-      waitForLimit(waiter);
-      waiter.notBeforeMs = performance.now() + (isAsked ? pauseMs : Math.max(tryEveryMs, 10 * forLimit.length));
+      forLimit.add(waiter);
+      waiter.notBeforeMs = performance.now() + (isAsked ? pauseMs : Math.max(tryEveryMs, 10 * forLimit.size));
     }
     offer();
   };
@@ -412,7 +379,7 @@ export function openWaiting(
   const onFreed = (freed: readonly number[] | 'all'): void => {
     forRoom.noteFreed(freed);
     offer();
-    if (forLimit.length > 0 && freed.length > 0) void offerByLimits();
+    if (forLimit.size > 0 && freed.length > 0) void offerByLimits();
   };
 
   let isOffering = false;
@@ -432,9 +399,9 @@ export function openWaiting(
   const offerByLimits = onceMoreIfAsked({
     failed: () => {}, // the database is away; the next look comes soon
     round: async () => {
-      if (forLimit.length === 0) return;
+      if (forLimit.size === 0) return;
       const nowMs = performance.now();
-      const kinds = [...kindsOf(forLimit)].filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
+      const kinds = forLimit.kinds().filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
       const asked = kinds.filter(([{ isAsked }]) => isAsked);
       const times =
         asked.length === 0
@@ -444,9 +411,7 @@ export function openWaiting(
               asked.map(([{ claim }]) => claim),
             );
       for (const [index, [{ wait }]] of asked.entries()) {
-        if (times?.[index] !== 0) continue;
-        const { projectId } = wait.owner;
-        for (const other of forLimit) if (other.wait.owner.projectId === projectId) other.lookedAtMs = nowMs;
+        if (times?.[index] === 0) forLimit.noteLooked(wait.owner.projectId, nowMs);
       }
       const fitting = kinds.flatMap((kind) => {
         const index = asked.indexOf(kind);
@@ -470,7 +435,7 @@ export function openWaiting(
       if (isListed) drop(waiter);
       waiter.sinceMs = nowMs - place.waitedMs;
       if (isListed && waiter.waitsFor === 'room') forRoom.add(waiter, 0);
-      else if (isListed) waitForLimit(waiter);
+      else if (isListed) forLimit.add(waiter);
     }
     waiter.number = place.number;
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
@@ -719,16 +684,4 @@ function onceMoreIfAsked({
 
 function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
   for (const { promised } of waiters) if (promised !== undefined) yield promised;
-}
-
-/** Claims by their kind, each in the order of arrival. */
-function kindsOf(waiters: readonly Waiter[]): Iterable<readonly [Waiter, ...Waiter[]]> {
-  const kinds = new Map<string, [Waiter, ...Waiter[]]>();
-  for (const waiter of waiters) {
-    const { kind } = waiter;
-    const others = kinds.get(kind);
-    if (others === undefined) kinds.set(kind, [waiter]);
-    else others.push(waiter);
-  }
-  return kinds.values();
 }
