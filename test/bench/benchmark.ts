@@ -6,7 +6,7 @@ import type { MeasuredServer } from './measured_server.ts';
 import { type Footprint, freshFootprint, usedFootprint } from './memory.ts';
 import type { Options } from './options.ts';
 import type { Row } from './table.ts';
-import type { Workload } from './workloads/workload.ts';
+import { knowsVersion, type Workload } from './workloads/workload.ts';
 
 /** Receives each result as soon as it is known. `first` is the row of the first server for the same workload. */
 export type Report = {
@@ -64,6 +64,7 @@ async function measureWorkload(
   const measured = servers.map((): Measurement[] => []);
   for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     for (const [index, server] of servers.entries()) {
+      if (workload.version !== undefined && !(await knowsVersion(server, workload.version))) continue;
       const measurement = await workload.run(server, { providers: size, durationMs });
       if (measurement !== undefined && round >= warmUpRounds) measured[index]?.push(measurement);
     }

@@ -99,6 +99,19 @@ export async function withConnections<T>(
   }
 }
 
+/** Calls back with a connection to the first process. */
+export async function withConnection<T>(
+  { urls }: Pick<MeasuredServer, 'urls'>,
+  use: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const connection = await connect(urls()[0] ?? '');
+  try {
+    return await use(connection);
+  } finally {
+    connection.close();
+  }
+}
+
 /** The medians of several rounds, and the last note. */
 export function medians(rounds: readonly Measurement[]): Measurement {
   const of = (figure: Exclude<keyof Measurement, 'note'>): number => median(rounds.map((round) => round[figure]));

@@ -34,8 +34,13 @@ async function withTwo(use: (two: Two) => Promise<void>): Promise<void> {
   });
 }
 
-for (const line of ['gpu', undefined]) {
-  test(`a claim ${line === undefined ? 'without a line' : 'of a line'} whose client has left is not placed, and has its place back`, () =>
+const kinds = [
+  ['of a line', 'gpu'],
+  ['without a line', undefined],
+] as const;
+
+for (const [named, line] of kinds) {
+  test(`a claim ${named} whose client has left is not placed, and has its place back`, () =>
     withTwo(async ({ clients, holder }) => {
       const [here, there] = clients;
       const [first, second] = [randomUUID(), randomUUID()];
@@ -60,7 +65,7 @@ for (const line of ['gpu', undefined]) {
       assert.equal((await answers[0])?.status, 200);
     }));
 
-  test(`a later request ${line === undefined ? 'without a line' : 'of a line'} takes the place of an earlier one`, () =>
+  test(`a later request ${named} takes the place of an earlier one`, () =>
     withTwo(async ({ clients, holder }) => {
       const [here, there] = clients;
       const uuid = randomUUID();
@@ -80,7 +85,7 @@ for (const line of ['gpu', undefined]) {
       assert.equal((await last).status, 200);
     }));
 
-  test(`of requests ${line === undefined ? 'without a line' : 'of a line'} for the same consumers at both processes, one waits on`, (t) =>
+  test(`of requests ${named} for the same consumers at both processes, one waits on`, (t) =>
     withTwo(async ({ clients, holder }) => {
       const random = randomFrom(seedFor(t));
       const one = randomUUID();
@@ -106,9 +111,7 @@ for (const line of ['gpu', undefined]) {
     }));
 }
 
-for (const line of ['gpu', undefined]) {
-  const named = line === undefined ? 'without a line' : 'of a line';
-
+for (const [named, line] of kinds) {
   test(`a request ${named} is not placed after a later one for the same consumer was placed at another process`, () =>
     withTwo(async ({ clients: [here, there], holder }) => {
       let held = holder;
@@ -225,8 +228,8 @@ test('a line passes over a process that hangs, and its claim is not written out 
     assert.deepEqual([(await hanging).status, (await answers[1])?.status], [200, 200]);
   }));
 
-for (const line of ['gpu', undefined]) {
-  test(`a claim ${line === undefined ? 'without a line' : 'of a line'} whose row another program deletes is stored again, and placed`, () =>
+for (const [named, line] of kinds) {
+  test(`a claim ${named} whose row another program deletes is stored again, and placed`, () =>
     withPlaces(anyEngine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
       const holder = await take(1);
       const asked = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };

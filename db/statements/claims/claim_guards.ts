@@ -211,3 +211,12 @@ export const overtakenProviders = ({ since, known, rooms }: Leeway): RawBuilder<
       union all
       select provider_id from guard where exists (select from change where provider_id is null) or ${isLogTooShort(since)}
     ),`;
+
+/** Table `lost` of a batch with claims that wait: those after one that is not written are not written either. */
+export const lostInOrder = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
+    lost as materialized (
+      select claim, what from lost_itself
+      union all
+      select claim, 'order' from unnest(${inOrder}::integer[]) as later (claim)
+      where claim > (select min(claim) from lost_itself where claim = any(${inOrder}::integer[]))
+    ),`;

@@ -31,6 +31,7 @@ import {
   lostClasses,
   lostEmptied,
   lostGenerations,
+  lostInOrder,
   lostNames,
   lostNew,
   lostReliedOn,
@@ -265,15 +266,6 @@ export async function writeClaims(
 }
 
 const isJudgedLast = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages' || guard === 'order';
-
-/** Table `lost` of a batch with claims that wait: those after one that is not written are not written either. */
-const lostInOrder = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
-    lost as materialized (
-      select claim, what from lost_itself
-      union all
-      select claim, 'order' from unnest(${inOrder}::integer[]) as later (claim)
-      where claim > (select min(claim) from lost_itself where claim = any(${inOrder}::integer[]))
-    ),`;
 
 const uncounted: CountedWrite = { usages: [], limits: [] };
 

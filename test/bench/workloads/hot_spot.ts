@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { claimedResources } from '../data_set.ts';
-import { type Concurrency, inName, measure, perform, sharesOf, withConnections } from '../measure.ts';
+import { type Concurrency, inName, measure, perform, sharesOf, withConnection } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { claimOn, release } from './claims.ts';
 import { createProvider } from './creating.ts';
@@ -19,9 +19,9 @@ export const hotSpot = (concurrency: Concurrency): Workload => ({
     const provider = randomUUID();
     const consumers: string[] = [];
     let conflicts = 0;
-    await withConnections(server, 1, async ([connection]) => {
+    await withConnection(server, async (connection) => {
       const entries = Object.entries(claimedResources).map(([name, amount]) => [name, { total: room * amount }]);
-      if (connection !== undefined) await createProvider(connection, provider, Object.fromEntries(entries));
+      await createProvider(connection, provider, Object.fromEntries(entries));
     });
     const most = Math.floor(share * 0.8);
     const measured = await measure(server, concurrency, { durationMs, most, coldStart: true }, async (connection) => {
@@ -54,9 +54,9 @@ async function overrun(server: MeasuredServer, provider: string, room: number, c
       lostRace = body.includes('placement.concurrent_update');
     }
   });
-  await withConnections(server, 1, async ([connection]) => {
-    const answer = await connection?.send('GET', `/resource_providers/${provider}/usages`, '', true);
-    const used: number = JSON.parse(answer?.body ?? '{}').usages.VCPU;
+  await withConnection(server, async (connection) => {
+    const answer = await connection.send('GET', `/resource_providers/${provider}/usages`, '', true);
+    const used: number = JSON.parse(answer.body).usages.VCPU;
     if (used === consumers.length && used === room) return;
     throw new Error(`The provider has room for ${room}, acknowledged ${consumers.length}, and used are ${used}.`);
   });

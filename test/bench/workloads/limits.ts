@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { claimedResources, flatHost, project, providerUuid } from '../data_set.ts';
-import { type Concurrency, inName, measure, withConnections } from '../measure.ts';
+import { type Concurrency, inName, measure, withConnection } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { claimOn, release } from './claims.ts';
-import { anyUpTo, expectStatus, knowsVersion, type Workload } from './workload.ts';
+import { anyUpTo, expectStatus, type Workload } from './workload.ts';
 
 const version = '2.7';
 
@@ -13,9 +13,9 @@ export function limitedClaims(concurrency: Concurrency, projects: number): Workl
   return {
     name: `W11 claims of ${named}, ${inName(concurrency)}`,
     dataSet: 'flat',
+    version,
     run: async (server, { durationMs, providers }) => {
       const names = Array.from({ length: projects }, (_, number) => `${project}-${number}`);
-      if (!(await knowsVersion(server, version))) return undefined;
       await setLimits(server, names);
       const consumers: string[] = [];
       let conflicts = 0;
@@ -29,10 +29,9 @@ export function limitedClaims(concurrency: Concurrency, projects: number): Workl
         else conflicts += 1;
       });
       await release(server, consumers);
-      await withConnections(server, 1, async ([connection]) => {
-        for (const name of names) {
-          expectStatus((await connection?.send('DELETE', `/limits/${name}`, '', false, version))?.status ?? 0, 204);
-        }
+      await withConnection(server, async ({ send }) => {
+        for (const name of names)
+          expectStatus((await send('DELETE', `/limits/${name}`, '', false, version)).status, 204);
       });
       return { ...measured, ...(conflicts > 0 ? { note: `${conflicts} answers 409` } : {}) };
     },
@@ -40,10 +39,8 @@ export function limitedClaims(concurrency: Concurrency, projects: number): Workl
 }
 
 const setLimits = (server: MeasuredServer, names: readonly string[]): Promise<void> =>
-  withConnections(server, 1, async ([connection]) => {
+  withConnection(server, async ({ send }) => {
     const resources = Object.fromEntries(Object.keys(claimedResources).map((name) => [name, 2_000_000_000]));
     const body = JSON.stringify({ resources, consumers: { all: 2_000_000_000 }, generation: null });
-    for (const name of names) {
-      expectStatus((await connection?.send('PUT', `/limits/${name}`, body, false, version))?.status ?? 0, 200);
-    }
+    for (const name of names) expectStatus((await send('PUT', `/limits/${name}`, body, false, version)).status, 200);
   });

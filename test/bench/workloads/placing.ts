@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { claimedResources, project, user } from '../data_set.ts';
 import { measure } from '../measure.ts';
 import { release } from './claims.ts';
-import { expectStatus, knowsVersion, type Workload } from './workload.ts';
+import { expectStatus, type Workload } from './workload.ts';
 
 /** The version that brought claims by query. */
 const version = '2.4';
@@ -28,19 +28,20 @@ export const placing: readonly Workload[] = [
   ]),
 ];
 
-function body(candidates: string): object {
+/** The body of a claim by query of a new consumer. */
+export function placingBody(candidates: string): object {
   const owner = { project_id: project, user_id: user };
   return { candidates, ...owner, consumer_generation: null, consumer_type: 'INSTANCE' };
 }
 
 function placingOne(where: string, query: string, concurrency: number): Workload {
-  const text = JSON.stringify(body(query));
+  const text = JSON.stringify(placingBody(query));
   return {
     name: `W9 placing ${where}, c${concurrency}`,
     dataSet: 'flat',
+    version,
     grows: concurrency > 1,
     run: async (server, { durationMs }) => {
-      if (!(await knowsVersion(server, version))) return undefined;
       const consumers: string[] = [];
       const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
         const consumer = randomUUID();
@@ -59,13 +60,13 @@ function placingGang(where: string, query: string, concurrency: number): Workloa
   return {
     name: `W9 placing ${inGang} in one request ${where}, c${concurrency}`,
     dataSet: 'flat',
+    version,
     grows: true,
     run: async (server, { durationMs }) => {
-      if (!(await knowsVersion(server, version))) return undefined;
       const consumers: string[] = [];
       const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
         const uuids = Array.from({ length: inGang }, () => randomUUID());
-        const gang = JSON.stringify(Object.fromEntries(uuids.map((uuid) => [uuid, body(query)])));
+        const gang = JSON.stringify(Object.fromEntries(uuids.map((uuid) => [uuid, placingBody(query)])));
         const { status } = await connection.send('POST', '/allocations', gang, false, version);
         expectStatus(status, 200);
         consumers.push(...uuids);

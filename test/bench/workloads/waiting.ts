@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { closedLoop } from '../closed_loop.ts';
 import type { Connection } from '../connection.ts';
-import { flatHost, project, providerUuid, user } from '../data_set.ts';
-import { figuresOf, type Measurement, measure, perform, withConnections } from '../measure.ts';
+import { flatHost, providerUuid } from '../data_set.ts';
+import { figuresOf, type Measurement, measure, perform, withConnection, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { residentMb } from '../processes.ts';
 import { claimAnywhere, claimBody, deleteAllocations, release } from './claims.ts';
 import { createProvider } from './creating.ts';
-import { type Conditions, expectStatus, knowsVersion, type Workload } from './workload.ts';
+import { placingBody } from './placing.ts';
+import { type Conditions, expectStatus, type Workload } from './workload.ts';
 
 /** The version that brought claims that wait. */
 const version = '2.8';
@@ -19,14 +20,11 @@ const waitSeconds = 600;
 /** Only the hosts that these workloads make have it. */
 const device = 'PGPU';
 
-/** A workload of the servers that know claims that wait. */
-const workload = (
-  name: string,
-  run: (server: MeasuredServer, conditions: Conditions) => Promise<Measurement>,
-): Workload => ({
+const workload = (name: string, run: Workload['run']): Workload => ({
   name: `W12 ${name}`,
   dataSet: 'flat',
-  run: async (server, conditions) => ((await knowsVersion(server, version)) ? run(server, conditions) : undefined),
+  version,
+  run,
 });
 
 /** W12: claims that wait for their turn. */
@@ -41,9 +39,7 @@ export const waiting: readonly Workload[] = [
 
 /** Waits until there is room, and takes it. */
 async function place(connection: Connection, consumer: string, resources: string, line?: string): Promise<void> {
-  const query = { candidates: `resources=${resources}`, ...(line === undefined ? {} : { line }) };
-  const owner = { project_id: project, user_id: user, consumer_generation: null, consumer_type: 'INSTANCE' };
-  const body = JSON.stringify({ ...query, ...owner });
+  const body = JSON.stringify({ ...placingBody(`resources=${resources}`), ...(line === undefined ? {} : { line }) });
   const { status } = await connection.send('PUT', `/allocations/${consumer}`, body, false, version);
   expectStatus(status, 200);
 }
@@ -77,12 +73,12 @@ function claimsAndReleases(name: string, mostWaiting: number): Workload {
 
 /** Calls back while so many claims wait. */
 const beside = <T>(server: MeasuredServer, count: number, use: () => Promise<T>): Promise<T> =>
-  withConnections(server, 1, async ([probe]) => {
+  withConnection(server, async (probe) => {
     const untilWaiting = async (wanted: number): Promise<void> => {
       const listed = async (): Promise<number> => {
         for (let count = 0, marker = 0; ; ) {
-          const answer = await probe?.send('GET', `/waiting?limit=1000&marker=${marker}`, '', true, version);
-          const { waiting: page } = JSON.parse(answer?.body ?? '');
+          const answer = await probe.send('GET', `/waiting?limit=1000&marker=${marker}`, '', true, version);
+          const { waiting: page } = JSON.parse(answer.body);
           count += page.length;
           if (page.length < 1000) return count;
           marker = page.at(-1).number;
@@ -109,10 +105,9 @@ const beside = <T>(server: MeasuredServer, count: number, use: () => Promise<T>)
   });
 
 /** Calls back with a host that has so many devices. */
-async function withDevices<T>(server: MeasuredServer, total: number, use: () => Promise<T>): Promise<T> {
+function withDevices<T>(server: MeasuredServer, total: number, use: () => Promise<T>): Promise<T> {
   const host = randomUUID();
-  return withConnections(server, 1, async ([connection]) => {
-    if (connection === undefined) throw new Error('There is no connection.');
+  return withConnection(server, async (connection) => {
     await createProvider(connection, host, { [device]: { total } });
     const result = await use();
     expectStatus((await connection.send('DELETE', `/resource_providers/${host}`)).status, 204);
@@ -180,32 +175,30 @@ function measureWakeUps(server: MeasuredServer, { durationMs }: Conditions): Pro
   return withDevices(server, 1, () =>
     withConnections(
       server,
-      server.urls().length,
+      Math.max(2, server.urls().length),
       async (connections) => {
-        const [first, last] = [connections[0], server.urls().length > 1 ? connections.at(-1) : undefined];
-        if (first === undefined) throw new Error('There is no connection.');
-        return withConnections(server, 1, async ([other = first]) => {
-          let holder = randomUUID();
-          await place(first, holder, `${device}:1`);
-          const measured = await figuresOf(server, async () => {
-            const timesMs: number[] = [];
-            const startedMs = performance.now();
-            while (timesMs.length === 0 || performance.now() < startedMs + durationMs) {
-              const next = randomUUID();
-              const placed = place(first, next, `${device}:1`);
-              // At any time between two looks of the process.
-              await sleep(30 + Math.random() * 100);
-              const releasingAtMs = performance.now();
-              await deleteAllocations(last ?? other, holder);
-              await placed;
-              timesMs.push(performance.now() - releasingAtMs);
-              holder = next;
-            }
-            return { timesMs, elapsedMs: performance.now() - startedMs };
-          });
-          await deleteAllocations(first, holder);
-          return measured;
+        const [first, last] = [connections[0], connections.at(-1)];
+        if (first === undefined || last === undefined) throw new Error('There is no connection.');
+        let holder = randomUUID();
+        await place(first, holder, `${device}:1`);
+        const measured = await figuresOf(server, async () => {
+          const timesMs: number[] = [];
+          const startedMs = performance.now();
+          while (timesMs.length === 0 || performance.now() < startedMs + durationMs) {
+            const next = randomUUID();
+            const placed = place(first, next, `${device}:1`);
+            // At any time between two looks of the process.
+            await sleep(30 + Math.random() * 100);
+            const releasingAtMs = performance.now();
+            await deleteAllocations(last, holder);
+            await placed;
+            timesMs.push(performance.now() - releasingAtMs);
+            holder = next;
+          }
+          return { timesMs, elapsedMs: performance.now() - startedMs };
         });
+        await deleteAllocations(first, holder);
+        return measured;
       },
       { waitSeconds },
     ),

@@ -1,4 +1,4 @@
-import { type Concurrency, inName, type Measurement, measure, withConnections } from '../measure.ts';
+import { type Concurrency, inName, type Measurement, measure, withConnection } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 
 /** The conditions of a workload. */
@@ -15,6 +15,8 @@ export type Workload = {
   /** Measured at every size of the data set up to `largest` providers, not only at the smallest. */
   readonly grows?: boolean;
   readonly largest?: number;
+  /** The microversion that it needs: a server that does not have it is not measured. */
+  readonly version?: string;
   /** @returns undefined if it cannot be measured on this server */
   readonly run: (server: MeasuredServer, conditions: Conditions) => Promise<Measurement | undefined>;
 };
@@ -24,18 +26,16 @@ export function reading(
   workload: Omit<Workload, 'run' | 'name'> & {
     readonly name: string;
     readonly concurrency: Concurrency;
-    /** The microversion; 1.39 unless said otherwise. A server that does not have it is not measured. */
-    readonly version?: string;
     readonly pathOf: (call: number, providers: number) => string;
   },
 ): Workload {
   const { concurrency, version = '1.39', pathOf, ...rest } = workload;
   return {
     ...rest,
+    version,
     name: `${rest.name}, ${inName(concurrency)}`,
     run: async (server, { durationMs, providers }) => {
       let bodyBytes = 0;
-      if (!(await knowsVersion(server, version))) return undefined;
       const measured = await measure(server, concurrency, { durationMs }, async (connection, call) => {
         const answer = await connection.send('GET', pathOf(call, providers), '', false, version);
         expectStatus(answer.status, 200);
@@ -48,10 +48,7 @@ export function reading(
 
 /** Whether the server has this microversion. */
 export const knowsVersion = (server: MeasuredServer, version: string): Promise<boolean> =>
-  withConnections(server, 1, async ([connection]) => {
-    const answer = await connection?.send('GET', '/', '', false, version);
-    return answer?.status !== 406;
-  });
+  withConnection(server, async ({ send }) => (await send('GET', '/', '', false, version)).status !== 406);
 
 /** @throws Error if an answer has an unexpected status */
 export function expectStatus(status: number, ...expected: readonly number[]): void {
