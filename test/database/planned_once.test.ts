@@ -25,11 +25,12 @@ for (const engine of engines) {
         rows.filter(({ for_one }) => for_one > 0),
         [],
       );
+      // Left to itself, the server would plan the first five executions of a connection for one execution each. The connection may be a
+      // new one, so their number says nothing.
       const ofRefresh = rows.filter(({ statement }) => /^\s*with changes as materialized/.test(statement));
       assert.ok(
-        // A refresh in the background may have read some of the changes.
-        ofRefresh.some(({ for_all }) => for_all > refreshes / 2),
-        JSON.stringify(ofRefresh),
+        ofRefresh.some(({ for_all }) => for_all > 0),
+        JSON.stringify(rows),
       );
     });
   });
