@@ -76,9 +76,11 @@ export type ClaimOrder = {
    * Whether a claim that came before it is being judged or written.
    *
    * @param judged claims of its batch that need not be waited for
-   * @param isPatient whether to wait for every such claim; otherwise only for an equal one that is about to be judged
+   * @param isPatient whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
    */
   isBehind(judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean;
+  /** Notes that a row which it needs is locked, or that it is judged again. */
+  noteHeldUp(isHeldUp: boolean): void;
   /** Its turn, and the row that it must have by now. */
   readonly turn: LineTurn;
 };

@@ -133,12 +133,17 @@ export function openClaims(
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
+  const orderOf = (claim: PendingClaim) => [
+    ...consumersOf(claim).map(consumerLock),
+    ...claim.related.map(relationLock),
+  ];
+  const locksOf = (claim: PendingClaim) => providersOf(claim).map(providerLock);
   const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
-      locksOf: (claim) => providersOf(claim).map(providerLock),
+      orderOf,
+      locksOf,
       sharedLock: tablesOfClaimsLock,
       weightOf: ({ claim: { placing = [] } }) => Math.max(1, placing.length / placedAsOne),
       isAlone: ({ claim }) => claim.inventories.length > 0,
@@ -146,6 +151,8 @@ export function openClaims(
       ahead,
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
+        for (const claim of claims)
+          claim.claim.order?.noteHeldUp([...orderOf(claim), ...locksOf(claim)].some((key) => locked.has(key)));
         avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
         return [...locked];
       },

@@ -65,6 +65,7 @@ export function judgeBatch(
   const inOrder = followOrder();
   for (const entry of batch) {
     const { item } = entry;
+    item.claim.order?.noteHeldUp(false);
     if (item.claim.order?.isGivenUp()) {
       failed.push({ entry, error: givenUp() });
       continue;
@@ -121,7 +122,7 @@ export function judgeBatch(
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
-/** After this number of batches a claim goes before an earlier one that waits for something else, such as a locked row. */
+/** After this number of batches a claim goes before earlier ones; before an equal one only if a locked row holds that up. */
 const mostYields = 200;
 
 /** Keeps the claims of a batch that wait in the order in which they came. */

@@ -49,8 +49,8 @@ export type Waiter = {
   state: WaitState;
   waitsFor: 'room' | 'limit';
   condition: string;
-  /** Whether it went to the queue of claims since it was offered room. */
-  isQueued: boolean;
+  /** Whether a row that it needs was locked when it was last to be written. */
+  isHeldUp: boolean;
   /** Whether it has one of the places. */
   hasSeat: boolean;
   /** Whether there may be a row of it, also one of an earlier request for the same. */

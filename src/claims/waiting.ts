@@ -140,6 +140,9 @@ export function openWaiting(
         order: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
           isBehind: (judged, isPatient) => isBehind(waiter, judged, isPatient),
+          noteHeldUp: (isHeldUp) => {
+            waiter.isHeldUp = isHeldUp;
+          },
           get turn() {
             const { line = null, owner } = wait;
             const isStored = line !== null || waiter.isStored;
@@ -155,7 +158,7 @@ export function openWaiting(
         state: 'entering',
         waitsFor: 'room',
         condition: '',
-        isQueued: false,
+        isHeldUp: false,
         hasSeat: false,
         mayHaveRow: false,
         isStored: false,
@@ -194,11 +197,14 @@ export function openWaiting(
     return forRoom.hasAlike(claim) ? 'room' : undefined;
   };
 
-  /** Whether a claim that was never refused finds others like it waiting: of a thousand that come at once one is judged. */
-  const mustJoin = (waiter: Waiter): boolean => {
-    const isNew = waiter.wait.line === undefined && !waiter.hasSeat && !waiter.isTimeOver;
-    return isNew && alikeWaitFor(waiter) !== undefined;
-  };
+  /**
+   * Whether others like it, which came before, wait: of a thousand that come at once one is judged, and one that waited for something else
+   * than they do is not written before them.
+   */
+  const mustJoin = (waiter: Waiter): boolean =>
+    waiter.wait.line === undefined &&
+    !waiter.isTimeOver &&
+    (forLimit.hasKindBefore(waiter) || forRoom.hasAlikeBefore(waiter));
 
   /** Lets a claim wait behind those that fit or exceed a limit only together with it: it must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
@@ -214,8 +220,9 @@ export function openWaiting(
   const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean => {
     for (const other of underWay) {
       if (other === waiter || judged.has(other.order) || !isBefore(other, waiter)) continue;
+      const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
       // One that the queue keeps behind another one may itself be behind this one.
-      if (isPatient ? !underWay.isQueuedBehind(other) : !other.isQueued && other.kind === waiter.kind) return true;
+      if (isWaitedFor && !underWay.isQueuedBehind(other)) return true;
     }
     if (!isPatient) return false;
     for (const other of tried) {
@@ -296,7 +303,6 @@ export function openWaiting(
   const submit = (waiter: Waiter): void => {
     drop(waiter);
     waiter.state = 'under way';
-    waiter.isQueued = false;
     underWay.add(waiter);
     void carryOut(waiter);
   };
@@ -312,7 +318,6 @@ export function openWaiting(
         waiter.claim = claim;
         underWay.add(waiter);
       }
-      waiter.isQueued = true;
       const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
       underWay.delete(waiter);
       // The statement has deleted its row.

@@ -59,6 +59,8 @@ export type WaitingGroups<Item> = {
   remove(item: Item): void;
   /** Whether a claim waits that fits at the same places as another one. */
   hasAlike(claim: Claim): boolean;
+  /** Whether such a claim came before it. */
+  hasAlikeBefore(item: Item): boolean;
   /** Whether it must still be found out if a claim fits. */
   isUnlooked(item: Item): boolean;
   /** Notes that providers may have more room, or with an empty list that something else has changed. */
@@ -152,6 +154,10 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     hasAlike: (claim) => {
       const key = placesAlike(claim);
       return key !== undefined && groups.has(key);
+    },
+    hasAlikeBefore: (item) => {
+      const [first] = groups.get(placesAlike(item.claim) ?? '')?.items ?? [];
+      return first !== undefined && isBefore(first, item);
     },
     isUnlooked: (item) => {
       const group = groupOf.get(item);

@@ -1,5 +1,5 @@
 import type { Waiter } from './waiter.ts';
-import { insertInOrder } from './waiting_groups.ts';
+import { insertInOrder, isBefore } from './waiting_groups.ts';
 
 /** Claims of one kind that wait, in the order of arrival. */
 type OfKind = readonly [Waiter, ...Waiter[]];
@@ -11,6 +11,8 @@ export type LimitedClaims = {
   /** Removes a claim, if it is there. */
   remove(waiter: Waiter): void;
   hasKind(kind: string): boolean;
+  /** Whether a claim of its kind waits that came before it. */
+  hasKindBefore(waiter: Waiter): boolean;
   /** The claims as they are now, by their kinds: where the first one of a kind exceeds a limit, the others do. */
   kinds(): readonly OfKind[];
   /** Notes that at this time all claims of a project exceeded a limit. */
@@ -44,6 +46,10 @@ export function openLimitedClaims(): LimitedClaims {
       size -= 1;
     },
     hasKind: (kind) => byKind.has(kind),
+    hasKindBefore: (waiter) => {
+      const first = byKind.get(waiter.kind)?.[0];
+      return first !== undefined && isBefore(first, waiter);
+    },
     kinds: () => Array.from(byKind.values(), ([first, ...others]) => [first, ...others]),
     noteLooked: (projectId, atMs) => {
       for (const waiter of ofProject(projectId)) waiter.lookedAtMs = atMs;
