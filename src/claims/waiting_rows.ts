@@ -20,8 +20,6 @@ const storedAtOnce = 1000;
 export type WaitingRows = {
   /** Stores a claim, and gives one of a line its number. */
   enter(waiter: Waiter): void;
-  /** Whether a statement is under way that stores the claim. */
-  isStoring(waiter: Waiter): boolean;
   /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
   entered(waiter: Waiter): Promise<void>;
   leave(waiter: Waiter, how: LeavingClaim['how']): void;
@@ -130,7 +128,6 @@ export function openWaitingRows(
       entering.add(waiter);
       work();
     },
-    isStoring,
     entered: async (waiter) => {
       if (isStoring(waiter)) await storing?.done;
     },
