@@ -25,7 +25,7 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
- * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
+ * `inventory_changes`, `consumer_terms`, `consumer_names`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
  * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
@@ -116,6 +116,12 @@ export type Tables = {
     readonly generation: number;
     readonly expires_at: Date;
   };
+  /** The names of consumers; see migration 012. */
+  readonly consumer_names: {
+    /** The id of the record. */
+    readonly consumer_id: number;
+    readonly name: string;
+  };
   /** The consumers that were removed, by their UUIDs; see migration 008. */
   readonly former_consumers: {
     readonly uuid: string;
@@ -201,6 +207,8 @@ export type Tables = {
     /** A hash of the consumers. */
     readonly claim: string;
     readonly consumers: readonly string[];
+    /** The name of each, or null; null if the claim names none. */
+    readonly names: readonly (string | null)[] | null;
     readonly project_id: string;
     readonly user_id: string;
     readonly line: string | null;

@@ -18,6 +18,7 @@ export const migrationNames = [
   '009_tokens',
   '010_limits',
   '011_waiting',
+  '012_consumer_names',
 ] as const;
 
 /**

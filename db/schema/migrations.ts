@@ -11,6 +11,7 @@ import * as consumerTerms from './migrations/008_consumer_terms.ts';
 import * as tokens from './migrations/009_tokens.ts';
 import * as limits from './migrations/010_limits.ts';
 import * as waiting from './migrations/011_waiting.ts';
+import * as consumerNames from './migrations/012_consumer_names.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -25,4 +26,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '009_tokens': tokens,
   '010_limits': limits,
   '011_waiting': waiting,
+  '012_consumer_names': consumerNames,
 };

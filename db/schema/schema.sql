@@ -49,6 +49,11 @@ create table cells (
   last_service_id integer default 0 not null
 );
 
+create table consumer_names (
+  consumer_id integer not null,
+  name character varying(255) not null
+) with (vacuum_truncate=off);
+
 create table consumer_terms (
   consumer_id integer not null,
   generation integer not null,
@@ -269,7 +274,8 @@ create table waiting (
   waits_for character varying(16) not null,
   condition text not null,
   left_at timestamp with time zone,
-  is_removed boolean default false not null
+  is_removed boolean default false not null,
+  names text[]
 );
 
 create table waiting_processes (
@@ -312,6 +318,8 @@ alter table cells add constraint cells_pkey PRIMARY KEY (id);
 alter table cells add constraint uniq_cells0name UNIQUE (name);
 
 alter table cells add constraint uniq_cells0uuid UNIQUE (uuid);
+
+alter table consumer_names add constraint consumer_names_pkey PRIMARY KEY (consumer_id);
 
 alter table consumer_terms add constraint consumer_terms_pkey PRIMARY KEY (consumer_id);
 
@@ -402,6 +410,8 @@ CREATE INDEX allocations_consumer_id_idx ON public.allocations USING btree (cons
 CREATE INDEX allocations_resource_class_id_idx ON public.allocations USING btree (resource_class_id);
 
 CREATE INDEX allocations_resource_provider_class_used_idx ON public.allocations USING btree (resource_provider_id, resource_class_id, used);
+
+CREATE INDEX consumer_names_name_idx ON public.consumer_names USING btree (name);
 
 CREATE INDEX consumer_terms_expires_at_idx ON public.consumer_terms USING btree (expires_at, ((consumer_id + 0)));
 
@@ -930,6 +940,7 @@ CREATE OR REPLACE FUNCTION public.terms_gone()
  LANGUAGE plpgsql
 AS $function$begin
   delete from public.consumer_terms where consumer_id = any(array(select id from old_rows));
+  delete from public.consumer_names where consumer_id = any(array(select id from old_rows));
   if current_setting('placement.former_consumers', true) is distinct from 'none' then
     insert into public.former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
       on conflict (uuid) do update set generations = f.generations + excluded.generations, removed_at = excluded.removed_at;
@@ -942,6 +953,7 @@ CREATE OR REPLACE FUNCTION public.terms_truncated()
  LANGUAGE plpgsql
 AS $function$begin
   delete from public.consumer_terms;
+  delete from public.consumer_names;
   delete from public.former_consumers;
   return null;
 end$function$;

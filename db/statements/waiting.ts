@@ -6,6 +6,8 @@ export type WaitingClaim = {
   /** The hash of its project and its consumers, by which it is known. */
   readonly claim: string;
   readonly consumers: readonly string[];
+  /** The name that it gives to each consumer, or null; null if it gives none. */
+  readonly names: readonly (string | null)[] | null;
   readonly projectId: string;
   readonly userId: string;
   /** The line of the project in which it waits; null without one. */
@@ -94,15 +96,15 @@ const inMs = (time: RawBuilder<unknown>): RawBuilder<number> => sql`(extract(epo
 const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
   const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
   return sql`
-      insert into waiting as w (claim, consumers, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
-      select claim, string_to_array(consumers, ','), project_id, user_id, line, ${process}::uuid,
+      insert into waiting as w (claim, consumers, names, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
+      select claim, string_to_array(consumers, ','), case when names is not null then array(select json_array_elements_text(names::json)) end, project_id, user_id, line, ${process}::uuid,
         clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
         ${askedAt(sql`asked_at_ms`, sql`asked_ms`)}, waits_for, condition
-      from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[],
+      from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[], ${column((c) => c.names && JSON.stringify(c.names))}::text[],
         ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
         ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedMs)}::float8[], ${column((c) => c.askedAtMs)}::float8[],
         ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, project_id, user_id, line, waited_ms, wait_ms, asked_ms, asked_at_ms, waits_for, condition, index)
+      ) with ordinality as e (claim, consumers, names, project_id, user_id, line, waited_ms, wait_ms, asked_ms, asked_at_ms, waits_for, condition, index)
       order by index`;
 };
 
@@ -126,7 +128,7 @@ export async function enterWaiting(
         number = case when ${isKept} then w.number else excluded.number end,
         since = case when ${isKept} then w.since else excluded.since end,
         former_process = case when w.process = excluded.process then w.former_process when w.left_at is null then w.process end,
-        consumers = excluded.consumers, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
+        consumers = excluded.consumers, names = excluded.names, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
         process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
         left_at = null, is_removed = false
       where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${refusesOlder}
@@ -321,6 +323,8 @@ export const endedTurns = (
 export type ListedWaiting = {
   readonly number: number;
   readonly consumers: readonly string[];
+  /** The name that it gives to each consumer, or null; null if it gives none. */
+  readonly names: readonly (string | null)[] | null;
   readonly projectId: string;
   readonly userId: string;
   readonly since: Date;
@@ -354,7 +358,7 @@ export async function listWaiting(
       )::integer as place
       from waiting w where ${stillWaits}
     )
-    select number::float8 as number, consumers, project_id as "projectId", user_id as "userId", since, until, line, place,
+    select number::float8 as number, consumers, names, project_id as "projectId", user_id as "userId", since, until, line, place,
       case when line is not null and place > 1 then 'line' else waits_for end as "waitsFor", condition
     from placed
     where number > ${after} and (${projectId}::text is null or project_id = ${projectId})

@@ -8,6 +8,7 @@ import { allocationCandidateEndpoints } from './candidates/candidates.ts';
 import { candidateQuestionEndpoints } from './candidates/questions.ts';
 import { changeEndpoints } from './changes/changes.ts';
 import { consumerEndpoints, consumerTermEndpoints } from './consumers/consumers.ts';
+import { holdingEndpoints } from './consumers/holdings.ts';
 import type { Dependencies } from './dependencies.ts';
 import { limitEndpoints } from './limits.ts';
 import { resourceClassEndpoints } from './resource_classes.ts';
@@ -75,4 +76,5 @@ export const routes: readonly Endpoint<Dependencies>[] = [
   ...tokenEndpoints,
   ...limitEndpoints,
   ...waitingEndpoints,
+  ...holdingEndpoints,
 ];

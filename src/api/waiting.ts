@@ -58,7 +58,7 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
   return {
     status: 200,
     json: {
-      waiting: page.map(represent),
+      waiting: page.map((claim) => represent(claim, request)),
       ...(found.length > limit && last !== undefined
         ? { waiting_links: nextLink(request, path, String(last.number)) }
         : {}),
@@ -79,9 +79,13 @@ async function remove(request: ApiRequest, { database }: Dependencies): Promise<
 
 // Response shapes
 
-const represent = ({ consumers, projectId, userId, since: began, until, ...rest }: ListedWaiting): object => ({
+const represent = (
+  { consumers, names, projectId, userId, since: began, until, ...rest }: ListedWaiting,
+  { version }: ApiRequest,
+): object => ({
   number: rest.number,
   consumers,
+  ...(version >= since.names ? { names: names ?? consumers.map(() => null) } : {}),
   project_id: projectId,
   user_id: userId,
   since: began.toISOString(),

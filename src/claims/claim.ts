@@ -29,6 +29,8 @@ export type ConsumerClaim = {
   readonly expected?: ExpectedAllocations | undefined;
   /** How long the consumer has them (from 2.6), or `carried over`: its term stays. Without a term it is lasting. */
   readonly term?: ClaimedTerm | undefined;
+  /** The name that it gets (from 2.9); null for none, and undefined keeps the one that it has. */
+  readonly name?: string | null | undefined;
 };
 
 /** A query for allocation candidates, by which a consumer is placed. */
@@ -208,6 +210,8 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly mappings: Mappings | undefined;
   /** Null for one without a type. */
   readonly consumerType: string | null;
+  /** Null for one without a name. */
+  readonly name: string | null;
   /** As clients know it from 2.1 on: claims by query are of later versions. */
   readonly generation: number;
   /** Null for one that has nothing. */

@@ -11,6 +11,7 @@ import {
 } from '../../db/statements/consumers/remove_ended.ts';
 import type { Effect, OwnWrite } from '../fleet/model/own_writes.ts';
 import { type Reported, reporting } from '../log/outages.ts';
+import { withName } from '../placement/uuid.ts';
 import { inBatches } from '../queue/queue.ts';
 import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claims.ts';
 
@@ -122,8 +123,8 @@ export function removeEndedConsumers(database: Database, options: RemovalOptions
   });
 }
 
-const removalLine = ({ uuid, projectId, userId, expired, allocations }: RemovedConsumer): string =>
-  `Consumer ${uuid} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
+const removalLine = ({ uuid, name, projectId, userId, expired, allocations }: RemovedConsumer): string =>
+  `Consumer ${withName(uuid, name)} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
   `${expired.toISOString()}.`;
 
 /** The longest time between two searches, in milliseconds. */

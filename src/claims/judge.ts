@@ -235,6 +235,8 @@ function consumerWrite(
     etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
     seen: consumer.expected === undefined && !hasOldAllocations ? undefined : state?.allocations,
     term: consumer.term,
+    name: consumer.name,
+    formerName: state?.name ?? null,
   };
 }
 

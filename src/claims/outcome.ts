@@ -38,6 +38,8 @@ export function outcomeOf(
         generation = null,
         formerGenerations: former = 0,
         consumerType = null,
+        formerName = null,
+        name = formerName,
         etag = null,
       } = written.get(uuid) ?? {};
       return {
@@ -47,6 +49,7 @@ export function outcomeOf(
         userId,
         mappings: placement.mappings.get(uuid),
         consumerType,
+        name,
         etag,
         expiresAtMs: expiresAtMs.get(uuid) ?? null,
         generation:

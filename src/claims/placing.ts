@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
 import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
-import { normalUuid } from '../placement/uuid.ts';
+import { normalUuid, withName } from '../placement/uuid.ts';
 import { ApiError } from '../request/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/anchors.ts';
 import { type Candidate, takenByProvider } from '../search/candidate.ts';
@@ -131,8 +131,9 @@ function placeOne(
   { workOfAll, isCertain, isOnlyAsked = false, avoided, allowedTrees, known }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
+  const shown = withName(uuid, consumer.name);
   // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
-  asRefusals(uuid, () => {
+  asRefusals(shown, () => {
     for (const { request, conditions } of queries) {
       if (known.has(request)) continue;
       requireKnownNames(fleet, conditions);
@@ -143,7 +144,7 @@ function placeOne(
     const granted = Math.min(stepsOfOne, workOfAll.steps);
     const work = { steps: granted, forLists: 0 };
     const options = { allowed: allowedTrees(request), work, known };
-    const found = asRefusals(uuid, () => {
+    const found = asRefusals(shown, () => {
       const beside = avoided.size > 0 && request.order.length === 0;
       const place = beside
         ? findPlace(fleet, request, { ...options, allowed: without(fleet, options.allowed, avoided) })
@@ -154,13 +155,13 @@ function placeOne(
     workOfAll.steps -= spent;
     // Lists that the search made for later ones count for the batch, but not for the other consumers of the claim.
     workOfAll.spent += spent + work.forLists;
-    if (found === 'too wide') throw tooWide(uuid, index, queries.length);
+    if (found === 'too wide') throw tooWide(shown, index, queries.length);
     if (found !== 'nowhere') return { ...found, request };
     if (!isCertain && !isOnlyAsked) break;
   }
   throw new ClaimRefused(
     'no candidates',
-    isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
+    isCertain ? `No allocation candidates for consumer ${shown}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
   );
 }
 
@@ -172,20 +173,20 @@ const without = (fleet: Fleet, { only, not }: AllowedTrees, avoided: ReadonlySet
   not: not.union(new Set([...avoided].flatMap((uuid) => fleet.byUuid.get(uuid)?.root ?? []))),
 });
 
-const tooWide = (uuid: string, index: number, count: number): ClaimRefused =>
+const tooWide = (consumer: string, index: number, count: number): ClaimRefused =>
   new ClaimRefused(
     'query too wide',
-    `The search for a place for consumer ${uuid} was given up${count > 1 ? ` at query ${index + 1}` : ''}: ` +
+    `The search for a place for consumer ${consumer} was given up${count > 1 ? ` at query ${index + 1}` : ''}: ` +
       'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
   );
 
 /** An unknown name refuses the claim, and is no error at once: a fleet that is not fresh may not know the name yet. */
-function asRefusals<Result>(uuid: string, search: () => Result): Result {
+function asRefusals<Result>(consumer: string, search: () => Result): Result {
   try {
     return search();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw new ClaimRefused('query', `candidates of consumer ${uuid}: ${error.message}`);
+    throw new ClaimRefused('query', `candidates of consumer ${consumer}: ${error.message}`);
   }
 }
 

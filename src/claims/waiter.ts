@@ -77,11 +77,11 @@ export type Waiter = {
 /** A claim is known by its project and its consumers. */
 export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
   createHash('sha256')
-    .update(JSON.stringify([owner.projectId, consumerNames(consumers)]))
+    .update(JSON.stringify([owner.projectId, inOrderOfUuids(consumers).map(({ uuid }) => uuid)]))
     .digest('hex');
 
-export const consumerNames = (consumers: Claim['consumers']): readonly string[] =>
-  consumers.map(({ uuid }) => uuid).sort();
+export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'] =>
+  consumers.toSorted((one, other) => (one.uuid < other.uuid ? -1 : 1));
 
 /** Different for each line of each project; the same for all claims without a line of a project. */
 export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);

@@ -9,7 +9,7 @@ import {
   type WaitingClaim,
   type WaitingPlace,
 } from '../../db/statements/waiting.ts';
-import { consumerNames, type Waiter } from './waiter.ts';
+import { inOrderOfUuids, type Waiter } from './waiter.ts';
 
 /** A claim that has waited for this long is stored, so that every process lists it. */
 export const storedAfterMs = 200;
@@ -164,9 +164,11 @@ const rowOf = ({
   condition,
 }: Waiter): WaitingClaim => {
   const nowMs = performance.now();
+  const consumers = inOrderOfUuids(claim.consumers);
   return {
     claim: key,
-    consumers: consumerNames(claim.consumers),
+    consumers: consumers.map(({ uuid }) => uuid),
+    names: consumers.some(({ name }) => typeof name === 'string') ? consumers.map(({ name = null }) => name) : null,
     projectId: wait.owner.projectId,
     userId: wait.owner.userId,
     line: wait.line ?? null,

@@ -51,11 +51,12 @@ export function addAllocationCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const { uuid } = await findProvider(placement, which);
       const held = await placement.providers.allocations(uuid);
-      const rows = Object.entries(held.allocations).map(([consumer, { resources }]) => [
+      const rows = Object.entries(held.allocations).map(([consumer, { name, resources }]) => [
         consumer,
+        name ?? undefined,
         resourcesText(resources),
       ]);
-      print(held, () => table(['consumer', 'resources'], rows));
+      print(held, () => table(['consumer', 'name', 'resources'], rows));
     });
   allocation
     .command('set')
@@ -116,7 +117,7 @@ function allocationsOf(
 
 async function claim(
   placement: Placement,
-  { uuid: consumer, project }: NamedConsumer,
+  { uuid: consumer, project, name }: NamedConsumer,
   allocations: { readonly [provider: string]: { readonly resources: Resources } },
   options: AllocationSetOptions,
 ): Promise<void> {
@@ -136,6 +137,7 @@ async function claim(
     consumer_generation: held.consumer_generation ?? null,
     consumer_type: options.type ?? known ?? 'INSTANCE',
     expires_in: options.expiresIn,
+    name,
   };
   await placement.allocations.set(consumer, wanted, { ifMatch: options.ifMatch });
 }
@@ -145,6 +147,7 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
   if (entries.length === 0) return `Consumer ${consumer} has nothing.`;
   const about = fields([
     ['consumer', consumer],
+    ['name', held.name ?? undefined],
     ['project', held.project_id],
     ['user', held.user_id],
     ['type', held.consumer_type],

@@ -12,10 +12,11 @@ export const ownedConsumerArgument = [
 ] as const;
 
 /** A consumer on the command line: by UUID, or by a name in a project. */
-export type NamedConsumer = { readonly uuid: string; readonly project?: string };
+export type NamedConsumer = { readonly uuid: string; readonly project?: string; readonly name?: string };
 
 /**
- * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. Only a UUID is sent to the service.
+ * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The service finds it by its UUID; claims
+ * also send the name.
  *
  * @param project from `--project`
  */
@@ -30,7 +31,7 @@ export function readConsumer(text: string, project: string | undefined, command:
       `error: Consumer "${text}" is no UUID. Write a name together with its project, as PROJECT/NAME, such as ci/job-1.`,
     );
   }
-  return { uuid: consumerUuid(owner, name), project: owner };
+  return { uuid: consumerUuid(owner, name), project: owner, name };
 }
 
 /**

@@ -13,6 +13,7 @@ type ConsumerListOptions = {
   readonly provider?: string;
   readonly inTree?: string;
   readonly expiring?: number | true;
+  readonly name?: string;
 };
 
 type TermOptions = IfMatchOption & { readonly expiresIn?: number; readonly lasting?: true };
@@ -20,7 +21,12 @@ type TermOptions = IfMatchOption & { readonly expiresIn?: number; readonly lasti
 /** A time after the end of every term. */
 const farAway = '9999-12-31T23:59:59Z';
 
-type ConsumerSetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
+type ConsumerSetOptions = IfMatchOption & {
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  readonly name?: string;
+};
 
 /** Adds the commands of `placement consumer`. */
 export function addConsumerCommands(program: Command): void {
@@ -33,6 +39,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--project <id>', 'of this project')
     .option('--user <id>', 'of this user')
     .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
+    .option('--name <name>', 'with this name; from 2.9')
     .option('--provider <provider>', 'with something of this provider')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
     .option(
@@ -40,36 +47,48 @@ export function addConsumerCommands(program: Command): void {
       'with a term, or with a term that ends within this number of seconds; from 2.6',
       readSeconds,
     )
-    .action(async ({ project, user, type, provider, inTree, expiring }: ConsumerListOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
-      const uuidOf = async (which: string | undefined) =>
-        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
-      const query = {
-        project_id: project,
-        user_id: user,
-        consumer_type: type,
-        resource_provider: await uuidOf(provider),
-        in_tree: await uuidOf(inTree),
-        expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
-      };
-      const consumers = await Array.fromAsync(placement.consumers.list(query));
-      print(consumers, () =>
-        table(
-          ['consumer', 'project', 'user', 'type', 'generation', ...(expiring === undefined ? [] : ['expires'])],
-          consumers.map((one) => [
-            one.uuid,
-            one.project_id,
-            one.user_id,
-            one.consumer_type,
-            one.consumer_generation ?? undefined,
-            ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
-          ]),
-        ),
-      );
-    });
+    .action(
+      async ({ project, user, type, name, provider, inTree, expiring }: ConsumerListOptions, command: Command) => {
+        const { placement, print } = shellOf(command);
+        const uuidOf = async (which: string | undefined) =>
+          which === undefined ? undefined : (await findProvider(placement, which)).uuid;
+        const query = {
+          project_id: project,
+          user_id: user,
+          consumer_type: type,
+          resource_provider: await uuidOf(provider),
+          in_tree: await uuidOf(inTree),
+          name,
+          expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
+        };
+        const consumers = await Array.fromAsync(placement.consumers.list(query));
+        print(consumers, () =>
+          table(
+            [
+              'consumer',
+              'name',
+              'project',
+              'user',
+              'type',
+              'generation',
+              ...(expiring === undefined ? [] : ['expires']),
+            ],
+            consumers.map((one) => [
+              one.uuid,
+              one.name ?? undefined,
+              one.project_id,
+              one.user_id,
+              one.consumer_type,
+              one.consumer_generation ?? undefined,
+              ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
+            ]),
+          ),
+        );
+      },
+    );
   consumer
     .command('show')
-    .description('show the project, user and type of a consumer')
+    .description('show the name, project, user and type of a consumer')
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
@@ -79,18 +98,19 @@ export function addConsumerCommands(program: Command): void {
     });
   consumer
     .command('set')
-    .description('change the project, user or type of a consumer; its allocations stay')
+    .description('change the project, user, type or name of a consumer; its allocations stay')
     .argument(...consumerArgument)
     .option('--project <id>', 'the project that it is counted for from now on')
     .option('--user <id>', 'the user that it is counted for from now on')
     .addOption(typeOption('the kind of consumer'))
+    .option('--name <name>', 'its name from now on, "" for none; from 2.9')
     .addOption(ifMatchOption('consumer show'))
     .action(async (which: string, options: ConsumerSetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = readConsumer(which, undefined, command);
-      const { project, user, type, ifMatch } = options;
-      if (project === undefined && user === undefined && type === undefined) {
-        command.error('error: Nothing is to be changed. Give --project, --user or --type.');
+      const { project, user, type, name, ifMatch } = options;
+      if (project === undefined && user === undefined && type === undefined && name === undefined) {
+        command.error('error: Nothing is to be changed. Give --project, --user, --type or --name.');
       }
       const changed = await retryUnlessChanged(options, async () => {
         const found = await placement.consumers.show(uuid);
@@ -99,6 +119,7 @@ export function addConsumerCommands(program: Command): void {
           user_id: user ?? found.user_id,
           consumer_type: type ?? found.consumer_type,
           consumer_generation: found.consumer_generation,
+          name: name === '' ? null : name,
         };
         return placement.consumers.set(uuid, owner, { ifMatch });
       });
@@ -131,6 +152,7 @@ export function addConsumerCommands(program: Command): void {
 const consumerText = (consumer: Consumer): string =>
   fields([
     ['consumer', consumer.uuid],
+    ['name', consumer.name ?? undefined],
     ['project', consumer.project_id],
     ['user', consumer.user_id],
     ['type', consumer.consumer_type],

@@ -6,7 +6,7 @@ import { messageOf } from '../text/print.ts';
 import { readConsumer, typeOption } from './consumer_argument.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
-import { column } from './table.ts';
+import { table } from './table.ts';
 
 type DeletionOptions = IfMatchOption & {
   readonly project?: string;
@@ -65,10 +65,12 @@ async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatc
 
 /** Deletes the allocations of several consumers at a time. After a failure the other consumers are still processed. */
 async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryRun: boolean): Promise<void> {
-  const consumers = (await Array.fromAsync(placement.consumers.list(query))).map(({ uuid }) => uuid);
+  const found = await Array.fromAsync(placement.consumers.list(query));
+  const consumers = found.map(({ uuid }) => uuid);
   if (dryRun) {
     const sentence = `${counted(consumers.length, 'would release all allocations')}. Nothing was deleted.`;
-    print({ consumers }, () => (consumers.length === 0 ? sentence : `${column('consumer', consumers)}\n${sentence}`));
+    const rows = found.map(({ uuid, name }) => [uuid, name ?? undefined]);
+    print({ consumers }, () => (rows.length === 0 ? sentence : `${table(['consumer', 'name'], rows)}\n${sentence}`));
     return;
   }
   const failures: unknown[] = [];

@@ -8,6 +8,7 @@ import {
   type Placing,
   type UnlimitedQuery,
 } from '../client/index.ts';
+import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
@@ -115,6 +116,7 @@ function ownerOf(
     consumer_generation: held?.consumer_generation ?? null,
     consumer_type: given.type ?? held?.consumer_type ?? 'INSTANCE',
     expires_in: given.expiresIn,
+    name: named?.name,
   };
 }
 
@@ -136,7 +138,7 @@ async function explained(
 
 function placedText(
   consumer: string,
-  { allocations, mappings, expires_at }: PlacedByQuery,
+  { allocations, mappings, expires_at, name }: PlacedByQuery,
   nameOf: (uuid: string) => string,
   { isDryRun, hadBefore }: { readonly isDryRun: boolean; readonly hadBefore: boolean },
 ): string {
@@ -149,8 +151,9 @@ function placedText(
       .map(([suffix]) => suffix)
       .join(', '),
   ]);
+  const shown = withName(consumer, name);
   const sentence = isDryRun
-    ? `Consumer ${consumer} would get this${hadBefore ? ', in the place of what it has' : ''}. Nothing was written.`
-    : `Consumer ${consumer} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${hadBefore ? ', in the place of what it had' : ''}.`;
+    ? `Consumer ${shown} would get this${hadBefore ? ', in the place of what it has' : ''}. Nothing was written.`
+    : `Consumer ${shown} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${hadBefore ? ', in the place of what it had' : ''}.`;
   return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
 }

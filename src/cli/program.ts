@@ -7,6 +7,7 @@ import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
 import { addConsumerCommands } from './consumer_commands.ts';
 import { addDemoCommand } from './demo_command.ts';
+import { addHoldingsCommand } from './holding_commands.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addLimitCommands } from './limit_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
@@ -33,6 +34,7 @@ export function placementCommand(): Command {
   addAllocationCommands(program);
   addWaitingCommands(program);
   addConsumerCommands(program);
+  addHoldingsCommand(program);
   addUsageCommands(program);
   addLimitCommands(program);
   addCandidateCommands(program);

@@ -26,6 +26,12 @@ export const fields = (values: readonly (readonly [name: string, value: Cell])[]
     values.map(([name, value]) => [name, value === undefined ? '' : String(value)]),
   );
 
+/** A head and rows as comma-separated values, as in RFC 4180, but with line feeds only. */
+export const csv = (head: readonly string[], rows: readonly (readonly Cell[])[]): string =>
+  [head, ...rows].map((row) => row.map((cell) => quoted(String(cell ?? ''))).join(',')).join('\n');
+
+const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
 /** A table of one column. */
 export const column = (head: string, values: readonly string[]): string =>
   table(

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { isNotFound, type WaitingFilter } from '../client/index.ts';
+import { withName } from '../placement/uuid.ts';
 import { consumerArgument, readConsumer } from './consumer_argument.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
@@ -22,7 +23,7 @@ export function addWaitingCommands(program: Command): void {
         table(
           ['consumers', 'project', 'user', 'line', 'place', 'since', 'until', 'waits for', 'condition'],
           claims.map((claim) => [
-            claim.consumers.join(' '),
+            claim.consumers.map((uuid, index) => withName(uuid, claim.names?.[index])).join(' '),
             claim.project_id,
             claim.user_id,
             claim.line ?? undefined,

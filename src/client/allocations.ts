@@ -39,6 +39,14 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
       readonly expires_at?: string | null;
     }
   > &
+  Since<
+    Version,
+    '2.9',
+    {
+      /** Null for a consumer without a name. */
+      readonly name?: string | null;
+    }
+  > &
   Partial<Tagged<Version>>;
 
 /** Calls about the allocations of consumers. */
@@ -147,7 +155,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
             method: 'PUT',
             path: root + pathOf(consumer),
             since: sinceOf(placingSince, options, [placing]),
-            body: () => ({ ...placingBody(placing), ...wishesOf(options) }),
+            body: (version) => ({ ...placingBody(placing, version), ...wishesOf(options) }),
             repeatable: isGuarded,
             waitMs: options?.waitMs,
           },
@@ -158,7 +166,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
       const body = (version: number) =>
         Object.entries<Placing | AnyClaim>(claims).map(([consumer, claim]) => [
           consumer,
-          isPlacing(claim) ? placingBody(claim) : claimBody(claim, version),
+          isPlacing(claim) ? placingBody(claim, version) : claimBody(claim, version),
         ]);
       const reply = await call(
         {

@@ -43,6 +43,14 @@ export type Claim<Version extends Microversion = Microversion> = {
        */
       readonly expires_in?: number | undefined;
     }
+  > &
+  AskedSince<
+    Version,
+    '2.9',
+    {
+      /** The name that people see: 1 to 255 characters. Null takes it away; without it the consumer keeps the one that it has. */
+      readonly name?: string | null | undefined;
+    }
   >;
 
 /** A claim with the fields of all versions. */
@@ -54,10 +62,14 @@ export type AnyClaim = {
   readonly mappings?: Mappings | undefined;
   readonly consumer_type?: string | undefined;
   readonly expires_in?: number | undefined;
+  readonly name?: string | null | undefined;
 };
 
 /** The version that brought terms. */
 export const termsSince = versionNumber('2.6');
+
+/** The version that brought names. The client does not send them to an older server, which stores none. */
+export const namesSince = versionNumber('2.9');
 
 /** The first version that can carry out some claims. A server without terms would make a claim with a term lasting. */
 export const sinceOfClaims = (claims: readonly { readonly expires_in?: number | undefined }[]): number =>
@@ -74,6 +86,7 @@ const fieldsSince = {
   mappings: versionNumber('1.34'),
   consumer_type: versionNumber('1.38'),
   expires_in: termsSince,
+  name: namesSince,
 };
 /** Before 1.12 allocations were a list. */
 const byProviderSince = versionNumber('1.12');
@@ -81,11 +94,11 @@ const byProviderSince = versionNumber('1.12');
 /** A claim in the form of a version. Fields that the version does not have are left out. */
 export function claimBody(claim: AnyClaim, version: number): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = [['allocations', allocationsBody(claim.allocations, version)]];
-  const { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in } = claim;
-  const fields = { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in };
-  for (const [name, since] of Object.entries(fieldsSince)) {
-    const value = fields[name as keyof typeof fields]; // fieldsSince has the same keys
-    if (version >= since && value !== undefined) entries.push([name, value]);
+  const { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in, name } = claim;
+  const fields = { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in, name };
+  for (const [field, since] of Object.entries(fieldsSince)) {
+    const value = fields[field as keyof typeof fields]; // fieldsSince has the same keys
+    if (version >= since && value !== undefined) entries.push([field, value]);
   }
   return Object.fromEntries(entries);
 }

@@ -6,6 +6,7 @@ import { type CandidateQuestions, candidateQuestions } from './candidate_questio
 import { type CandidatesCall, candidatesCall } from './candidates.ts';
 import { type ChangesCall, changesCall } from './changes.ts';
 import { type ConsumerCalls, consumerCalls } from './consumers.ts';
+import { type HoldingCalls, holdingCalls } from './holdings.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import { type LimitCalls, limitCalls } from './limits.ts';
 import type { From, Microversion } from './microversions.ts';
@@ -54,6 +55,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly usages: UsageCalls<Version>;
   readonly allocations: AllocationCalls<Version>;
   readonly consumers: ConsumerCalls;
+  readonly holdings: HoldingCalls;
   readonly providerSummaries: ProviderSummaryCalls;
   readonly candidates: CandidatesCall<Version>;
   readonly candidateQuestions: CandidateQuestions;
@@ -106,6 +108,7 @@ export function connect(options: ConnectOptions): Placement {
     usages: usageCalls(call),
     allocations: allocationCalls(call),
     consumers: consumerCalls(call),
+    holdings: holdingCalls(call),
     providerSummaries: providerSummaryCalls(call),
     candidates: candidatesCall(call),
     candidateQuestions: candidateQuestions(call),

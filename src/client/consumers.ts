@@ -1,4 +1,4 @@
-import { termsSince } from './claim.ts';
+import { namesSince, termsSince } from './claim.ts';
 import { optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
@@ -23,6 +23,8 @@ export type Consumer = ConsumerOwner & {
   readonly etag: string | null;
   /** When its term ends; null for a consumer that lasts. From 2.6. */
   readonly expires_at?: string | null;
+  /** Null for a consumer without a name. From 2.9. */
+  readonly name?: string | null;
 };
 
 /** Which consumers are listed. A consumer must meet all given conditions. */
@@ -37,10 +39,16 @@ export type ConsumerQuery = {
   readonly in_tree?: string | undefined;
   /** Only consumers with a term that ends before this time, such as `2026-11-22T23:00:00Z`. From 2.6. */
   readonly expiring_before?: Date | string | undefined;
+  /** Only consumers with this name. From 2.9. */
+  readonly name?: string | undefined;
 };
 
 /** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
-export type ConsumerChange = ConsumerOwner & { readonly consumer_generation: number | null };
+export type ConsumerChange = ConsumerOwner & {
+  readonly consumer_generation: number | null;
+  /** Its new name; null takes it away, and without it the consumer keeps the one that it has. From 2.9. */
+  readonly name?: string | null | undefined;
+};
 
 /**
  * The new term of a consumer. If the generation of the consumer has changed since the caller read it, the change is
@@ -87,12 +95,14 @@ const root = pathOf('consumers');
 /** Makes the calls about consumers. */
 export function consumerCalls(call: Call): ConsumerCalls {
   const page: ConsumerCalls['page'] = async (asked = {}, options) => {
-    const { project_id, user_id, consumer_type, resource_provider, in_tree, expiring_before, limit, marker } = asked;
+    const { project_id, user_id, consumer_type, resource_provider, in_tree, expiring_before, name, limit, marker } =
+      asked;
     const named = { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker };
     const before = expiring_before instanceof Date ? expiring_before.toISOString() : expiring_before;
     const query = [
-      ...Object.entries(named).flatMap(([name, value]) => optional(name, value)),
+      ...Object.entries(named).flatMap(([key, value]) => optional(key, value)),
       ...optional('expiring_before', before, termsSince),
+      ...optional('name', name, namesSince),
     ];
     const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
     return (await answered<{ readonly consumers: readonly Consumer[] }>(reply)).consumers;
@@ -102,14 +112,14 @@ export function consumerCalls(call: Call): ConsumerCalls {
     list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
     show: (uuid, options) =>
       answered(call({ method: 'GET', path: root + pathOf(uuid), since: consumersSince }, options)),
-    set: (uuid, { project_id, user_id, consumer_type, consumer_generation }, options) =>
+    set: (uuid, { project_id, user_id, consumer_type, consumer_generation, name }, options) =>
       answered(
         call(
           {
             method: 'PUT',
             path: root + pathOf(uuid),
-            since: consumersSince,
-            body: () => ({ project_id, user_id, consumer_type, consumer_generation }),
+            since: name === undefined ? consumersSince : namesSince,
+            body: () => ({ project_id, user_id, consumer_type, consumer_generation, name }),
             repeatable: isGuarded,
           },
           options,

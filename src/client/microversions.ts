@@ -16,6 +16,7 @@ export const microversions = [
   '2.6',
   '2.7',
   '2.8',
+  '2.9',
 ] as const;
 
 /** Such as `1.0`. */

@@ -11,6 +11,7 @@ type Marked =
   | { readonly uuid: string }
   | { readonly id: string }
   | { readonly number: number }
+  | { readonly consumer: string }
   | { readonly project_id: string };
 
 /** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
@@ -31,5 +32,6 @@ function markerOf(item: Marked): string | undefined {
   if ('uuid' in item) return item.uuid;
   if ('id' in item) return item.id;
   if ('number' in item) return String(item.number);
+  if ('consumer' in item) return item.consumer;
   return item.project_id;
 }

@@ -1,5 +1,5 @@
 import { type CandidateQuery, candidateParameters } from './candidates.ts';
-import type { AnyClaim, Mappings } from './claim.ts';
+import { type AnyClaim, type Mappings, namesSince } from './claim.ts';
 import type { Resources } from './filters.ts';
 import { queryText } from './operation.ts';
 
@@ -23,6 +23,8 @@ export type Placing = {
    * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 2.6.
    */
   readonly expires_in?: number | undefined;
+  /** The name that people see: 1 to 255 characters. Null takes it away; without it the consumer keeps the one that it has. From 2.9. */
+  readonly name?: string | null | undefined;
 };
 
 /** What a consumer has after a claim by query. Of one that has nothing any more `allocations` is empty and the rest is missing. */
@@ -39,17 +41,20 @@ export type Placed = {
   readonly mappings?: Mappings;
   /** When its term ends; null for a consumer that lasts. From 2.6. */
   readonly expires_at?: string | null;
+  /** Null for a consumer without a name. From 2.9. */
+  readonly name?: string | null;
   /** By UUID, the names of the providers, and the UUIDs of the roots of their trees. From 2.7. */
   readonly resource_providers?: { readonly [provider: string]: { readonly name: string; readonly root: string } };
 };
 
 /** What a consumer has after its place was found. */
-export type PlacedByQuery = Required<Omit<Placed, 'expires_at' | 'resource_providers'>> &
-  Pick<Placed, 'expires_at' | 'resource_providers'>;
+export type PlacedByQuery = Required<Omit<Placed, 'expires_at' | 'name' | 'resource_providers'>> &
+  Pick<Placed, 'expires_at' | 'name' | 'resource_providers'>;
 
-/** The body of a claim by query. */
-export const placingBody = ({ candidates, ...owner }: Placing): object => ({
+/** The body of a claim by query, in the form of a version. */
+export const placingBody = ({ candidates, name, ...owner }: Placing, version: number): object => ({
   ...owner,
+  ...(version >= namesSince && name !== undefined ? { name } : {}),
   candidates: isList(candidates) ? candidates.map(textOf) : textOf(candidates),
 });
 

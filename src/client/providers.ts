@@ -41,7 +41,8 @@ export type ProviderAllocations<Version extends Microversion = Microversion> = {
       Version,
       '1.28',
       { readonly consumer_generation: number | null }
-    >;
+    > &
+      Since<Version, '2.9', { readonly name: string | null }>;
   };
   readonly resource_provider_generation: number;
 };

@@ -9,6 +9,8 @@ export type WaitingClaim = {
   readonly number: number;
   /** The UUIDs of its consumers. */
   readonly consumers: readonly string[];
+  /** The name of each, or null. From 2.9. */
+  readonly names?: readonly (string | null)[];
   readonly project_id: string;
   readonly user_id: string;
   readonly since: string;

@@ -28,3 +28,7 @@ const usual = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 const normalized = (value: string): string =>
   uuidDigits(value).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+/** A consumer in a text for people: its UUID, and the name that it has. */
+export const withName = (uuid: string, name: string | null | undefined): string =>
+  name == null ? uuid : `${uuid} (${name})`;

@@ -68,6 +68,7 @@ const row: fc.Arbitrary<ProviderAllocationRow> = fc.record({
   modified: fc.option(fc.nat()),
   consumer_generation: fc.option(fc.nat()),
   former_generations: fc.nat(3),
+  consumer_name: fc.option(fc.string()),
 });
 
 test('the allocations on a provider are those of its rows, and unless these are few others have a turn after each', async () => {

@@ -19,6 +19,7 @@ const stateOf = (used: number, generation = 1): ReadonlyMap<string, ConsumerStat
         projectId: 'p',
         userId: 'u',
         consumerType: null,
+        name: null,
         allocations: [{ id: 1, providerId: 1, classId: 0, used }],
       },
     ],

@@ -68,6 +68,7 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
         projectId: 'p',
         userId: 'u',
         consumerType: null,
+        name: null,
         allocations: [{ id: 1, providerId: 1, classId: 1, used }],
       },
     ],

@@ -110,6 +110,7 @@ test('a claim that raises what its consumer has promises only what it adds', () 
     projectId: 'p',
     userId: 'u',
     consumerType: 'INSTANCE',
+    name: null,
     allocations: [{ id: 1, providerId: provider.id, classId, used: 1 }],
   };
   for (const second of [plain('second', 2), byQueries('second')]) {

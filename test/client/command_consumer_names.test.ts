@@ -64,6 +64,41 @@ test('a name means the same consumer in every command', async () => {
   assert.match(await run('allocation', 'delete', 'ci/job-1'), /has no allocations any more/);
 });
 
+test('a claim by a name gives the consumer that name, which all commands show', async () => {
+  const client = await fill({});
+  const [job, other] = [consumerUuid('ci', 'job-1'), consumerUuid('ci', 'job, "2"')];
+  await run('allocation', 'set', 'job-1', '-a', 'rp=gpu-host,PGPU=1', '--project', 'ci', '--user', 'ada');
+  const claim = ['--consumer', 'job, "2"', '--project', 'ci', '--expires-in', '600'];
+  const placed = await run('allocation', 'place', 'PGPU=2', ...claim);
+  assert.ok(placed.startsWith(`Consumer ${other} (job, "2") has this until `), placed);
+  assert.equal((await client.consumers.show(job)).name, 'job-1');
+  for (const args of [
+    ['allocation', 'show', job],
+    ['allocation', 'list', 'gpu-host'],
+    ['consumer', 'show', job],
+    ['consumer', 'list', '--name', 'job-1'],
+    ['allocation', 'delete', '--project', 'ci', '--dry-run'],
+    ['holdings', '--class', 'PGPU', '--project', 'ci', '--in-tree', 'gpu-host'],
+  ]) {
+    assert.match(await run(...args), /\| job-1 +\|/, args.join(' '));
+  }
+  assert.doesNotMatch(await run('consumer', 'list', '--name', 'job-2'), /job-1/);
+  const filter = ['--provider', 'gpu-host', '--user', 'ci', '--type', 'INSTANCE'];
+  const lines = (await run('holdings', ...filter, '--csv')).split('\n');
+  assert.equal(lines[0], 'consumer,name,project,user,type,provider,root,class,amount,since,expires');
+  assert.ok(lines[1]?.startsWith(`${other},"job, ""2""",ci,ci,INSTANCE,gpu-host,gpu-host,PGPU,2,20`), lines[1]);
+  assert.deepEqual(lines.slice(2), ['']);
+  const [shown] = JSON.parse(await run('holdings', '--user', 'ada', '--json'));
+  assert.deepEqual([shown.name, shown.resources, shown.expires_at], ['job-1', { PGPU: 1 }, null]);
+  assert.match(await run('consumer', 'set', 'ci/job-1', '--name', 'train 7'), /train 7/);
+  assert.equal((await client.consumers.show(job)).name, 'train 7');
+  await run('consumer', 'set', 'ci/job-1', '--name', '');
+  assert.equal((await client.consumers.show(job)).name, null);
+  const older = ['--os-placement-api-version', '2.8'];
+  await fails(/2\.9/, ['holdings', ...older]);
+  await run('allocation', 'set', 'ci/job-3', '-a', 'rp=gpu-host,PGPU=1', '--user', 'ada', ...older);
+});
+
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
   for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {

@@ -21,21 +21,22 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
   await run('provider', 'create', 'host-1', '--uuid', '6f0c9f9e-6c9c-4c39-9d8a-000000000001');
   await run('inventory', 'set', 'host-1', 'VCPU=8', 'MEMORY_MB=1024');
   await run('allocation', 'set', consumer, '-a', 'rp=host-1,VCPU=2', '--project', 'web', '--user', 'ada');
-  const row = [consumer, 'web', 'ada', 'INSTANCE', '1'];
+  const row = [consumer, '', 'web', 'ada', 'INSTANCE', '1'];
   assert.deepEqual(await run('consumer', 'list'), [row]);
   assert.deepEqual(
     await run('consumer', 'list', '--project', 'web', '--user', 'ada', '--type', 'INSTANCE', '--provider', 'host-1'),
     [row],
   );
   assert.deepEqual(await run('consumer', 'list', '--in-tree', 'host-1', '--project', 'shop'), []);
-  assert.deepEqual((await run('consumer', 'show', consumer)).slice(0, 5), [
+  assert.deepEqual((await run('consumer', 'show', consumer)).slice(0, 6), [
     ['consumer', consumer],
+    ['name', ''],
     ['project', 'web'],
     ['user', 'ada'],
     ['type', 'INSTANCE'],
     ['generation', '1'],
   ]);
-  assert.deepEqual((await run('consumer', 'set', consumer, '--project', 'shop')).slice(1, 5), [
+  assert.deepEqual((await run('consumer', 'set', consumer, '--project', 'shop')).slice(2, 6), [
     ['project', 'shop'],
     ['user', 'ada'],
     ['type', 'INSTANCE'],

@@ -144,6 +144,11 @@ async function doEverything(version: Microversion): Promise<void> {
     ofProject?.map(({ uuid }) => uuid).toSorted(),
     has('2.2') ? [consumer, other].toSorted() : undefined,
   );
+  const holdings = await from('2.9', () => placement.holdings.page({ project_id: custom, resource_class: 'VCPU' }));
+  assert.deepEqual(
+    holdings?.map(({ consumer: uuid, resources }) => [uuid, resources]).toSorted(),
+    has('2.9') ? [consumer, other].toSorted().map((uuid) => [uuid, { VCPU: 2 }]) : undefined,
+  );
   const known = await from('2.2', () => placement.consumers.show(consumer));
   const given = await from('2.2', () =>
     placement.consumers.set(consumer, { ...(known ?? {}), ...claim, user_id: 'v', consumer_generation: 1 }),

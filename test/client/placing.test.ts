@@ -134,7 +134,7 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   assert.equal(placed.code, 0, placed.stderr);
   const held = await open().allocations.show(consumer);
   const resource_providers = { [two]: { name: `${name}-1`, root: two } };
-  const expected = { consumer, ...held, expires_at: null, mappings: { '': [two] }, resource_providers };
+  const expected = { consumer, ...held, expires_at: null, name: null, mappings: { '': [two] }, resource_providers };
   assert.deepEqual(JSON.parse(placed.stdout), expected);
   assert.equal(held.user_id, 'web');
 

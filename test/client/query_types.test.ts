@@ -5,6 +5,7 @@ import {
   type CandidateQuery,
   type ConsumerQuery,
   connect,
+  type HoldingQuery,
   type ProviderFilter,
   type ProviderQuery,
   type SummaryQuery,
@@ -44,6 +45,16 @@ const consumers: Required<ConsumerQuery & Page> = {
   resource_provider: uuid,
   in_tree: uuid,
   expiring_before: '2030-01-01T00:00:00Z',
+  name: 'train-7',
+};
+const holdings: Required<HoldingQuery & Page> = {
+  ...page,
+  project_id: 'p',
+  user_id: 'u',
+  consumer_type: 'unknown',
+  resource_provider: uuid,
+  in_tree: uuid,
+  resource_class: 'VCPU',
 };
 const summaries: Required<SummaryQuery & Page> = {
   ...page,
@@ -82,6 +93,7 @@ test('the client can send each parameter of a query', async () => {
       tokens: [],
       limits: [],
       waiting: [],
+      holdings: [],
     };
     response.end(JSON.stringify({ ...none, traits: [], usages: {}, changes: [{ traits: true }], next: 'token' }));
   });
@@ -95,6 +107,7 @@ test('the client can send each parameter of a query', async () => {
     await client.candidateQuestions.explain({ ...unlimited, nearest: 1, tree: uuid });
     await client.candidateQuestions.count({ ...unlimited, max: 1, top: limit });
     await client.consumers.page(consumers);
+    await client.holdings.page(holdings);
     await client.tokens.page({ project_id: 'p', user_id: 'u', limit: 1, marker: uuid });
     await client.limits.page({ limit: 1, marker: 'p' });
     await client.limits.delete('{project_id}', { generation: 1 });

@@ -66,6 +66,7 @@ test('a claim waits until there is room', async () => {
   const [{ number: _, since, until: end, condition, ...claim } = assert.fail()] = await waitFor(second.consumer);
   assert.deepEqual(claim, {
     consumers: [second.consumer],
+    names: [null],
     project_id: project,
     user_id: 'ada',
     line: null,

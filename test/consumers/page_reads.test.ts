@@ -37,6 +37,7 @@ const everything: ConsumerQuery = {
   projectId: undefined,
   userId: undefined,
   consumerType: undefined,
+  name: undefined,
   expiringBefore: undefined,
   providers: [],
   marker: '4',

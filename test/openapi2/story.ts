@@ -72,7 +72,12 @@ const requests: readonly (readonly [operation: string, method: string, path: str
     'replaceAllocations',
     'PUT',
     `/allocations/${job}`,
-    { candidates: ['resources=PGPU:2&required=CUSTOM_GPU_80GB&order=free:PGPU'], ...owner, expires_in: 3600 },
+    {
+      candidates: ['resources=PGPU:2&required=CUSTOM_GPU_80GB&order=free:PGPU'],
+      ...owner,
+      expires_in: 3600,
+      name: 'train-7',
+    },
   ],
   ['showAllocations', 'GET', `/allocations/${job}`],
   [
@@ -85,6 +90,7 @@ const requests: readonly (readonly [operation: string, method: string, path: str
   ['showProviderUsages', 'GET', `/resource_providers/${host}/usages`],
   ['showProjectUsages', 'GET', '/usages?project_id=ci'],
   ['listConsumers', 'GET', '/consumers?project_id=ci&limit=1'],
+  ['listHoldings', 'GET', '/holdings?project_id=ci&limit=1'],
   ['setConsumerTerm', 'PUT', `/consumers/${job}/term`, { expires_in: 3600, consumer_generation: 1 }],
   ['updateConsumer', 'PUT', `/consumers/${job}`, { ...owner, project_id: 'web', consumer_generation: 1 }],
   ['showConsumer', 'GET', `/consumers/${job}`],
@@ -153,7 +159,7 @@ async function tellOfWaiting(
   examples: Map<string, Example>,
 ): Promise<void> {
   const send = requestsTo(service, version);
-  const body = { ...owner, candidates: 'resources=PGPU:8', line: 'gpu' };
+  const body = { ...owner, candidates: 'resources=PGPU:8', line: 'gpu', name: 'train-8' };
   const waiting = send('PUT', `/allocations/${waiter}`, body, version, { prefer: 'wait=60' });
   let text = '';
   await until('the claim is listed', async () => {

@@ -152,6 +152,7 @@ function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrar
     projectId: null,
     userId: null,
     consumerType: null,
+    name: null,
     allocations: own,
   };
   const states = new Map([[first.uuid, first]]);

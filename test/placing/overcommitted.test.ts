@@ -33,6 +33,7 @@ const stateOf = (uuid: string, held: Amounts): ConsumerState => ({
   projectId: null,
   userId: null,
   consumerType: null,
+  name: null,
   allocations: Object.entries(classIds).flatMap(([name, classId]) =>
     (held[name] ?? 0) > 0 ? [{ id: classId, providerId: 1, classId, used: held[name] ?? 0 }] : [],
   ),

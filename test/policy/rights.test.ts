@@ -78,6 +78,7 @@ const shared: Readonly<Record<string, { readonly roles: readonly string[]; reado
   'GET /consumers?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /usages?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /waiting?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /holdings?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'DELETE /waiting/{vm}': { roles: ['member'], elsewhere: 404 },
   'GET /limits/p1?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
 };

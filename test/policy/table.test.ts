@@ -31,6 +31,7 @@ const expectedNames = [
   'placement:limits:list placement:limits:show placement:limits:update placement:limits:delete',
   'placement:allocations:uncounted',
   'placement:waiting:list placement:waiting:delete',
+  'placement:holdings:list',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -85,6 +86,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
     case 'placement:consumers:list':
     case 'placement:limits:show':
     case 'placement:waiting:list':
+    case 'placement:holdings:list':
     case 'admin_or_project_reader_or_service_api':
       return has('admin') || has('service') || readsOwn;
     default:

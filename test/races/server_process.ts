@@ -34,8 +34,8 @@ export async function startServer(
   child.stderr?.on('data', (chunk: Buffer) => {
     complaints += chunk;
   });
-  const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`The server ended with ${code}: ${complaints}`);
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(`The server ended with ${code ?? signal}: ${complaints}`);
   });
   ended.catch(() => {});
   const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ readonly url: string }]; // server_main.ts
@@ -44,8 +44,8 @@ export async function startServer(
   return {
     url,
     client,
-    query: (statement) => ask({ statement }),
-    memory: async () => (await ask({}))[0] as unknown as NodeJS.MemoryUsage, // what server_main.ts sends for it
+    query: (statement) => Promise.race([ask({ statement }), ended]),
+    memory: async () => (await Promise.race([ask({}), ended]))[0] as unknown as NodeJS.MemoryUsage, // what server_main.ts sends for it
     pid: child.pid ?? 0,
     log: () => complaints,
     kill: async () => {
@@ -72,7 +72,8 @@ function questionsTo(child: ChildProcess): (question: { readonly statement?: str
     const id = ++lastId;
     const asked = Promise.withResolvers<readonly Record<string, unknown>[]>();
     waiting.set(id, asked);
-    child.send({ id, ...question });
+    // Of a server that has ended, its end tells.
+    if (child.connected) child.send({ id, ...question });
     return asked.promise;
   };
 }

@@ -92,6 +92,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         '009_tokens',
         '010_limits',
         '011_waiting',
+        '012_consumer_names',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');

@@ -40,6 +40,10 @@ export type ConsumerWrite = {
   readonly seen?: readonly SeenAllocation[] | undefined;
   /** How long the consumer has these allocations. Without a term the consumer is lasting. */
   readonly term?: ClaimedTerm | undefined;
+  /** The name that it gets; null for none, and undefined keeps the one that it has. */
+  readonly name?: string | null | undefined;
+  /** The name that it had. For the answer. */
+  readonly formerName?: string | null;
 };
 
 /** Whether a consumer has nothing and is to have nothing. */

@@ -17,6 +17,8 @@ export type ConsumerAllocationRow = NamedAllocation & {
   readonly former_generations: number;
   /** When its term ends; null if it lasts. */
   readonly expires: Date | null;
+  /** Null if it has none. */
+  readonly consumer_name: string | null;
 };
 
 /**
@@ -34,7 +36,8 @@ export async function readAllocations(
       rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation, ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id,
-      (select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation) as expires
+      (select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation) as expires,
+      (select name from consumer_names where consumer_id = c.id) as consumer_name
     from allocations a
     join resource_providers rp on rp.id = a.resource_provider_id
     join resource_classes rc on rc.id = a.resource_class_id
@@ -60,13 +63,15 @@ export type ProviderAllocationRow = {
   readonly consumer_generation: number | null;
   /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
   readonly former_generations: number;
+  /** Null if it has none, or if former consumers were not asked for. */
+  readonly consumer_name: string | null;
 };
 
 /**
  * All allocations on some providers, in the order in which they were written; no row for a provider that does not
  * exist.
  *
- * @param withFormer whether to read the generations of former consumers as well
+ * @param withFormer whether to read the generations of former consumers and the names as well
  */
 export async function readProviderAllocations(
   { kysely }: Database,
@@ -78,7 +83,8 @@ export async function readProviderAllocations(
       rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation,
-      ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations
+      ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations,
+      ${withFormer ? sql`(select name from consumer_names where consumer_id = c.id)` : sql`null`} as consumer_name
     from resource_providers rp
     left join allocations a on a.resource_provider_id = rp.id
     left join resource_classes rc on rc.id = a.resource_class_id
@@ -139,6 +145,8 @@ export type ConsumerState = {
   readonly projectId: string | null;
   readonly userId: string | null;
   readonly consumerType: string | null;
+  /** Null if it has none. */
+  readonly name: string | null;
   /** In the order in which they were written. */
   readonly allocations: readonly SeenAllocation[];
 };
@@ -162,7 +170,8 @@ export async function readConsumers(
       left join consumer_types t on t.id = c.consumer_type_id`
     : sql``;
   const { rows } = await sql<ConsumerState>`
-    select wanted.uuid, c.id, c.generation, ${formerGenerations(sql`wanted.uuid`)} as "formerGenerations", ${owner}, coalesce((
+    select wanted.uuid, c.id, c.generation, ${formerGenerations(sql`wanted.uuid`)} as "formerGenerations", ${owner},
+      (select name from consumer_names where consumer_id = c.id) as name, coalesce((
       select json_agg(json_build_object('id', a.id, 'providerId', a.resource_provider_id, 'classId', a.resource_class_id, 'used', a.used)
         order by a.id)
       from allocations a where a.consumer_id = wanted.uuid

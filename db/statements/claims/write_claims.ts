@@ -156,7 +156,7 @@ export async function writeClaims(
   const turns = claims.flatMap(({ turn }, index) => (turn === undefined ? [] : [{ ...turn, index }]));
   const stored = turns.filter(({ isStored }) => isStored);
   const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
-  const terms = termParts(claims, parts.known);
+  const consumerParts = termAndNameParts(consumers, parts.known);
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -205,13 +205,13 @@ export async function writeClaims(
       select uuid, ${absent.length > 0 ? sql`coalesce(project_id, 0), coalesce(user_id, 0)` : sql`project_id, user_id`}, type_id, 1, ${utcNow}, etag
       from won where generation is null and not (emptied and has_old)
       order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
-      ${parts.reliedOn ? sql`returning id, uuid, generation` : terms.returning}
+      ${parts.reliedOn ? sql`returning id, uuid, generation` : consumerParts.returning}
     ),
     inserted as (
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim <> all(${lostClaims})
-    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${turns.length > 0 ? sql`, ${endedTurns(turns, lostClaims)}` : sql``}${terms.written}
+    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${turns.length > 0 ? sql`, ${endedTurns(turns, lostClaims)}` : sql``}${consumerParts.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
       ${
@@ -219,7 +219,7 @@ export async function writeClaims(
           ? sql`, (select json_object_agg(id, generation) from bumped) as generations,
       former_generations(array(select uuid from created)) as "formerGenerations"`
           : sql``
-      }${terms.columns}${toldUsages(counted)}
+      }${consumerParts.columns}${toldUsages(counted)}
     from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}${parts.counted ? sql`, ${usagesAreCounted}` : sql``}) as told left join lost on true
     where ${orLostRace(parts)}`;
   const providers = providerIds(claims);
@@ -241,7 +241,7 @@ export async function writeClaims(
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
     ...(absent.length > 0 ? [removeAbsent(absent)] : []),
-    ...terms.after,
+    ...consumerParts.after,
   ];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
@@ -319,32 +319,45 @@ const removeAbsent = (uuids: readonly string[]) => sql`
   delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid and ${leavesNoFormer}`;
 
 /*
- * Parts of the statement that writes claims: the terms that the claims give to consumers. Without terms in a batch, as
- * in most batches, the statement lacks these parts.
+ * Parts of the statement that writes claims: the terms and the names that the claims give to consumers. Without any in a batch, as in most
+ * batches, the statement lacks these parts.
  */
 
 /** The parts of the statement, and the statements after it in the same transaction. */
-type TermParts = {
+type ConsumerParts = {
   /** The `returning` of the part that makes the records of new consumers. */
   readonly returning: RawBuilder<unknown>;
-  /** The table `termed`: the terms that the claims give. */
+  /** The tables `termed`, with the terms that the claims give, and `named` and `unnamed`. */
   readonly written: RawBuilder<unknown>;
   /** Columns of the result: the ends of the terms by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly columns: RawBuilder<unknown>;
   readonly after: readonly RawBuilder<unknown>[];
 };
 
-const noTerms: TermParts = { returning: sql``, written: sql``, columns: sql``, after: [] };
-
 /** @param known whether the statement has the table `updated` */
-function termParts(claims: readonly ClaimWrite[], known: boolean): TermParts {
-  const consumers = claims.flatMap((claim) => claim.consumers);
+function termAndNameParts(consumers: readonly ConsumerWrite[], known: boolean): ConsumerParts {
   const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
   const carries = known && consumers.some(({ term }) => term === 'carried over');
-  if (given.length === 0 && !carries) return noTerms;
+  const named = consumers.flatMap(({ uuid, name }) => (typeof name === 'string' ? [{ uuid, name }] : []));
+  // A new consumer has no name yet.
+  const unnamed = consumers.flatMap(({ uuid, name, generation }) => (name === null && generation !== null ? uuid : []));
+  const written = [
+    ...(given.length === 0 ? [] : [writtenTerms(given)]),
+    ...(named.length === 0 ? [] : [writtenNames(named)]),
+    ...(unnamed.length === 0 ? [] : [removedNames(unnamed)]),
+  ];
   return {
-    returning: sql`returning id, uuid, generation`,
-    written: given.length === 0 ? sql`` : sql`, ${writtenTerms(given, known)}`,
+    returning: written.length === 0 && !carries ? sql`` : sql`returning id, uuid, generation`,
+    written:
+      written.length === 0
+        ? sql``
+        : sql`,
+    recorded as (select * from created ${known ? sql`union all select * from updated` : sql``}),
+    ${sql.join(
+      written,
+      sql`,
+    `,
+    )}`,
     columns: sql`${given.length === 0 ? sql`` : toldTerms} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
     after: carries ? [carryTermsOver] : [],
   };
@@ -353,10 +366,7 @@ function termParts(claims: readonly ClaimWrite[], known: boolean): TermParts {
 /** A term begins when its row is written. At that time the record of the consumer is already locked. */
 const writtenTerms = (
   given: readonly { readonly uuid: string; readonly seconds: number }[],
-  known: boolean,
-): RawBuilder<unknown> => sql`
-    recorded as (select * from created ${known ? sql`union all select * from updated` : sql``}),
-    termed as (
+): RawBuilder<unknown> => sql`termed as (
       insert into consumer_terms (consumer_id, generation, expires_at)
       select id, generation, clock_timestamp() + make_interval(secs => seconds)
       from recorded join unnest(${given.map(({ uuid }) => uuid)}::text[], ${given.map(({ seconds }) => seconds)}::integer[]
@@ -364,6 +374,21 @@ const writtenTerms = (
       order by id
       on conflict (consumer_id) do update set generation = excluded.generation, expires_at = excluded.expires_at
       returning consumer_id, expires_at
+    )`;
+
+/** A name that the consumer has already is not written again. */
+const writtenNames = (
+  named: readonly { readonly uuid: string; readonly name: string }[],
+): RawBuilder<unknown> => sql`named as (
+      insert into consumer_names as former (consumer_id, name)
+      select id, name from recorded join unnest(${named.map(({ uuid }) => uuid)}::text[], ${named.map(({ name }) => name)}::text[]
+      ) as n (uuid, name) using (uuid)
+      order by id
+      on conflict (consumer_id) do update set name = excluded.name where former.name <> excluded.name
+    )`;
+
+const removedNames = (uuids: readonly string[]): RawBuilder<unknown> => sql`unnamed as (
+      delete from consumer_names where consumer_id = any(array(select id from recorded where uuid = any(${uuids}::text[])))
     )`;
 
 const toldTerms = sql`, (

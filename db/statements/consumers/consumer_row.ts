@@ -31,6 +31,8 @@ export type ConsumerRow = {
   readonly consumerType: string | null;
   readonly created: Date | null;
   readonly updated: Date | null;
+  /** Null if it has none. */
+  readonly name: string | null;
   /** When its term ends; null if it lasts. */
   readonly expires: Date | null;
   /** Whether the term has ended: the consumer is removed soon. */
@@ -51,6 +53,7 @@ export type ConsumerRow = {
 export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<ConsumerRow> => sql<ConsumerRow>`
     select c.uuid, c.id, c.generation, ${formerGenerations(sql`c.uuid`)} as "formerGenerations", c.created_at as created, c.updated_at as updated, c.etag,
       t.expires_at as expires, coalesce(t.expires_at <= clock_timestamp(), false) as "hasEnded",
+      (select name from consumer_names where consumer_id = c.id) as name,
       (select external_id from projects where id = c.project_id) as "projectId",
       (select external_id from users where id = c.user_id) as "userId",
       (select name from consumer_types where id = c.consumer_type_id) as "consumerType",

@@ -19,11 +19,12 @@ import {
 import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten } from './set_term.ts';
 
-/** The new owner and type of a consumer; null for no type. */
+/** The new owner and type of a consumer; null for no type. `name` is its new name, null for none; undefined keeps the one that it has. */
 export type ConsumerOwner = {
   readonly projectId: string;
   readonly userId: string;
   readonly consumerType: string | null;
+  readonly name?: string | null | undefined;
 };
 
 /** A consumer record as it was written. */
@@ -95,12 +96,22 @@ const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): RawBuilde
 const writtenColumns = sql`c.generation, c.created_at as created, c.updated_at as updated,
         coalesce(c.etag, etag_of_allocations(c)) as etag`;
 
+/** The part of a statement that gives the record in its table `written` the name of the owner, or takes it away. */
+function nameOfWritten({ name }: ConsumerOwner): RawBuilder<unknown> {
+  if (name === undefined) return sql``;
+  if (name === null) return sql`, unnamed as (delete from consumer_names where consumer_id = (select id from written))`;
+  return sql`,
+    named as (
+      insert into consumer_names (consumer_id, name) select id, ${name}::text from written
+      on conflict (consumer_id) do update set name = excluded.name
+    )`;
+}
+
 /** The row of a statement that ends with `selectOutcome`. */
 type OutcomeRow = { readonly hasOwner: boolean } & {
   readonly [Name in Exclude<keyof WrittenRecord, 'expires'>]: WrittenRecord[Name] | null;
 } & {
-  /** Of the record, for `noteRewritten`. */
-  readonly id?: number | null;
+  readonly id: number | null;
   /** Of a write that is counted. */
   readonly lost?: string | null;
   readonly told?: string;
@@ -167,7 +178,7 @@ export async function updateConsumer(
       from owner where owner.exists and c.uuid = ${uuid} and c.generation = ${generation} and c.id = ${id}
         ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`} ${judged.guard}
       returning c.id, ${writtenColumns}
-    )${judged.counting}
+    )${nameOfWritten(owner)}${judged.counting}
     ${selectOutcome(sql`, ${noteRewritten(sql`written`)} ${judged.columns}`)}`;
   const lock = sql`select id from consumers where uuid = ${uuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${uuid} order by id for update`;
@@ -204,8 +215,8 @@ export async function completeConsumer(
       select ${uuid}, project_id, user_id, type_id, 1, ${utcNow} from owner
       where owner.exists and exists (select from allocations where consumer_id = ${uuid})
         ${seen === undefined ? sql`` : sql`and ${hasSeen(uuid, seen)}`} ${judged.guard}
-      on conflict (uuid) do nothing returning ${writtenColumns}
-    )${judged.counting}
+      on conflict (uuid) do nothing returning c.id, ${writtenColumns}
+    )${nameOfWritten(owner)}${judged.counting}
     ${selectOutcome(judged.columns)}`;
   const results = await write([lock, ...judged.locks, insert]);
   return outcomeOf(results.at(-1) as readonly OutcomeRow[], judgement); // the rows of `insert`

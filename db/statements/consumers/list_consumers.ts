@@ -14,6 +14,10 @@ export type ConsumerQuery = {
    * first list are read.
    */
   readonly providers: readonly (readonly number[])[];
+  /** The consumers must have something, of the class with this id if it is given. Undefined also for those that have nothing. */
+  readonly holding?: { readonly classId: number | undefined } | undefined;
+  /** The consumers must have this name. */
+  readonly name: string | undefined;
   /** The consumers must have a term that ends before this time. */
   readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
@@ -62,11 +66,14 @@ export async function listConsumersOfTree(
   return rows.flatMap((row) => (row.uuid === null ? [] : row)).slice(0, query.limit + 1);
 }
 
-function pageOf(query: ConsumerQuery): RawBuilder<unknown> {
+/** Table `page`: the consumers of the page, with the columns of `consumers`, and at least one more if there are more. */
+export function pageOf(query: ConsumerQuery): RawBuilder<unknown> {
   const { limit, marker = '' } = query;
   const length = sql.lit((lengths.find((each) => each >= limit) ?? limit) + 1);
   if (query.providers.length > 0) return onProviders(query, marker, length);
-  return query.expiringBefore === undefined ? anywhere(query, marker, length) : withTerms(query, marker, length);
+  if (query.name !== undefined) return withIds(idsOfName(query.name), query, marker, length);
+  if (query.expiringBefore !== undefined) return withIds(idsOfTerms(query.expiringBefore), query, marker, length);
+  return anywhere(query, marker, length);
 }
 
 const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag`;
@@ -78,17 +85,25 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const { project, user } = ownerConditions(query);
   const types = typeConditions(query);
+  const { holding } = query;
+  const held = holding === undefined ? [] : [holds(holding.classId)];
+  const byClass = holding?.classId === undefined ? [] : [sourceOfClass(holding.classId)];
   const recorded = (types.length === 0 ? [undefined] : types).map((type) => {
     if (project !== undefined) {
-      return user === undefined
-        ? ofProject([], project, type, marker, length)
-        : ofProject([project], user, type, marker, length);
+      const [last, before] = user === undefined ? [project, []] : [user, [equal(project)]];
+      const further = [...before, ...(type === undefined ? [] : [equal(type)]), ...held];
+      const all = ofProject(last, further, marker, length);
+      const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
+        equal,
+      );
+      return byClass.length === 0 ? sql`(${all(sql`true`)})` : fewOrMany(byClass, { matches, all }, marker, length);
     }
     const sources = [
-      ...(user === undefined ? [] : [{ condition: user, rows: rowsOfUser(user, marker) }]),
-      ...(type === undefined ? [] : [{ condition: type, rows: rowsOfType(type) }]),
+      ...(user === undefined ? [] : [{ condition: equal(user), rows: rowsOfUser(user, marker) }]),
+      ...(type === undefined ? [] : [{ condition: equal(type), rows: rowsOfType(type) }]),
+      ...byClass,
     ];
-    return fewOrMany(sources, marker, length);
+    return fewOrMany(sources, { matches: held }, marker, length);
   });
   return sql`recorded as materialized (
       select * from (${sql.join(recorded, sql` union all `)}) as found order by uuid limit ${length}
@@ -105,28 +120,46 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
  * long if most records are skipped; so it does with a range from the project on, where it expects a third of all records in it.
  */
 function ofProject(
-  before: readonly ConsumerCondition[],
-  last: ConsumerCondition,
-  type: TypeCondition | undefined,
+  { column, value }: ConsumerCondition,
+  further: readonly RawBuilder<unknown>[],
   marker: string,
   length: RawBuilder<unknown>,
-): RawBuilder<unknown> {
-  const { column, value } = last;
-  const conditions = [
-    ...before.map(equal),
-    sql`(${column}, c.uuid) > (${value}, ${marker}::text) and ${column} <= ${value}`,
-    ...(type === undefined ? [] : [equal(type)]),
-  ];
-  return sql`(
-        select ${columns} from consumers c where ${sql.join(conditions, sql` and `)} order by ${column}, c.uuid limit ${length}
-      )`;
+): (isAsked: RawBuilder<unknown>) => RawBuilder<unknown> {
+  const range = sql`(${column}, c.uuid) > (${value}, ${marker}::text) and ${column} <= ${value}`;
+  return (isAsked) =>
+    sql`select ${columns} from consumers c where ${sql.join([isAsked, range, ...further], sql` and `)} order by ${column}, c.uuid limit ${length}`;
 }
+
+/** That a consumer has something, of a class if it is given. */
+const holds = (classId: number | undefined): RawBuilder<unknown> => sql`exists (
+          select from allocations a where a.consumer_id = c.uuid ${ofClass(classId)} offset 0
+        )`;
+
+const ofClass = (classId: number | undefined): RawBuilder<unknown> =>
+  classId === undefined ? sql`` : sql`and a.resource_class_id = ${classId}::integer`;
+
+/** The allocations of a class, by the index of classes. The order keeps the server from reading the whole table. */
+const rowsOfClass = (classId: number) =>
+  sql`(select a.consumer_id from allocations a where a.resource_class_id = ${classId}::integer order by a.resource_class_id) as a`;
+
+/** The consumers that have something of a class. */
+const sourceOfClass = (classId: number): ConsumerSource => ({
+  condition: holds(classId),
+  counted: rowsOfClass(classId),
+  rows: sql`(select distinct a.consumer_id from ${rowsOfClass(classId)} offset 0) as h cross join lateral (select * from consumers where uuid = h.consumer_id offset 0) as c`,
+});
 
 /** `fewOrMany` counts at most this number of pages. */
 const fewPages = sql.lit(50);
 
 /** The rows that a condition selects, found without reading other rows, and not in the order of UUIDs. */
-type ConsumerSource = { readonly condition: ConsumerCondition; readonly rows: RawBuilder<unknown> };
+type ConsumerSource = {
+  readonly condition: RawBuilder<unknown>;
+  /** With the columns of `consumers c`. */
+  readonly rows: RawBuilder<unknown>;
+  /** What is counted instead of the rows, where these are fewer. */
+  readonly counted?: RawBuilder<unknown>;
+};
 
 /** The planner assumes that every second row meets such a condition. For an equality it assumes that few rows do. */
 const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
@@ -135,27 +168,35 @@ const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} th
  * The page of the records that meet all conditions. If one condition selects few records, all these are read, and the
  * page is sorted. If each condition selects many records, records are read in the order of UUIDs until the page is
  * full. With one condition that reads on average a fiftieth of all records at most.
+ *
+ * @param others.matches further conditions
+ * @param others.all the statement that reads the records in the order of UUIDs, if it is not to read all consumers
  */
 function fewOrMany(
   sources: readonly ConsumerSource[],
+  others: {
+    readonly matches: readonly RawBuilder<unknown>[];
+    readonly all?: (isAsked: RawBuilder<unknown>) => RawBuilder<unknown>;
+  },
   marker: string,
   length: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   const most = sql`${fewPages} * ${length}`;
-  const page = (from: RawBuilder<unknown>, conditions: readonly RawBuilder<unknown>[]) => sql`(
+  const page = (from: RawBuilder<unknown>, conditions: readonly RawBuilder<unknown>[]) => sql`
           select ${columns} from ${from} where ${sql.join([sql`c.uuid > ${marker}`, ...conditions], sql` and `)}
-          order by c.uuid limit ${length}
-        )`;
+          order by c.uuid limit ${length}`;
   const firstWithFew = sources.map(
-    ({ rows }, index) =>
-      sql`when (select count(*) from (select from ${rows} limit ${most}) as counted) < ${most} then ${sql.lit(index)}`,
+    ({ rows, counted = rows }, index) =>
+      sql`when (select count(*) from (select from ${counted} limit ${most}) as counted) < ${most} then ${sql.lit(index)}`,
   );
-  const isMatch = sources.map(({ condition }) => equal(condition));
+  const isMatch = [...sources.map(({ condition }) => condition), ...others.matches];
+  const { all = (isAsked) => page(sql`consumers c`, [isAsked, ...isMatch.map(likely)]) } = others;
   const pages = [
-    ...sources.map(({ rows }, index) =>
-      page(sql`(select ${columns} from ${rows} limit ${most}) as c`, [sql`few.index = ${sql.lit(index)}`, ...isMatch]),
+    ...sources.map(
+      ({ rows }, index) =>
+        sql`(${page(sql`(select ${columns} from ${rows} limit ${most}) as c`, [sql`few.index = ${sql.lit(index)}`, ...isMatch])})`,
     ),
-    page(sql`consumers c`, [sql`few.index is null`, ...isMatch.map(likely)]),
+    sql`(${all(sql`few.index is null`)})`,
   ];
   // Each source is counted once, however many pages depend on the count.
   const few = sources.length === 0 ? sql`null::integer` : sql`case ${sql.join(firstWithFew, sql` `)} end`;
@@ -187,7 +228,8 @@ const rowsOfType = ({ inIndex }: TypeCondition) =>
 /**
  * Old allocations without a record. If the page of records is full, they are searched up to its last UUID. The offset makes
  * the server look up each consumer separately, since a plan for many values would read all consumers. If the page is not
- * full and the query has a filter, both tables are read side by side in the order of UUIDs, until the page is full.
+ * full and the query has a filter, both tables are read side by side in the order of UUIDs, until the page is full. Of a class that few
+ * allocations have, all of these are looked at.
  */
 function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const last = sql`(select uuid from recorded order by uuid offset ${length} - 1)`;
@@ -196,28 +238,53 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
         select null, a.consumer_id, null, null, null, null, null, null, null from ${from} as a
         order by a.consumer_id limit ${length}
       )`;
+  const classId = query.holding?.classId;
   const lookedUp = (end: RawBuilder<unknown>) =>
     search(sql`(
           select consumer_id from (
-            select distinct consumer_id from allocations where consumer_id > ${marker} and consumer_id <= ${end} offset 0
-          ) as each where not exists (select from consumers c where c.uuid = each.consumer_id offset 0)
+            select distinct consumer_id from allocations a where consumer_id > ${marker} and consumer_id <= ${end} ${ofClass(classId)} offset 0
+          ) as each where ${hasNoRecord}
         )`);
-  if (asksForAll(query)) return lookedUp(sql`coalesce(${last}, (select max(consumer_id) from allocations))`);
-  const sideBySide = search(sql`(select where ${last} is null) as is_not_full cross join lateral (
-          select distinct consumer_id from allocations
-          where consumer_id > ${marker} and not exists (select from consumers c where c.uuid = consumer_id)
+  const sideBySide = (isAsked: RawBuilder<unknown>) =>
+    search(sql`(select where ${isAsked}) as is_not_full cross join lateral (
+          select distinct consumer_id from allocations a
+          where consumer_id > ${marker} ${ofClass(classId)} and not exists (select from consumers c where c.uuid = consumer_id)
           order by consumer_id limit ${length}
         )`);
-  return sql`${lookedUp(last)}${sideBySide}`;
+  if (classId !== undefined) {
+    const counted = sql`(select count(*) from (select from ${rowsOfClass(classId)} limit ${fewPages} * ${length}) as counted)`;
+    const areFew = sql`${counted} < ${fewPages} * ${length}`;
+    const ofFew = search(sql`(
+          select consumer_id from (select distinct a.consumer_id from ${rowsOfClass(classId)} where ${areFew} offset 0) as each
+          where consumer_id > ${marker} and ${hasNoRecord}
+        )`);
+    return sql`${ofFew}${lookedUp(sql`case when ${areFew} then null else ${last} end`)}${sideBySide(sql`${last} is null and not ${areFew}`)}`;
+  }
+  if (asksForAll(query)) return lookedUp(sql`coalesce(${last}, (select max(consumer_id) from allocations))`);
+  return sql`${lookedUp(last)}${sideBySide(sql`${last} is null`)}`;
 }
+
+const hasNoRecord = sql`not exists (select from consumers c where c.uuid = each.consumer_id offset 0)`;
 
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
-/** Finds consumers by their terms. All terms that end before the time are read; each record is looked up separately. */
-function withTerms(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+/** The ids of the consumers whose terms end before a time. */
+const idsOfTerms = (before: Date) =>
+  sql`select consumer_id from consumer_terms where expires_at < ${before}::timestamptz`;
+
+/** The ids of the consumers with a name. */
+const idsOfName = (name: string) => sql`select consumer_id from consumer_names where name = ${name}`;
+
+/** Finds consumers by the ids of their records. All ids are read; each record is looked up separately. */
+function withIds(
+  ids: RawBuilder<unknown>,
+  query: ConsumerQuery,
+  marker: string,
+  length: RawBuilder<unknown>,
+): RawBuilder<unknown> {
   return sql`page as materialized (
-      select ${columns} from (select consumer_id as id from consumer_terms where expires_at < ${query.expiringBefore}::timestamptz) as t
+      select ${columns} from (${ids}) as t (id)
       join lateral (select * from consumers where id = t.id offset 0) as c on true
       where ${matches(query)} and c.uuid > ${marker}
       order by c.uuid limit ${length}
@@ -234,7 +301,7 @@ function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<un
   );
   return sql`page as materialized (
       select c.id, h.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag
-      from (${heldOn(first, marker)}) as h
+      from (${heldOn(first, marker, query.holding?.classId)}) as h
       left join lateral (select ${columns} from consumers c where c.uuid = h.uuid offset 0) as c on true
       where ${sql.join([matches(query), ...alsoHas], sql` and `)}
       order by h.uuid limit ${length}
@@ -242,9 +309,9 @@ function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<un
 }
 
 /** Consumers with allocations on some providers, in the order of their UUIDs. All allocations of the providers are read. */
-function heldOn(ids: readonly number[], marker: string): RawBuilder<unknown> {
+function heldOn(ids: readonly number[], marker: string, classId: number | undefined): RawBuilder<unknown> {
   return sql`select distinct a.consumer_id as uuid from allocations a
-        where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} order by uuid offset 0`;
+        where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} ${ofClass(classId)} order by uuid offset 0`;
 }
 
 /** Whether a consumer, with a record or without one, is of the requested owner and type, and its term ends in time. */
@@ -256,6 +323,7 @@ function matches(query: ConsumerQuery): RawBuilder<unknown> {
     ...Object.values(ownerConditions(query)).map(equal),
     ...isOfType,
     ...termConditions(query),
+    ...nameConditions(query),
   ];
   const isAsked = sql.join(conditions, sql` and `);
   return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
@@ -310,9 +378,22 @@ const termConditions = ({ expiringBefore }: ConsumerQuery): RawBuilder<unknown>[
         )`,
       ];
 
-/** Whether old allocations without a record match the filter. They have no terms. */
-const mayBeIncomplete = ({ projectId, userId, consumerType, expiringBefore, incomplete }: ConsumerQuery): boolean =>
+const nameConditions = ({ name }: ConsumerQuery): RawBuilder<unknown>[] =>
+  name === undefined
+    ? []
+    : [sql`exists (select from consumer_names n where n.consumer_id = c.id and n.name = ${name} offset 0)`];
+
+/** Whether old allocations without a record match the filter. They have no terms and no names. */
+const mayBeIncomplete = ({
+  projectId,
+  userId,
+  consumerType,
+  name,
+  expiringBefore,
+  incomplete,
+}: ConsumerQuery): boolean =>
   expiringBefore === undefined &&
+  name === undefined &&
   (projectId ?? incomplete.projectId) === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   (consumerType ?? 'unknown') === 'unknown';

@@ -8,6 +8,8 @@ import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
 /** A consumer that was removed because its term has ended. */
 export type RemovedConsumer = {
   readonly uuid: string;
+  /** Null if it had none. */
+  readonly name: string | null;
   readonly expired: Date;
   readonly projectId: string | null;
   readonly userId: string | null;
@@ -113,7 +115,8 @@ async function remove(
     from noted left join (select * from ended order by expires_at desc, consumer_id desc limit 1) as last on true`;
   const removal = sql<RemovedConsumer>`
     with present as materialized (
-      select c.id, c.uuid, c.project_id, c.user_id, t.expires_at, t.generation = c.generation as holds
+      select c.id, c.uuid, c.project_id, c.user_id, t.expires_at, t.generation = c.generation as holds,
+        (select name from consumer_names where consumer_id = c.id) as name
       from unnest(current_setting('placement.locked_consumers')::integer[]) as l (id) join consumers c on c.id = l.id
       cross join lateral (select expires_at, generation from consumer_terms where consumer_id = l.id offset 0) as t
       where t.expires_at <= clock_timestamp()
@@ -136,7 +139,7 @@ async function remove(
         where not exists (select from consumers c where c.id = e.id offset 0)
       ))
     )
-    select p.uuid, p.expires_at as expired, (select external_id from projects where id = p.project_id) as "projectId",
+    select p.uuid, p.name, p.expires_at as expired, (select external_id from projects where id = p.project_id) as "projectId",
       (select external_id from users where id = p.user_id) as "userId", coalesce(sizes.count, 0) as allocations
     from present p left join sizes on sizes.consumer_id = p.uuid where p.holds`;
   const [[last], removed] = await transaction([lock, removal], briefWait);

@@ -140,6 +140,9 @@ export const ruleDefaults: readonly RuleDefault[] = [
   // Ours, from microversion 2.8.
   rule('waiting:list', 'admin_or_project_reader_or_service_api', 'GET /waiting'),
   rule('waiting:delete', adminOrService, 'DELETE /waiting/{consumer}'),
+
+  // Ours, from microversion 2.9.
+  rule('holdings:list', 'admin_or_project_reader_or_service_api', 'GET /holdings'),
 ];
 
 /**
@@ -154,6 +157,7 @@ export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the pro
   ['placement:waiting:delete', 'the owner of the consumer'],
   ['placement:consumers:list', 'the project that is asked for'],
   ['placement:waiting:list', 'the project that is asked for'],
+  ['placement:holdings:list', 'the project that is asked for'],
   ['placement:usages', 'the project that is asked for'],
   ['placement:limits:show', 'the project that is asked for'],
 ]);

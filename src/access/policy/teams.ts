@@ -11,13 +11,14 @@ const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [
     ['placement:allocations:delete', ofOwnProject],
   ],
   [
-    'Members and readers see the consumers, allocations, usages, limits and waiting claims of their project.',
+    'Members and readers see the consumers and what they hold, the usages, limits and waiting claims of their project.',
     ['placement:allocations:list', readOfOwnProject],
     ['placement:consumers:show', readOfOwnProject],
     ['placement:consumers:list', readOfOwnProject],
     ['placement:usages', readOfOwnProject],
     ['placement:limits:show', readOfOwnProject],
     ['placement:waiting:list', readOfOwnProject],
+    ['placement:holdings:list', readOfOwnProject],
   ],
 ];
 

@@ -4,7 +4,7 @@ import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allo
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
-import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, notFound } from '../../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
@@ -85,6 +85,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
     ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
     ...(version >= since.terms ? { expires_at: endText(first.expires) } : {}),
+    ...(version >= since.names ? { name: first.consumer_name } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
@@ -108,7 +109,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
         wait,
         forbidden: request.forbidden,
         version: request.version,
-        notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+        notFound: `Unable to allocate inventory for consumer ${withName(consumer.uuid, consumer.name)}:`,
       });
       const [placed] = outcome.consumers;
       if (placed === undefined) return noContent; // a plain claim; the consumers of a claim by query are in the outcome
@@ -217,7 +218,7 @@ async function removeSeen(
 
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */
 function outcomeJson(
-  { allocations, mappings, projectId, userId, generation, consumerType, etag, expiresAtMs }: ConsumerOutcome,
+  { allocations, mappings, projectId, userId, generation, consumerType, name, etag, expiresAtMs }: ConsumerOutcome,
   { providers }: ClaimOutcome,
   { version }: Pick<ApiRequest, 'version'>,
 ): object {
@@ -237,6 +238,7 @@ function outcomeJson(
     consumer_type: consumerType ?? unknownType,
     etag,
     ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
+    ...(version >= since.names ? { name } : {}),
   };
 }
 

@@ -61,6 +61,20 @@ export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 /** From 2.6 on a claim may end by itself. */
 const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
 
+/**
+ * The name of a consumer. Without characters of control and of direction, and without separators of lines: it is shown in the middle of
+ * other text.
+ */
+export const consumerName = text({
+  minLength: 1,
+  maxLength: 255,
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a name may not have
+  pattern: /^[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$/,
+});
+
+/** From 2.9 on a claim may give the consumer a name; null takes it away. */
+export const named = { name: v.optional(v.nullable(consumerName)) };
+
 /** From 2.4 on: nothing is written, and the answer is what it would be. */
 export const dryRun = { dry_run: v.optional(boolean()) };
 
@@ -73,6 +87,7 @@ export const besideConsumers = object(lined);
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
+  { since: since.names, schema: object({ ...timed, ...named, ...dryRun, ...lined }) },
   { since: since.waiting, schema: object({ ...timed, ...dryRun, ...lined }) },
   { since: since.terms, schema: object({ ...timed, ...dryRun }) },
   { since: since.placing, schema: object({ ...placed, ...dryRun }) },
@@ -91,6 +106,7 @@ const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProper
 /** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
+    { since: since.names, schema: byConsumer({ ...echoing, ...echoedEnd, ...named }, minProperties) },
     { since: since.terms, schema: byConsumer({ ...echoing, ...echoedEnd }, minProperties) },
     { since: since.entityTags, schema: byConsumer(echoing, minProperties) },
     { since: since.consumerTypes, schema: byConsumer(typed, minProperties) },
@@ -101,6 +117,7 @@ export const consumersBodies = (minProperties: number) =>
 
 /** The consumers of POST /allocations from 2.4 on, newest first. */
 export const placedConsumers = [
+  { since: since.names, schema: byConsumer({ ...timed, ...named }, 1) },
   { since: since.terms, schema: byConsumer(timed, 1) },
   { since: since.placing, schema: byConsumer(placed, 1) },
 ] as const;
@@ -121,4 +138,5 @@ export type ConsumerBody = {
   readonly consumer_generation?: number | null | undefined;
   readonly consumer_type?: string | undefined;
   readonly expires_in?: number | undefined;
+  readonly name?: string | null | undefined;
 };

@@ -16,6 +16,7 @@ import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import type { Owner } from '../../placement/owner.ts';
+import { withName } from '../../placement/uuid.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
 import type { AllowsOwner, Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
@@ -37,12 +38,13 @@ export function consumerClaim(
 ): ConsumerClaim {
   const incomplete = incompleteOwner(config);
   const { allocations = {} } = body;
+  const shown = withName(uuid, body.name);
   const listed = Array.isArray(allocations)
     ? allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
     : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
-    ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
-    ...termOf(uuid, body, config),
+    ...(version >= since.placing ? queriesOf(shown, body, version) : {}),
+    ...termOf(shown, body, config),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     generationGoesOn: goesOn(version),
@@ -51,6 +53,7 @@ export function consumerClaim(
     projectId: body.project_id ?? incomplete.projectId,
     userId: body.project_id === undefined ? incomplete.userId : (body.user_id ?? incomplete.userId),
     consumerType: body.consumer_type === unknownType ? undefined : body.consumer_type,
+    name: body.name,
     expected: ifMatch && { ifMatch, incompleteOwner: incomplete },
     allocations: new Map(listed.map(([provider, resources]) => [provider, new Map(Object.entries(resources))])),
   };
@@ -193,21 +196,21 @@ const mostPlaced = 500;
  *
  * @throws ApiError 400 that names the consumer, the parameter and the value
  */
-function queriesOf(uuid: string, body: ConsumerBody, version: number): Pick<ConsumerClaim, 'queries'> {
+function queriesOf(consumer: string, body: ConsumerBody, version: number): Pick<ConsumerClaim, 'queries'> {
   const { candidates } = body;
   if (candidates === undefined) {
-    if (body.allocations === undefined) throw refused(uuid, "one of 'allocations' and 'candidates' is required.");
+    if (body.allocations === undefined) throw refused(consumer, "one of 'allocations' and 'candidates' is required.");
     return {};
   }
   for (const key of ['allocations', 'mappings'] as const) {
     if (body[key] === undefined) continue;
-    throw refused(uuid, `'candidates' cannot stand together with '${key}'. Got: ${pythonRepr(body[key])}`);
+    throw refused(consumer, `'candidates' cannot stand together with '${key}'. Got: ${pythonRepr(body[key])}`);
   }
   const texts: readonly unknown[] = Array.isArray(candidates) ? candidates : [candidates];
   if (texts.length === 0 || texts.length > mostQueries) {
-    throw refused(uuid, `'candidates' has ${texts.length} queries, and may have 1 to ${mostQueries}.`);
+    throw refused(consumer, `'candidates' has ${texts.length} queries, and may have 1 to ${mostQueries}.`);
   }
-  return { queries: texts.map((text) => readQuery(uuid, text, version)) };
+  return { queries: texts.map((text) => readQuery(consumer, text, version)) };
 }
 
 /** So many queries are kept, and so long ones: the same flavors are asked for again and again. */
@@ -216,26 +219,26 @@ const longestKept = 1000;
 const kept = new Cache<string, PlacementQuery>(keptQueries);
 
 /** Reads a query, or finds it among those that were read before; one that names consumers does not come again. */
-function readQuery(uuid: string, text: unknown, version: number): PlacementQuery {
+function readQuery(consumer: string, text: unknown, version: number): PlacementQuery {
   const key = `${version} ${text}`;
   const known = typeof text === 'string' ? kept.get(key) : undefined;
   if (known !== undefined) return known;
-  const query = parseText(uuid, text, version);
+  const query = parseText(consumer, text, version);
   const { request } = query;
   if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) kept.set(key, query);
   return query;
 }
 
-function parseText(uuid: string, text: unknown, version: number): PlacementQuery {
+function parseText(consumer: string, text: unknown, version: number): PlacementQuery {
   if (typeof text !== 'string') {
-    throw refused(uuid, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
+    throw refused(consumer, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
   }
   const bytes = Buffer.byteLength(text);
   if (bytes > longestQuery) {
-    throw refused(uuid, `'candidates' has ${bytes} bytes, and may have ${longestQuery}. Got: ${pythonRepr(text)}`);
+    throw refused(consumer, `'candidates' has ${bytes} bytes, and may have ${longestQuery}. Got: ${pythonRepr(text)}`);
   }
   if (!isStorable(text))
-    throw refused(uuid, `'candidates' contains a NUL or a lone surrogate. Got: ${pythonRepr(text)}`);
+    throw refused(consumer, `'candidates' contains a NUL or a lone surrogate. Got: ${pythonRepr(text)}`);
   try {
     const query = parseQuery(`?${text}`); // so that a '?' of its own is part of the first name, as in a URL
     const limit = query.last('limit');
@@ -245,13 +248,13 @@ function parseText(uuid: string, text: unknown, version: number): PlacementQuery
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw badRequest(
-      `candidates of consumer ${uuid}: ${error.sentence ?? error.message} (in ${pythonRepr(text)})`,
+      `candidates of consumer ${consumer}: ${error.sentence ?? error.message} (in ${pythonRepr(text)})`,
       error.code,
     );
   }
 }
 
-const refused = (uuid: string, problem: string): ApiError => badRequest(`Consumer ${uuid}: ${problem}`);
+const refused = (consumer: string, problem: string): ApiError => badRequest(`Consumer ${consumer}: ${problem}`);
 
 /** The rule of claims by query; while no policy file has it, that of other claims and of candidates. */
 const placeRule = 'placement:allocations:place';

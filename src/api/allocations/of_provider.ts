@@ -49,7 +49,7 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   };
 }
 
-type Allocation = { resources: Record<string, number>; consumer_generation?: number | null };
+type Allocation = { resources: Record<string, number>; consumer_generation?: number | null; name?: string | null };
 
 async function bodyOf(
   request: ApiRequest,
@@ -90,6 +90,7 @@ function* byConsumer(
     const entry = allocations.get(consumer_uuid) ?? {
       resources: {},
       ...(request.version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, row) } : {}),
+      ...(request.version >= since.names ? { name: row.consumer_name } : {}),
     };
     entry.resources[class_name] = used;
     allocations.set(consumer_uuid, entry);

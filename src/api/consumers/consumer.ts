@@ -54,24 +54,24 @@ export const generationOfRow = (
 export const endText = (end: Date | null): string | null => end?.toISOString() ?? null;
 
 /** Checks how long a term of a consumer may last. @throws ApiError 400 */
-export function checkTerm(uuid: string, seconds: number, { placement: { maxTerm } }: Config): void {
+export function checkTerm(consumer: string, seconds: number, { placement: { maxTerm } }: Config): void {
   if (seconds <= maxTerm) return;
   throw badRequest(
-    `Consumer ${uuid}: 'expires_in' may be up to ${maxTerm} seconds here ([placement] max_term). Got: ${seconds}`,
+    `Consumer ${consumer}: 'expires_in' may be up to ${maxTerm} seconds here ([placement] max_term). Got: ${seconds}`,
   );
 }
 
 /** The term that a claim gives to a consumer, if the claim names one. @throws ApiError 400 */
-export function termOf(uuid: string, body: ConsumerBody, config: Config): { readonly term?: ClaimedTerm } {
+export function termOf(consumer: string, body: ConsumerBody, config: Config): { readonly term?: ClaimedTerm } {
   const { expires_in: seconds, allocations } = body;
   if (seconds === undefined) return {};
   if (allocations !== undefined && Object.keys(allocations).length === 0) {
     throw badRequest(
-      `Consumer ${uuid}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
+      `Consumer ${consumer}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
         `Got: ${seconds}`,
     );
   }
-  checkTerm(uuid, seconds, config);
+  checkTerm(consumer, seconds, config);
   return { term: { seconds } };
 }
 
@@ -99,6 +99,7 @@ export function represent(consumer: ConsumerRow, request: ApiRequest, config: Co
     updated_at: timeText(consumer.updated),
     etag: consumer.etag ?? tagOf(consumer, config),
     ...(request.version >= since.terms ? { expires_at: endText(consumer.expires) } : {}),
+    ...(request.version >= since.names ? { name: consumer.name } : {}),
     links: [
       { rel: 'self', href: `${request.prefix}${consumersPath}/${escaped}` },
       { rel: 'allocations', href: `${request.prefix}/allocations/${escaped}` },
@@ -119,7 +120,7 @@ function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
 }
 
 /** The database also has infinities. */
-const timeText = (time: Date | null): string | null =>
+export const timeText = (time: Date | null): string | null =>
   time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
 
 /** When a consumer was last modified, in milliseconds since 1970; undefined if that is not known. */

@@ -10,33 +10,25 @@ import {
   completeConsumer,
   updateConsumer,
 } from '../../../db/statements/consumers/consumer_write.ts';
-import {
-  type ConsumerQuery,
-  listConsumers,
-  listConsumersOfTree,
-} from '../../../db/statements/consumers/list_consumers.ts';
+import { listConsumers, listConsumersOfTree } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import { type CountedWrite, correctUsages } from '../../../db/statements/project_usages.ts';
-import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import { countingOptions, limitExceeded, limitGuards, projectUsageChanges } from '../../claims/limits.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
-import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { ownerOr } from '../../placement/owner.ts';
-import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { isSameUuid, isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
-import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../request/errors.ts';
-import { changedTooMuch } from '../../request/turns.ts';
-import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../../request/errors.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { untilDone } from '../../writes/until_done.ts';
-import { echoedEnd, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
+import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { limitRefused, requireUncounted } from '../allocations/claim_requests.ts';
 import { checkMarker, newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
 import {
   answerOf,
   checkTerm,
@@ -49,6 +41,7 @@ import {
   ownerOf,
   represent,
 } from './consumer.ts';
+import { ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
 
@@ -72,25 +65,13 @@ export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
   },
 ];
 
-/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
-function ofOneProject({ query }: ApiRequest): PolicyTarget {
-  const { last } = query();
-  const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
-  return { project_id: namesProvider ? null : (last('project_id') ?? null) };
-}
-
 // Request schemas
 
-const listParameters = {
-  project_id: v.optional(ownerId),
-  user_id: v.optional(ownerId),
-  consumer_type: v.optional(shownConsumerType),
-  resource_provider: v.optional(uuidText),
-  in_tree: v.optional(uuidText),
-  ...pageParameters(1000),
-};
+const listParameters = { ...ownerParameters, ...pageParameters(1000) };
 const timedParameters = { ...listParameters, expiring_before: v.optional(time) };
+const namedParameters = { ...timedParameters, name: v.optional(consumerName) };
 const listQueries = [
+  { since: since.names, schema: object(namedParameters) },
   { since: since.terms, schema: object(timedParameters) },
   { since: since.consumers, schema: object(listParameters) },
 ] as const;
@@ -109,6 +90,7 @@ const ownerChange = {
   links: v.optional(listOf(object({ rel: text(), href: text() }))),
 };
 const changes = [
+  { since: since.names, schema: object({ ...ownerChange, ...echoedEnd, ...named }) },
   { since: since.terms, schema: object({ ...ownerChange, ...echoedEnd }) },
   { since: since.consumers, schema: object(ownerChange) },
 ] as const;
@@ -117,7 +99,7 @@ const changes = [
 
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
-  refuseRepeated(request.query(), Object.keys(timedParameters));
+  refuseRepeated(request.query(), Object.keys(namedParameters));
   const isKnown = marker && !isUuidLike(marker) ? (await readRow(database, marker)) !== undefined : false;
   checkMarker(marker, () => isKnown);
   const query = {
@@ -125,15 +107,15 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
     userId: asked.user_id,
     consumerType: asked.consumer_type,
     expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
-    providers: [],
+    name: 'name' in asked ? asked.name : undefined,
     marker,
     limit,
     incomplete: incompleteOwner(config),
   };
-  const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
-  const found = namesProvider
-    ? await listOnProviders({ database, fleet }, query, asked)
-    : await repeatLostRaces(() => listConsumers(database, query));
+  const found = await readOnNamed(fleet, asked, ({ providers, tree }) => {
+    const onThem = { ...query, providers };
+    return tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree);
+  });
   const page = found.slice(0, limit);
   const last = page.at(-1);
   return {
@@ -173,6 +155,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
       userId: body.user_id,
       // What is shown where none was ever said may be sent back, and says nothing new.
       consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
+      name: 'name' in body ? body.name : undefined,
     };
     requireUncounted(owner, request, uncountedTypes);
     const written = await writeOwner(request, dependencies, { seen, owner, generation: body.consumer_generation });
@@ -183,7 +166,8 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
       await repeatLostRaces(() => correctUsages(dependencies.database));
     } else if (written !== 'changed') {
       logChange(request, dependencies, seen, owner);
-      const consumer = { ...seen, ...written, ...owner, allocations: null };
+      const { name = seen.name } = owner;
+      const consumer = { ...seen, ...written, ...owner, name, allocations: null };
       return answerOf(consumer, request, dependencies.config);
     }
     return undefined;
@@ -279,7 +263,7 @@ function logChange(
   const described = (names: ReturnType<typeof ownerOf>) =>
     `project ${names.project_id}, user ${names.user_id}, type ${names.consumer_type}`;
   logger.info(
-    `Consumer ${seen.uuid} was of ${described(before)}, and is of ${described(ownerOf(owner, config))} from now on, ` +
+    `Consumer ${withName(seen.uuid, seen.name)} was of ${described(before)}, and is of ${described(ownerOf(owner, config))} from now on, ` +
       `as user ${request.identity.userId} asked.`,
   );
 }
@@ -309,56 +293,6 @@ async function findConsumer(
 
 const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
   repeatLostRaces(() => readConsumer(database, uuid));
-
-type NamedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
-
-/**
- * The page of those that have something of the named providers; read anew if a tree changes meanwhile.
- *
- * @throws ApiError 503 if a tree has changed each time
- */
-async function listOnProviders(
-  { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
-  query: ConsumerQuery,
-  asked: NamedProviders,
-): Promise<readonly ConsumerRow[]> {
-  const attempt = async (): Promise<readonly ConsumerRow[] | undefined> => {
-    const { providers, tree } = findNamed(await fleet.fresh(), asked);
-    const onThem = { ...query, providers };
-    const found = await repeatLostRaces(() =>
-      tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree),
-    );
-    return found === 'changed' ? undefined : found;
-  };
-  return untilDone(attempt, { lostRace: changedTooMuch });
-}
-
-/** The providers of which a consumer must have something, of one of each list, and the tree by whose shape they were found. */
-function findNamed(
-  fleet: Fleet,
-  asked: NamedProviders,
-): { readonly providers: ConsumerQuery['providers']; readonly tree: readonly JudgedNode[] } {
-  const find = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
-    const sent = asked[name];
-    if (sent === undefined) return undefined;
-    const provider = findInAnySpelling(fleet, sent);
-    if (provider === undefined) {
-      throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
-    }
-    return provider;
-  };
-  const provider = find('resource_provider');
-  const inTree = find('in_tree');
-  const tree = inTree === undefined ? [] : treeOf(inTree.root);
-  const isInTree = provider !== undefined && tree.includes(provider);
-  return {
-    providers: [
-      ...(inTree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
-      ...(provider === undefined ? [] : [[provider.id]]),
-    ],
-    tree: judgedNodes(tree),
-  };
-}
 
 // Routes
 

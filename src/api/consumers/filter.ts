@@ -1,0 +1,86 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
+import type { FleetKeeper } from '../../fleet/keep/keeper.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { badRequest, noSuchProvider } from '../../request/errors.ts';
+import { changedTooMuch } from '../../request/turns.ts';
+import type { ApiRequest, PolicyTarget } from '../../rest/endpoint.ts';
+import { uuidText } from '../../rest/json_schema.ts';
+import { untilDone } from '../../writes/until_done.ts';
+import { ownerId, shownConsumerType } from '../allocations/bodies.ts';
+import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
+
+/*
+ * The parameters by which consumers are selected, and what they hold.
+ */
+
+/** Of the owner of the consumer, and of the providers of which it has something. */
+export const ownerParameters = {
+  project_id: v.optional(ownerId),
+  user_id: v.optional(ownerId),
+  consumer_type: v.optional(shownConsumerType),
+  resource_provider: v.optional(uuidText),
+  in_tree: v.optional(uuidText),
+};
+
+/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
+export function ofOneProject({ query }: ApiRequest): PolicyTarget {
+  const { last } = query();
+  const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
+  return { project_id: namesProvider ? null : (last('project_id') ?? null) };
+}
+
+type AskedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
+
+/** The providers that a query names. */
+type NamedProviders = {
+  /** Lists of ids: something must be of a provider of each list. Without a named provider there is no list. */
+  readonly providers: readonly (readonly number[])[];
+  /** All providers of the tree by whose shape they were found. */
+  readonly tree: readonly JudgedNode[];
+};
+
+/**
+ * Reads what is of the named providers; again if their tree changes meanwhile.
+ *
+ * @param read resolves to `changed` if the tree has another shape in its snapshot
+ * @throws ApiError 400 for a provider that does not exist, 503 if a tree has changed each time
+ */
+export function readOnNamed<Found extends object>(
+  fleet: Pick<FleetKeeper, 'fresh'>,
+  asked: AskedProviders,
+  read: (named: NamedProviders) => Promise<Found | 'changed'>,
+): Promise<Found> {
+  const isAny = asked.resource_provider === undefined && asked.in_tree === undefined;
+  const attempt = async (): Promise<Found | undefined> => {
+    const named = isAny ? { providers: [], tree: [] } : findNamed(await fleet.fresh(), asked);
+    const found = await repeatLostRaces(() => read(named));
+    return found === 'changed' ? undefined : found;
+  };
+  return untilDone(attempt, { lostRace: changedTooMuch });
+}
+
+function findNamed(fleet: Fleet, asked: AskedProviders): NamedProviders {
+  const find = (name: keyof AskedProviders): Provider | undefined => {
+    const sent = asked[name];
+    if (sent === undefined) return undefined;
+    const provider = findInAnySpelling(fleet, sent);
+    if (provider === undefined) {
+      throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
+    }
+    return provider;
+  };
+  const provider = find('resource_provider');
+  const inTree = find('in_tree');
+  const tree = inTree === undefined ? [] : treeOf(inTree.root);
+  const isInTree = provider !== undefined && tree.includes(provider);
+  return {
+    providers: [
+      ...(inTree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
+      ...(provider === undefined ? [] : [[provider.id]]),
+    ],
+    tree: judgedNodes(tree),
+  };
+}

@@ -1,0 +1,85 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import { readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
+import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
+import { since } from '../../placement/microversions.ts';
+import { isUuidLike } from '../../placement/uuid.ts';
+import { badRequest, noSuchClass } from '../../request/errors.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { object, text } from '../../rest/json_schema.ts';
+import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkMarker, newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { endText, incompleteOwner, ownerOf, timeText } from './consumer.ts';
+import { ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
+
+// Routes
+
+const path = '/holdings';
+
+export const holdingEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path,
+    since: since.names,
+    policy: 'placement:holdings:list',
+    policyTarget: ofOneProject,
+    answersJson: true,
+    handle: list,
+  },
+];
+
+// Request schemas
+
+const parameters = { ...ownerParameters, resource_class: v.optional(text()), ...pageParameters(1000) };
+
+// Handlers
+
+/** What consumers hold, one row for each consumer and provider: a page is of one moment, and has all rows of each of its consumers. */
+async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
+  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), object(parameters));
+  refuseRepeated(request.query(), Object.keys(parameters));
+  const isKnown =
+    marker !== undefined && !isUuidLike(marker)
+      ? (await repeatLostRaces(() => readConsumer(database, marker))) !== undefined
+      : false;
+  checkMarker(marker, () => isKnown);
+  const { resource_class: className } = asked;
+  const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
+  if (className !== undefined && classId === undefined) throw badRequest(noSuchClass(className));
+  const query = {
+    projectId: asked.project_id,
+    userId: asked.user_id,
+    consumerType: asked.consumer_type,
+    classId,
+    marker,
+    limit,
+    incomplete: incompleteOwner(config),
+  };
+  const page = await readOnNamed(fleet, asked, ({ providers: [first, other], tree }) => {
+    // One provider, and a tree that it is not in.
+    const providers = other === undefined ? first : [];
+    return listHoldings(database, { ...query, providers }, tree);
+  });
+  return {
+    status: 200,
+    json: {
+      holdings: page.rows.map((row) => represent(row, config)),
+      ...(page.next === undefined ? {} : { holdings_links: nextLink(request, path, page.next) }),
+    },
+    lastModified: newest(page.rows.map((row) => row.since?.getTime())),
+  };
+}
+
+// Response shapes
+
+const represent = (row: HoldingRow, config: Dependencies['config']): object => ({
+  consumer: row.consumer,
+  name: row.name,
+  ...ownerOf(row, config),
+  resource_provider: { uuid: row.providerUuid, name: row.providerName },
+  root: { uuid: row.rootUuid, name: row.rootName },
+  resources: row.resources,
+  since: timeText(row.since),
+  expires_at: endText(row.expires),
+});

@@ -1,0 +1,70 @@
+import type { Command } from 'commander';
+import { resourcesText } from './amounts.ts';
+import { typeOption } from './consumer_argument.ts';
+import { findProvider } from './find_provider.ts';
+import { shellOf } from './shell.ts';
+import { csv, table } from './table.ts';
+
+type HoldingOptions = {
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  readonly provider?: string;
+  readonly inTree?: string;
+  readonly class?: string;
+  readonly csv?: true;
+};
+
+/** Adds `placement holdings`. */
+export function addHoldingsCommand(program: Command): void {
+  program
+    .command('holdings')
+    .description('show which consumers hold what, and where; with several options what meets all of them; from 2.9')
+    .option('--project <id>', 'of this project')
+    .option('--user <id>', 'of this user')
+    .addOption(typeOption('of consumers of this type; unknown for those without one', 'unknown'))
+    .option('--provider <provider>', 'of this provider')
+    .option('--in-tree <provider>', 'of the tree that this provider belongs to')
+    .option('--class <class>', 'of this resource class')
+    .option('--csv', 'as comma-separated values, a line for each class')
+    .action(async ({ project, user, type, provider, inTree, ...options }: HoldingOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const uuidOf = async (which: string | undefined) =>
+        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
+      const query = {
+        project_id: project,
+        user_id: user,
+        consumer_type: type,
+        resource_provider: await uuidOf(provider),
+        in_tree: await uuidOf(inTree),
+        resource_class: options.class,
+      };
+      const holdings = await Array.fromAsync(placement.holdings.list(query));
+      const owner = ['consumer', 'name', 'project', 'user', 'type', 'provider', 'root'];
+      const cells = holdings.map(({ consumer, name, resource_provider, root, ...holding }) => ({
+        ...holding,
+        first: [
+          consumer,
+          name ?? undefined,
+          holding.project_id,
+          holding.user_id,
+          holding.consumer_type,
+          resource_provider.name,
+          root.name,
+        ],
+        last: [holding.since ?? undefined, holding.expires_at ?? undefined],
+      }));
+      print(holdings, () => {
+        if (options.csv === undefined) {
+          return table(
+            [...owner, 'resources', 'since', 'expires'],
+            cells.map(({ first, resources, last }) => [...first, resourcesText(resources), ...last]),
+          );
+        }
+        const rows = cells.flatMap(({ first, resources, last }) =>
+          Object.entries(resources).map(([name, amount]) => [...first, name, amount, ...last]),
+        );
+        return csv([...owner, 'class', 'amount', 'since', 'expires'], rows);
+      });
+    });
+}

@@ -1,0 +1,57 @@
+import type { NamedProvider } from './candidate_questions.ts';
+import { namesSince } from './claim.ts';
+import type { ConsumerOwner } from './consumers.ts';
+import { optional, type Resources } from './filters.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { allPages, type Page } from './pages.ts';
+
+/** What a consumer holds of one provider. */
+export type Holding = ConsumerOwner & {
+  /** The UUID of the consumer. */
+  readonly consumer: string;
+  /** Null for a consumer without a name. */
+  readonly name: string | null;
+  readonly resource_provider: NamedProvider;
+  /** The root of the tree of the provider. */
+  readonly root: NamedProvider;
+  readonly resources: Resources;
+  /** Since when. */
+  readonly since: string | null;
+  /** When the term of the consumer ends; null if it lasts. */
+  readonly expires_at: string | null;
+};
+
+/** Which holdings are listed. All given conditions must hold. */
+export type HoldingQuery = {
+  readonly project_id?: string | undefined;
+  readonly user_id?: string | undefined;
+  /** A type, or `unknown` for consumers without a type. */
+  readonly consumer_type?: string | undefined;
+  readonly resource_provider?: string | undefined;
+  /** Of the providers in the tree of this one. */
+  readonly in_tree?: string | undefined;
+  /** Only what is held of this class. */
+  readonly resource_class?: string | undefined;
+};
+
+/** What consumers hold; from 2.9. */
+export type HoldingCalls = {
+  /** All holdings in the order of the UUIDs of the consumers, page by page. Each page is of one moment. */
+  list(query?: HoldingQuery, options?: CallOptions): AsyncGenerator<Holding, void>;
+  /** One page after the consumer with the UUID `marker`; it ends with the consumer with which it has `limit` rows (default 1000). */
+  page(query?: HoldingQuery & Page, options?: CallOptions): Promise<readonly Holding[]>;
+};
+
+const usualLimit = 1000;
+
+/** Makes the calls about holdings. */
+export function holdingCalls(call: Call): HoldingCalls {
+  const page: HoldingCalls['page'] = async (asked = {}, options) => {
+    const { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class, limit, marker } = asked;
+    const named = { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class, limit, marker };
+    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const reply = call({ method: 'GET', path: pathOf('holdings'), since: namesSince, query }, options);
+    return (await answered<{ readonly holdings: readonly Holding[] }>(reply)).holdings;
+  };
+  return { page, list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit) };
+}

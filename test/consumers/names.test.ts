@@ -1,0 +1,212 @@
+/** Names of consumers: which writes give, keep and remove one, and which answers show it. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+
+const version = 'placement 2.9';
+
+const nameOf = async (send: Send, consumer: string): Promise<unknown> =>
+  at((await send('GET', `/allocations/${consumer}`)).json, 'name');
+
+const uuidsOf = (json: unknown): readonly string[] =>
+  (at(json, 'consumers') as { readonly uuid: string }[]).map(({ uuid }) => uuid); // as openapi-2.yaml says
+
+/** A claim that rewrites a consumer as it is, without its name. */
+async function rewriteOf(send: Send, consumer: string): Promise<Record<string, unknown>> {
+  const {
+    name: _,
+    etag: _tag,
+    expires_at: _end,
+    ...claim
+  } = Object(accepted(await send('GET', `/allocations/${consumer}`)).json);
+  return claim;
+}
+
+for (const engine of engines) {
+  test(`each kind of claim may give a name, and each answer with the consumer shows it, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, version);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 100 } });
+      const one = newClaim({ [host]: { VCPU: 1 } });
+      const { allocations: _, ...whose } = one;
+      const byQuery = { ...whose, candidates: 'resources=VCPU:1' };
+      const [plain, posted, placed, placedToo, without] = Array.from({ length: 5 }, () => randomUUID()) as [
+        string,
+        string,
+        string,
+        string,
+        string,
+      ]; // of this length
+      accepted(await send('PUT', `/allocations/${plain}`, { ...one, name: 'plain "1"' }));
+      const answer = accepted(await send('PUT', `/allocations/${placed}`, { ...byQuery, name: 'träin-7' }));
+      assert.equal(at(answer.json, 'name'), 'träin-7');
+      const several = { [posted]: { ...one, name: 'same' }, [placedToo]: { ...byQuery, name: 'same' }, [without]: one };
+      const told = accepted(await send('POST', '/allocations', several));
+      assert.deepEqual(
+        [posted, placedToo, without].map((uuid) => at(told.json, uuid, 'name')),
+        ['same', 'same', null],
+      );
+      const tried = accepted(
+        await send('PUT', `/allocations/${randomUUID()}`, { ...byQuery, name: 'tried', dry_run: true }),
+      );
+      assert.equal(at(tried.json, 'name'), 'tried');
+
+      const names = new Map([
+        [plain, 'plain "1"'],
+        [placed, 'träin-7'],
+        [posted, 'same'],
+        [placedToo, 'same'],
+        [without, null],
+      ]);
+      const onHost = (await send('GET', `/resource_providers/${host}/allocations`)).json;
+      const listed = at((await send('GET', '/consumers')).json, 'consumers') as { uuid: string; name: string | null }[]; // as openapi-2.yaml says
+      assert.deepEqual(new Map(listed.map(({ uuid, name }) => [uuid, name])), new Map([...names].toSorted()));
+      for (const [uuid, name] of names) {
+        assert.equal(await nameOf(send, uuid), name);
+        assert.equal(at(onHost, 'allocations', uuid, 'name'), name);
+        assert.equal(at((await send('GET', `/consumers/${uuid}`)).json, 'name'), name);
+        for (const path of [`/allocations/${uuid}`, `/consumers/${uuid}`]) {
+          const older = await send('GET', path, undefined, 'placement 2.8');
+          assert.equal('name' in Object(older.json), false);
+        }
+      }
+      const older = (await send('GET', `/resource_providers/${host}/allocations`, undefined, 'placement 2.8')).json;
+      assert.equal('name' in Object(at(older, 'allocations', plain)), false);
+      const known = accepted(
+        await send('PUT', `/allocations/${placed}`, {
+          ...(await rewriteOf(send, placed)),
+          allocations: undefined,
+          candidates: 'resources=VCPU:2',
+        }),
+      );
+      assert.equal(at(known.json, 'name'), 'träin-7');
+
+      assert.deepEqual(uuidsOf((await send('GET', '/consumers?name=same')).json), [posted, placedToo].toSorted());
+      const firstPage = (await send('GET', '/consumers?name=same&limit=1')).json;
+      const [first] = uuidsOf(firstPage);
+      assert.match(String(at(firstPage, 'consumers_links', 0, 'href')), /name=same/);
+      assert.equal(uuidsOf((await send('GET', `/consumers?name=same&limit=1&marker=${first}`)).json).length, 1);
+      const alsoOf = async (query: string) => uuidsOf((await send('GET', `/consumers?name=same&${query}`)).json);
+      assert.equal((await alsoOf(`resource_provider=${host}&project_id=${one.project_id}`)).length, 2);
+      assert.deepEqual(await alsoOf('project_id=other'), []);
+      assert.deepEqual(await alsoOf('expiring_before=2999-01-01T00:00:00Z'), []);
+      assert.deepEqual(uuidsOf((await send('GET', '/consumers?name=SAME')).json), []);
+    });
+  });
+
+  test(`a name stays until a write replaces or removes it, or the consumer goes, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, version);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 100 } });
+      const consumer = randomUUID();
+      const path = `/allocations/${consumer}`;
+      const claim = newClaim({ [host]: { VCPU: 1 } });
+      accepted(await send('PUT', path, { ...claim, name: 'a' }));
+
+      accepted(await send('PUT', path, await rewriteOf(send, consumer)));
+      assert.equal(await nameOf(send, consumer), 'a');
+      const { consumer_generation: generation } = Object((await send('GET', path, undefined, 'placement 1.38')).json);
+      accepted(await send('PUT', path, { ...claim, consumer_generation: generation }, 'placement 1.38'));
+      assert.equal(await nameOf(send, consumer), 'a');
+      const read = Object((await send('GET', path)).json);
+      accepted(await send('PUT', path, read)); // what GET shows may be sent back
+      accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), name: 'b' }));
+      assert.equal(await nameOf(send, consumer), 'b');
+      accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), name: null }));
+      assert.equal(await nameOf(send, consumer), null);
+
+      const change = async (more: object) => {
+        const shown = Object((await send('GET', `/consumers/${consumer}`)).json);
+        return Object(accepted(await send('PUT', `/consumers/${consumer}`, { ...shown, ...more })).json);
+      };
+      assert.equal((await change({ name: 'c' })).name, 'c');
+      assert.equal((await change({ name: undefined, user_id: 'v' })).name, 'c');
+      assert.equal(await nameOf(send, consumer), 'c');
+      assert.equal((await change({ name: null })).name, null);
+      assert.equal(await nameOf(send, consumer), null);
+      assert.equal((await change({ name: 'd' })).name, 'd');
+
+      const { resource_provider_generation: known, inventories } = Object(
+        (await send('GET', `/resource_providers/${host}/inventories`)).json,
+      );
+      const { expires_at: _, etag: _tag, ...moved } = Object((await send('GET', path)).json);
+      const reshape = (name: string | undefined, resource_provider_generation: number, consumer_generation: number) =>
+        send('POST', '/reshaper', {
+          inventories: { [host]: { resource_provider_generation, inventories } },
+          allocations: { [consumer]: { ...moved, name, consumer_generation } },
+        });
+      accepted(await reshape(undefined, known, moved.consumer_generation));
+      assert.equal(await nameOf(send, consumer), 'd');
+      const again = Object((await send('GET', `/resource_providers/${host}`)).json);
+      accepted(await reshape('e', again.generation, moved.consumer_generation + 1));
+      assert.equal(await nameOf(send, consumer), 'e');
+
+      accepted(await send('DELETE', path));
+      const goesOn = Object((await send('GET', path)).json);
+      assert.deepEqual(goesOn, { allocations: {} });
+      accepted(await send('PUT', path, claim));
+      assert.equal(await nameOf(send, consumer), null);
+      accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), name: 'f' }));
+      accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), allocations: {}, name: 'g' }));
+      const { rows } = await service.database.patient.connection().execute((connection) =>
+        connection
+          .selectFrom('consumer_names')
+          .selectAll()
+          .execute()
+          .then((all) => ({ rows: all })),
+      );
+      assert.deepEqual(rows, []);
+    });
+  });
+
+  test(`a text that can be no name is refused with the field and the text, and changes nothing, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, version);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 100 } });
+      const consumer = randomUUID();
+      const claim = newClaim({ [host]: { VCPU: 1 } });
+      const wrong = [
+        '',
+        'x'.repeat(256),
+        'a\nb',
+        'a\u0000b',
+        'a\u001bb',
+        'a\u0085b',
+        '\u202eb',
+        'a\u2066',
+        'a\u2028b',
+        '\ud800',
+        7,
+        ['a'],
+        {},
+      ];
+      for (const name of wrong) {
+        const answers = [
+          await send('PUT', `/allocations/${consumer}`, { ...claim, name }),
+          await send('POST', '/allocations', { [consumer]: { ...claim, name } }),
+        ];
+        for (const { status, json } of answers) {
+          assert.equal(status, 400, JSON.stringify(name));
+          assert.match(String(at(json, 'errors', 0, 'detail')), /name/);
+        }
+      }
+      assert.equal((await send('GET', `/consumers?name=${encodeURIComponent('a\nb')}`)).status, 400);
+      assert.equal((await send('GET', '/consumers?name=')).status, 400);
+      assert.equal((await send('GET', '/consumers?name=a&name=b')).status, 400);
+      assert.equal((await send('GET', '/consumers?name=a', undefined, 'placement 2.8')).status, 400);
+      assert.equal(
+        (await send('PUT', `/allocations/${consumer}`, { ...claim, name: 'a' }, 'placement 2.8')).status,
+        400,
+      );
+      assert.deepEqual(uuidsOf((await send('GET', '/consumers')).json), []);
+      accepted(await send('PUT', `/allocations/${consumer}`, { ...claim, name: '\u{1f600}'.repeat(255) }));
+      assert.equal(await nameOf(send, consumer), '\u{1f600}'.repeat(255));
+    });
+  });
+}
