@@ -22,11 +22,30 @@ type Tagged = { readonly etag: string | null };
 /** A table of identifiers from Keystone: projects and users. */
 type External = Stamps & { readonly id: Generated<number>; readonly external_id: string };
 
+/** A time that a consumer held an amount of one class at one provider. */
+type UsageRecord = {
+  readonly id: Generated<string>;
+  /** The UUID of the consumer. */
+  readonly consumer_id: string;
+  readonly name: string | null;
+  /** The owner is null for allocations without a consumer record. */
+  readonly project_id: number | null;
+  readonly user_id: number | null;
+  readonly consumer_type_id: number | null;
+  /** Null where an allocation was of a provider or class that does not exist. */
+  readonly provider_uuid: string | null;
+  readonly provider_name: string | null;
+  readonly class_name: string | null;
+  readonly amount: string;
+  readonly began_at: Date;
+};
+
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
  * `inventory_changes`, `consumer_terms`, `consumer_names`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
- * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `resource_provider_etags` and the columns `etag`.
+ * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `usage_history`, `open_usage_records`, `usage_records`,
+ * `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -228,4 +247,19 @@ export type Tables = {
   };
   /** When each process with claims that wait was heard of last. */
   readonly waiting_processes: { readonly id: string; readonly seen_at: Date };
+  /** One row while the history of usages is on; see migration 013. */
+  readonly usage_history: { readonly since: Date; readonly is_complete: boolean };
+  /** What is held now, while the history is on. */
+  readonly open_usage_records: UsageRecord & {
+    readonly resource_provider_id: number;
+    readonly resource_class_id: number;
+    /** The transaction that began the record; null if an earlier one did. */
+    readonly begun_by: ColumnType<string | null, never, never>;
+  };
+  /** What was held. */
+  readonly usage_records: UsageRecord & {
+    readonly ended_at: Date;
+    /** Why it ended; null where the history was switched off. */
+    readonly ended: string | null;
+  };
 };

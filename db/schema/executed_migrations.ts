@@ -19,6 +19,7 @@ export const migrationNames = [
   '010_limits',
   '011_waiting',
   '012_consumer_names',
+  '013_usage_history',
 ] as const;
 
 /**

@@ -26,6 +26,10 @@ const ofEach = (query: (table: keyof Tables, sequence: RawBuilder<unknown>) => R
     sql` union all `,
   );
 
+/** Records of usages get their ids when they begin, and keep them in another table when they end. */
+const highestRecord = sql`select pg_get_serial_sequence('open_usage_records', 'id')::regclass,
+  greatest((select max(id) from usage_records), (select max(id) from open_usage_records))`;
+
 /** The last value of a sequence; null if it was never used, or the role may not read it. */
 const last = sql`case when has_sequence_privilege(sequence, 'usage, select') then pg_sequence_last_value(sequence) end`;
 
@@ -46,11 +50,10 @@ export async function raiseSequences({ kysely }: Pick<Database, 'kysely'>): Prom
     (table, sequence) => sql`select ${sequence} as sequence, (select max(id) from ${sql.table(table)}) as id`,
   );
   try {
-    await sql`select setval(sequence, id) from (${highest}) as highest
+    await sql`select setval(sequence, id) from (${highest} union all ${highestRecord}) as highest
       join pg_sequence on seqrelid = sequence and seqmin > 0
-      where has_sequence_privilege(sequence, 'usage, select') and id > coalesce(${last}, 0) and id < ${many}`.execute(
-      kysely,
-    );
+      where has_sequence_privilege(sequence, 'usage, select') and id > coalesce(${last}, 0)
+        and (id < ${many} or seqtypid = 'bigint'::regtype)`.execute(kysely);
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
     if (!/ sequence /.test(error.message)) throw error; // the role may not read a table

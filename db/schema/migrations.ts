@@ -12,6 +12,7 @@ import * as tokens from './migrations/009_tokens.ts';
 import * as limits from './migrations/010_limits.ts';
 import * as waiting from './migrations/011_waiting.ts';
 import * as consumerNames from './migrations/012_consumer_names.ts';
+import * as usageHistory from './migrations/013_usage_history.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -27,4 +28,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '010_limits': limits,
   '011_waiting': waiting,
   '012_consumer_names': consumerNames,
+  '013_usage_history': usageHistory,
 };

@@ -22,6 +22,8 @@ create sequence tokens_id_seq as integer;
 
 create sequence traits_id_seq as integer;
 
+create sequence usage_record_id_seq as bigint;
+
 create sequence users_id_seq as integer;
 
 create sequence waiting_number_seq as bigint;
@@ -132,6 +134,23 @@ create table limits (
   is_imported boolean default false not null,
   updated_at timestamp without time zone not null
 );
+
+create table open_usage_records (
+  id bigint default nextval('usage_record_id_seq'::regclass) not null,
+  consumer_id character varying(36) not null,
+  resource_provider_id integer not null,
+  resource_class_id integer not null,
+  project_id integer,
+  user_id integer,
+  consumer_type_id integer,
+  amount bigint not null,
+  name character varying(255),
+  provider_uuid character varying(36),
+  provider_name character varying(200),
+  class_name character varying(255),
+  began_at timestamp with time zone not null,
+  begun_by xid8
+) with (vacuum_truncate=off);
 
 create table placement_aggregates (
   created_at timestamp without time zone,
@@ -252,6 +271,27 @@ create table usage_counting (
   is_counted boolean not null
 );
 
+create table usage_history (
+  since timestamp with time zone not null,
+  is_complete boolean not null
+);
+
+create table usage_records (
+  id bigint not null,
+  consumer_id character varying(36) not null,
+  name character varying(255),
+  project_id integer,
+  user_id integer,
+  consumer_type_id integer,
+  provider_uuid character varying(36),
+  provider_name character varying(200),
+  class_name character varying(255),
+  amount bigint not null,
+  began_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  ended character varying(16)
+);
+
 create table users (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -304,6 +344,8 @@ alter sequence resource_providers_id_seq owned by resource_providers.id;
 alter sequence tokens_id_seq owned by tokens.id;
 
 alter sequence traits_id_seq owned by traits.id;
+
+alter sequence usage_record_id_seq owned by open_usage_records.id;
 
 alter sequence users_id_seq owned by users.id;
 
@@ -385,6 +427,8 @@ alter table traits add constraint traits_pkey PRIMARY KEY (id);
 
 alter table traits add constraint uniq_traits0name UNIQUE (name);
 
+alter table usage_records add constraint usage_records_pkey PRIMARY KEY (id);
+
 alter table users add constraint uniq_users0external_id UNIQUE (external_id);
 
 alter table users add constraint users_pkey PRIMARY KEY (id);
@@ -425,6 +469,10 @@ CREATE INDEX inventories_resource_class_id_idx ON public.inventories USING btree
 
 CREATE INDEX inventory_changes_xid_idx ON public.inventory_changes USING btree (xid);
 
+CREATE INDEX open_usage_records_consumer_id_idx ON public.open_usage_records USING btree (consumer_id);
+
+CREATE INDEX open_usage_records_without_owner_idx ON public.open_usage_records USING btree (consumer_id) WHERE (project_id IS NULL);
+
 CREATE INDEX project_usages_project_id_idx ON public.project_usages USING btree (project_id);
 
 CREATE INDEX provider_changes_xid_idx ON public.provider_changes USING btree (xid);
@@ -438,6 +486,10 @@ CREATE INDEX resource_providers_parent_provider_id_idx ON public.resource_provid
 CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_providers USING btree (root_provider_id);
 
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
+
+CREATE INDEX usage_records_ended_at_idx ON public.usage_records USING brin (ended_at) WITH (autosummarize='on');
+
+CREATE INDEX usage_records_project_id_ended_at_idx ON public.usage_records USING btree (project_id, ended_at);
 
 CREATE INDEX waiting_former_process_idx ON public.waiting USING btree (former_process) WHERE (former_process IS NOT NULL);
 
@@ -925,6 +977,135 @@ AS $function$begin
     using errcode = 'serialization_failure';
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.name_usage_records(ids integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$declare
+  uuids text[] := array(select uuid from public.consumers where id = any(ids));
+begin
+  perform from public.open_usage_records where consumer_id = any(uuids) order by id for update;
+  update public.open_usage_records o set name = c.name from (
+    select uuid, (select name from public.consumer_names n where n.consumer_id = consumers.id) as name from public.consumers where id = any(ids)
+  ) as c where o.consumer_id = any(uuids) and o.consumer_id = c.uuid and o.name is distinct from c.name;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_allocations_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(select distinct consumer_id from old_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_allocations_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(select distinct consumer_id from new_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_allocations_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_consumers_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(
+      select uuid from old_rows d where exists (select from public.allocations a where a.consumer_id = d.uuid offset 0)
+    ));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_consumers_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(
+      select uuid from new_rows n
+      where exists (select from public.open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
+    ));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_names_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.name_usage_records(array(select consumer_id from old_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_names_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.name_usage_records(array(select consumer_id from new_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_names_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    update public.open_usage_records set name = null where name is not null;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_names_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.name_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_owner_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array[old.uuid, new.uuid]::text[]);
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.record_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if exists (select from public.usage_history) then
+    perform public.settle_usage_records(array(select consumer_id from public.open_usage_records union select consumer_id from public.allocations));
+  end if;
+  return null;
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.renamed_classes(ids integer[], names text[])
  RETURNS integer[]
  LANGUAGE plpgsql
@@ -933,6 +1114,144 @@ AS $function$begin
     select k.id from unnest(ids, names) as k (id, name)
     where not exists (select from public.resource_classes r where r.id = k.id and r.name = k.name)
   );
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.settle_usage_records(uuids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$declare
+  has_own boolean;
+  moment timestamptz;
+  past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  gone_ids bigint[];
+  gone_count bigint;
+  ended_ids bigint[] := '{}';
+  again_ids bigint[];
+  consumer_ids text[];
+  provider_ids integer[];
+  class_ids integer[];
+  project_ids integer[];
+  user_ids integer[];
+  type_ids integer[];
+  amounts bigint[];
+  record_ids integer[];
+begin
+  if cardinality(uuids) = 0 then return; end if;
+  select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
+    from (select began_at, begun_by from public.open_usage_records where consumer_id = any(uuids) order by id for update) as o;
+  select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
+      array_agg(resource_provider_id) filter (where held is not null), array_agg(resource_class_id) filter (where held is not null),
+      array_agg(project_id) filter (where held is not null), array_agg(user_id) filter (where held is not null),
+      array_agg(consumer_type_id) filter (where held is not null), array_agg(held) filter (where held is not null),
+      array_agg(record_id) filter (where held is not null)
+    into gone_ids, consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids, amounts, record_ids
+    from (
+      select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, sum(held) as held,
+        string_agg(id::text, ',') as ids, max(record_id) as record_id
+      from (
+        select a.consumer_id, a.resource_provider_id, a.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, a.used as held,
+          null::bigint as amount, null::bigint as id, c.id as record_id
+        from public.allocations a left join lateral (
+          select id, project_id, user_id, consumer_type_id from public.consumers where uuid = a.consumer_id offset 0
+        ) as c on true
+        where a.consumer_id = any(uuids)
+        union all
+        select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, null, amount, id, null
+        from public.open_usage_records where consumer_id = any(uuids)
+      ) as both_sides
+      group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
+    ) as changed;
+  if gone_ids is null and consumer_ids is null then return; end if;
+  if gone_ids is not null then
+    with gone as (
+      delete from public.open_usage_records where consumer_id = any(uuids) and id in (select unnest(gone_ids)) returning *
+    ),
+    begun as materialized (
+      select * from unnest(consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids)
+        as b (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id)
+    ),
+    owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from begun),
+    places as (select consumer_id, resource_class_id, array_agg(resource_provider_id) as provider_ids from begun group by 1, 2),
+    ended as (
+      insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
+        began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
+        coalesce(r.name, g.class_name), g.amount, g.began_at, moment, case
+          when o.consumer_id is not null and (o.project_id, o.user_id, o.consumer_type_id) is distinct from (g.project_id, g.user_id, g.consumer_type_id) then 'owner'
+          when g.resource_provider_id = any(l.provider_ids) then 'rewritten'
+          when l.consumer_id is not null then 'moved'
+          else at_end end
+      from gone g left join owners o on o.consumer_id = g.consumer_id
+      left join places l on l.consumer_id = g.consumer_id and l.resource_class_id = g.resource_class_id
+      left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
+      left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
+      where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+      returning id
+    )
+    select (select count(*) from gone), array(select id from ended) into gone_count, ended_ids;
+    if gone_count <> cardinality(gone_ids) then perform public.lost_race(); end if;
+  end if;
+  if consumer_ids is not null then
+    insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
+      provider_uuid, provider_name, class_name, began_at, begun_by)
+    select b.consumer_id, provider_id, class_id, project_id, user_id, type_id, amount, n.name, p.uuid, p.name, r.name, moment, pg_current_xact_id()
+    from unnest(consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids, amounts, record_ids)
+      as b (consumer_id, provider_id, class_id, project_id, user_id, type_id, amount, record_id)
+    left join lateral (select name from public.consumer_names where consumer_id = b.record_id offset 0) as n on true
+    left join lateral (select uuid, name from public.resource_providers where id = b.provider_id offset 0) as p on true
+    left join lateral (select name from public.resource_classes where id = b.class_id offset 0) as r on true;
+  end if;
+  if has_own or past_ids is not null then
+    past_ids := coalesce(past_ids, '{}') || ended_ids;
+    with past as materialized (select * from public.usage_records where id = any(past_ids) and consumer_id = any(uuids)),
+    own as materialized (
+      select * from public.open_usage_records where consumer_id = any(uuids) and begun_by = pg_current_xact_id()
+    ),
+    again as materialized (
+      select o.id as own_id, max(p.id) as id, min(p.began_at) as began_at
+      from own o join past p on p.consumer_id = o.consumer_id and p.provider_uuid = o.provider_uuid and p.class_name = o.class_name
+        and p.amount = o.amount and not (p.project_id, p.user_id, p.consumer_type_id) is distinct from (o.project_id, o.user_id, o.consumer_type_id)
+      group by o.id having count(*) = 1
+    ),
+    next as materialized (select * from own where id not in (select own_id from again)),
+    left_over as materialized (select * from past where id not in (select id from again)),
+    owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from next),
+    places as (select consumer_id, class_name, array_agg(provider_uuid) as provider_uuids from next group by 1, 2),
+    reasons as (
+      select p.id, case
+        when o.consumer_id is not null and (o.project_id, o.user_id, o.consumer_type_id) is distinct from (p.project_id, p.user_id, p.consumer_type_id) then 'owner'
+        when p.provider_uuid = any(l.provider_uuids) then 'rewritten'
+        when l.consumer_id is not null then 'moved'
+        else at_end end as ended
+      from left_over p left join owners o on o.consumer_id = p.consumer_id
+      left join places l on l.consumer_id = p.consumer_id and l.class_name = p.class_name
+    ),
+    told as (
+      update public.usage_records u set ended = r.ended from reasons r where u.id = r.id and u.ended is distinct from r.ended
+    ),
+    removed as (delete from public.usage_records where id in (select id from again)),
+    beginnings as (
+      select o.id, coalesce(a.id, o.id) as new_id, coalesce(a.began_at, s.ended_at, l.ended_at, o.began_at) as began_at, a.id is null as is_own
+      from own o left join again a on a.own_id = o.id
+      left join (select consumer_id, provider_uuid, class_name, max(ended_at) as ended_at from left_over group by 1, 2, 3) as s
+        on s.consumer_id = o.consumer_id and s.provider_uuid = o.provider_uuid and s.class_name = o.class_name
+      left join (select consumer_id, class_name, max(ended_at) as ended_at from left_over group by 1, 2) as l
+        on l.consumer_id = o.consumer_id and l.class_name = o.class_name
+    ),
+    shifted as (
+      update public.open_usage_records o set id = b.new_id, began_at = b.began_at, begun_by = case when b.is_own then o.begun_by end
+      from beginnings b
+      where o.consumer_id = any(uuids) and o.id = b.id and (b.new_id, b.began_at) is distinct from (o.id, o.began_at)
+    )
+    select array(select id from again) into again_ids;
+    past_ids := array(select unnest(past_ids) except all select unnest(again_ids));
+    perform set_config('placement.ended_records', array_to_string(past_ids, ','), true);
+  elsif cardinality(ended_ids) > 0 then
+    perform set_config('placement.ended_records', array_to_string(ended_ids, ','), true);
+  end if;
 end$function$;
 
 CREATE OR REPLACE FUNCTION public.terms_gone()
@@ -978,6 +1297,22 @@ CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEM
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.allocations REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_updated();
 
+CREATE TRIGGER usage_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION record_allocations_deleted();
+
+CREATE TRIGGER usage_insert AFTER INSERT ON public.allocations REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_allocations_inserted();
+
+CREATE TRIGGER usage_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION record_truncated();
+
+CREATE TRIGGER usage_update AFTER UPDATE ON public.allocations REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_allocations_updated();
+
+CREATE TRIGGER usage_delete AFTER DELETE ON public.consumer_names REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION record_names_deleted();
+
+CREATE TRIGGER usage_insert AFTER INSERT ON public.consumer_names REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_names_inserted();
+
+CREATE TRIGGER usage_truncate AFTER TRUNCATE ON public.consumer_names FOR EACH STATEMENT EXECUTE FUNCTION record_names_truncated();
+
+CREATE TRIGGER usage_update AFTER UPDATE ON public.consumer_names REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_names_updated();
+
 CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.consumer_types FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
 
 CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((new.etag IS NULL)) EXECUTE FUNCTION etag_consumer_row();
@@ -987,6 +1322,14 @@ CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((N
 CREATE TRIGGER term_gone AFTER DELETE ON public.consumers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION terms_gone();
 
 CREATE TRIGGER term_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION terms_truncated();
+
+CREATE TRIGGER usage_delete AFTER DELETE ON public.consumers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION record_consumers_deleted();
+
+CREATE TRIGGER usage_insert AFTER INSERT ON public.consumers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_consumers_inserted();
+
+CREATE TRIGGER usage_owner AFTER UPDATE OF uuid, project_id, user_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((((old.project_id IS DISTINCT FROM new.project_id) OR (old.user_id IS DISTINCT FROM new.user_id)) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id)) OR ((old.uuid)::text IS DISTINCT FROM (new.uuid)::text))) EXECUTE FUNCTION record_owner_changed();
+
+CREATE TRIGGER usage_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION record_truncated();
 
 CREATE TRIGGER usages_moved AFTER UPDATE OF project_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id))) EXECUTE FUNCTION usages_moved();
 

@@ -1,0 +1,315 @@
+import { type Kysely, sql } from 'kysely';
+import { lockTogether } from '../brief_locks.ts';
+import { qualifyNames } from '../qualified_names.ts';
+
+/**
+ * The history of usages: a record for each time that a consumer held an amount of one class at one provider.
+ *
+ * - `usage_history` has a row while the history is on. `is_complete` says that what was held at the switch has been taken in as well.
+ * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider, class
+ *   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the beginning.
+ *   `begun_by` is the transaction that began the record.
+ * - `usage_records`: what was held. Rows are added, and removed when they are old; only the transaction that has ended a record may change it.
+ *   `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider), `term`,
+ *   `owner`, or null where the history was switched off.
+ *
+ * Triggers write all of it, whichever program writes allocations and consumers. They do not look at what a statement did, but compare what its
+ * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
+ *
+ * It locks the tables of allocations, consumers and names only, and in the end.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`create table usage_history (
+    since timestamptz not null,
+    is_complete boolean not null)`.execute(db);
+  await sql`create sequence usage_record_id_seq`.execute(db);
+  await sql`create table open_usage_records (
+    id bigint not null default nextval('usage_record_id_seq'),
+    consumer_id varchar(36) not null,
+    resource_provider_id integer not null,
+    resource_class_id integer not null,
+    project_id integer,
+    user_id integer,
+    consumer_type_id integer,
+    amount bigint not null,
+    name varchar(255),
+    provider_uuid varchar(36),
+    provider_name varchar(200),
+    class_name varchar(255),
+    began_at timestamptz not null,
+    begun_by xid8)`.execute(db);
+  await sql`alter sequence usage_record_id_seq owned by open_usage_records.id`.execute(db);
+  await keepPages(db);
+  await sql`create index open_usage_records_consumer_id_idx on open_usage_records (consumer_id)`.execute(db);
+  // Few or none: a new consumer asks it whether it had allocations before its record.
+  await sql`create index open_usage_records_without_owner_idx on open_usage_records (consumer_id) where project_id is null`.execute(
+    db,
+  );
+  await sql`create table usage_records (
+    id bigint primary key,
+    consumer_id varchar(36) not null,
+    name varchar(255),
+    project_id integer,
+    user_id integer,
+    consumer_type_id integer,
+    provider_uuid varchar(36),
+    provider_name varchar(200),
+    class_name varchar(255),
+    amount bigint not null,
+    began_at timestamptz not null,
+    ended_at timestamptz not null,
+    ended varchar(16))`.execute(db);
+  await sql`create index usage_records_project_id_ended_at_idx on usage_records (project_id, ended_at)`.execute(db);
+  await sql`create index usage_records_ended_at_idx on usage_records using brin (ended_at) with (autosummarize = on)`.execute(
+    db,
+  );
+  for (const [signature, body] of Object.entries(functions)) {
+    await sql`create or replace function ${sql.raw(signature)} language plpgsql as ${sql.lit(body)}`.execute(db);
+  }
+  await qualifyNames(db, [...Object.keys(functions).map((signature) => signature.replace(/\(.*/, '')), 'lost_race']);
+  await lockTogether(db, ['allocations', 'consumers', 'consumer_names'], 'share row exclusive');
+  for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
+}
+
+/**
+ * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty reads
+ * the whole table.
+ */
+async function keepPages(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table open_usage_records set (vacuum_truncate = off)`.execute(db);
+  await sql`insert into open_usage_records (id, consumer_id, resource_provider_id, resource_class_id, amount, began_at)
+    select -n, '', 0, 0, 0, now() from generate_series(1, 2000) as n`.execute(db);
+  await sql`delete from open_usage_records`.execute(db);
+}
+
+/** For statements on a few rows by their keys, as in migration 004. */
+const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = off';
+
+/** Whether two rows have different owners. */
+const otherOwner = (one: string, other: string) =>
+  `(${one}.project_id, ${one}.user_id, ${one}.consumer_type_id) is distinct from (${other}.project_id, ${other}.user_id, ${other}.consumer_type_id)`;
+
+/**
+ * Makes the open records of some consumers what these hold.
+ *
+ * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
+ * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
+ *
+ * A record that the same transaction has begun leaves nothing when it ends, because nobody saw it. Programs that delete and insert by two
+ * statements end records that go on: so a transaction notes which ones it has ended, in a setting of its own. When it begins a record with the
+ * same content, the one that was ended is open again; other ones get their reason anew, and what follows them begins when they ended.
+ */
+const settle = `declare
+  has_own boolean;
+  moment timestamptz;
+  past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  gone_ids bigint[];
+  gone_count bigint;
+  ended_ids bigint[] := '{}';
+  again_ids bigint[];
+  consumer_ids text[];
+  provider_ids integer[];
+  class_ids integer[];
+  project_ids integer[];
+  user_ids integer[];
+  type_ids integer[];
+  amounts bigint[];
+  record_ids integer[];
+begin
+  if cardinality(uuids) = 0 then return; end if;
+  select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
+    from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
+  select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
+      array_agg(resource_provider_id) filter (where held is not null), array_agg(resource_class_id) filter (where held is not null),
+      array_agg(project_id) filter (where held is not null), array_agg(user_id) filter (where held is not null),
+      array_agg(consumer_type_id) filter (where held is not null), array_agg(held) filter (where held is not null),
+      array_agg(record_id) filter (where held is not null)
+    into gone_ids, consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids, amounts, record_ids
+    from (
+      select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, sum(held) as held,
+        string_agg(id::text, ',') as ids, max(record_id) as record_id
+      from (
+        select a.consumer_id, a.resource_provider_id, a.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, a.used as held,
+          null::bigint as amount, null::bigint as id, c.id as record_id
+        from allocations a left join lateral (
+          select id, project_id, user_id, consumer_type_id from consumers where uuid = a.consumer_id offset 0
+        ) as c on true
+        where a.consumer_id = any(uuids)
+        union all
+        select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, null, amount, id, null
+        from open_usage_records where consumer_id = any(uuids)
+      ) as both_sides
+      group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
+    ) as changed;
+  if gone_ids is null and consumer_ids is null then return; end if;
+  if gone_ids is not null then
+    with gone as (
+      delete from open_usage_records where consumer_id = any(uuids) and id in (select unnest(gone_ids)) returning *
+    ),
+    begun as materialized (
+      select * from unnest(consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids)
+        as b (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id)
+    ),
+    owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from begun),
+    places as (select consumer_id, resource_class_id, array_agg(resource_provider_id) as provider_ids from begun group by 1, 2),
+    ended as (
+      insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
+        began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
+        coalesce(r.name, g.class_name), g.amount, g.began_at, moment, case
+          when o.consumer_id is not null and ${otherOwner('o', 'g')} then 'owner'
+          when g.resource_provider_id = any(l.provider_ids) then 'rewritten'
+          when l.consumer_id is not null then 'moved'
+          else at_end end
+      from gone g left join owners o on o.consumer_id = g.consumer_id
+      left join places l on l.consumer_id = g.consumer_id and l.resource_class_id = g.resource_class_id
+      left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
+      left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
+      where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+      returning id
+    )
+    select (select count(*) from gone), array(select id from ended) into gone_count, ended_ids;
+    if gone_count <> cardinality(gone_ids) then perform lost_race(); end if;
+  end if;
+  if consumer_ids is not null then
+    insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
+      provider_uuid, provider_name, class_name, began_at, begun_by)
+    select b.consumer_id, provider_id, class_id, project_id, user_id, type_id, amount, n.name, p.uuid, p.name, r.name, moment, pg_current_xact_id()
+    from unnest(consumer_ids, provider_ids, class_ids, project_ids, user_ids, type_ids, amounts, record_ids)
+      as b (consumer_id, provider_id, class_id, project_id, user_id, type_id, amount, record_id)
+    left join lateral (select name from consumer_names where consumer_id = b.record_id offset 0) as n on true
+    left join lateral (select uuid, name from resource_providers where id = b.provider_id offset 0) as p on true
+    left join lateral (select name from resource_classes where id = b.class_id offset 0) as r on true;
+  end if;
+  if has_own or past_ids is not null then
+    past_ids := coalesce(past_ids, '{}') || ended_ids;
+    with past as materialized (select * from usage_records where id = any(past_ids) and consumer_id = any(uuids)),
+    own as materialized (
+      select * from open_usage_records where consumer_id = any(uuids) and begun_by = pg_current_xact_id()
+    ),
+    again as materialized (
+      select o.id as own_id, max(p.id) as id, min(p.began_at) as began_at
+      from own o join past p on p.consumer_id = o.consumer_id and p.provider_uuid = o.provider_uuid and p.class_name = o.class_name
+        and p.amount = o.amount and not ${otherOwner('p', 'o')}
+      group by o.id having count(*) = 1
+    ),
+    next as materialized (select * from own where id not in (select own_id from again)),
+    left_over as materialized (select * from past where id not in (select id from again)),
+    owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from next),
+    places as (select consumer_id, class_name, array_agg(provider_uuid) as provider_uuids from next group by 1, 2),
+    reasons as (
+      select p.id, case
+        when o.consumer_id is not null and ${otherOwner('o', 'p')} then 'owner'
+        when p.provider_uuid = any(l.provider_uuids) then 'rewritten'
+        when l.consumer_id is not null then 'moved'
+        else at_end end as ended
+      from left_over p left join owners o on o.consumer_id = p.consumer_id
+      left join places l on l.consumer_id = p.consumer_id and l.class_name = p.class_name
+    ),
+    told as (
+      update usage_records u set ended = r.ended from reasons r where u.id = r.id and u.ended is distinct from r.ended
+    ),
+    removed as (delete from usage_records where id in (select id from again)),
+    beginnings as (
+      select o.id, coalesce(a.id, o.id) as new_id, coalesce(a.began_at, s.ended_at, l.ended_at, o.began_at) as began_at, a.id is null as is_own
+      from own o left join again a on a.own_id = o.id
+      left join (select consumer_id, provider_uuid, class_name, max(ended_at) as ended_at from left_over group by 1, 2, 3) as s
+        on s.consumer_id = o.consumer_id and s.provider_uuid = o.provider_uuid and s.class_name = o.class_name
+      left join (select consumer_id, class_name, max(ended_at) as ended_at from left_over group by 1, 2) as l
+        on l.consumer_id = o.consumer_id and l.class_name = o.class_name
+    ),
+    shifted as (
+      update open_usage_records o set id = b.new_id, began_at = b.began_at, begun_by = case when b.is_own then o.begun_by end
+      from beginnings b
+      where o.consumer_id = any(uuids) and o.id = b.id and (b.new_id, b.began_at) is distinct from (o.id, o.began_at)
+    )
+    select array(select id from again) into again_ids;
+    past_ids := array(select unnest(past_ids) except all select unnest(again_ids));
+    perform set_config('placement.ended_records', array_to_string(past_ids, ','), true);
+  elsif cardinality(ended_ids) > 0 then
+    perform set_config('placement.ended_records', array_to_string(ended_ids, ','), true);
+  end if;
+end`;
+
+/** The function of a trigger. Where the history is off, it does nothing else than look. */
+const whileOn = (statements: string) => `begin
+  if exists (select from usage_history) then
+    ${statements};
+  end if;
+  return null;
+end`;
+
+const functions: Readonly<Record<string, string>> = {
+  [`settle_usage_records(uuids text[]) returns void ${byKeys}`]: settle,
+  'record_allocations_inserted() returns trigger': whileOn(
+    'perform settle_usage_records(array(select distinct consumer_id from new_rows))',
+  ),
+  'record_allocations_deleted() returns trigger': whileOn(
+    'perform settle_usage_records(array(select distinct consumer_id from old_rows))',
+  ),
+  'record_allocations_updated() returns trigger': whileOn(
+    'perform settle_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows))',
+  ),
+  'record_truncated() returns trigger': whileOn(
+    'perform settle_usage_records(array(select consumer_id from open_usage_records union select consumer_id from allocations))',
+  ),
+  'record_owner_changed() returns trigger': whileOn('perform settle_usage_records(array[old.uuid, new.uuid]::text[])'),
+  // Allocations that other programs inserted before their consumer.
+  'record_consumers_inserted() returns trigger': whileOn(`perform settle_usage_records(array(
+      select uuid from new_rows n
+      where exists (select from open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
+    ))`),
+  'record_consumers_deleted() returns trigger': whileOn(`perform settle_usage_records(array(
+      select uuid from old_rows d where exists (select from allocations a where a.consumer_id = d.uuid offset 0)
+    ))`),
+  'record_names_inserted() returns trigger': whileOn(
+    'perform name_usage_records(array(select consumer_id from new_rows))',
+  ),
+  'record_names_deleted() returns trigger': whileOn(
+    'perform name_usage_records(array(select consumer_id from old_rows))',
+  ),
+  'record_names_updated() returns trigger': whileOn(
+    'perform name_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows))',
+  ),
+  'record_names_truncated() returns trigger': whileOn(
+    'update open_usage_records set name = null where name is not null',
+  ),
+  // The records are locked first, as they are when they are settled.
+  [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
+  uuids text[] := array(select uuid from consumers where id = any(ids));
+begin
+  perform from open_usage_records where consumer_id = any(uuids) order by id for update;
+  update open_usage_records o set name = c.name from (
+    select uuid, (select name from consumer_names n where n.consumer_id = consumers.id) as name from consumers where id = any(ids)
+  ) as c where o.consumer_id = any(uuids) and o.consumer_id = c.uuid and o.name is distinct from c.name;
+end`,
+};
+
+/**
+ * Those of allocations come, by their names, after the ones that make the tags of consumers and lock these. Each is for a statement, as its
+ * rows are handed to other triggers anyway; a change of an owner is rare.
+ */
+const triggers: readonly string[] = [
+  `usage_insert after insert on allocations referencing new table as new_rows
+    for each statement execute function record_allocations_inserted()`,
+  `usage_delete after delete on allocations referencing old table as old_rows
+    for each statement execute function record_allocations_deleted()`,
+  `usage_update after update on allocations referencing old table as old_rows new table as new_rows
+    for each statement execute function record_allocations_updated()`,
+  'usage_truncate after truncate on allocations for each statement execute function record_truncated()',
+  `usage_insert after insert on consumers referencing new table as new_rows
+    for each statement execute function record_consumers_inserted()`,
+  `usage_delete after delete on consumers referencing old table as old_rows
+    for each statement execute function record_consumers_deleted()`,
+  `usage_owner after update of uuid, project_id, user_id, consumer_type_id on consumers for each row
+    when (${otherOwner('old', 'new')} or old.uuid is distinct from new.uuid) execute function record_owner_changed()`,
+  'usage_truncate after truncate on consumers for each statement execute function record_truncated()',
+  `usage_insert after insert on consumer_names referencing new table as new_rows
+    for each statement execute function record_names_inserted()`,
+  `usage_delete after delete on consumer_names referencing old table as old_rows
+    for each statement execute function record_names_deleted()`,
+  `usage_update after update on consumer_names referencing old table as old_rows new table as new_rows
+    for each statement execute function record_names_updated()`,
+  'usage_truncate after truncate on consumer_names for each statement execute function record_names_truncated()',
+];

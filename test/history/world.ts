@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../db/engine/connect.ts';
+import { type HeldPosition, takeInHeld } from '../../db/statements/usage_history.ts';
+import type { Engine } from '../support/engines.ts';
+import { makeProvider, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+
+/** The providers of a world; in each there is room for all that a test claims. */
+export const hosts = ['1', '2', '3'].map((digit) => `00000000-0000-4000-8000-00000000000${digit}`);
+export const [host1 = '', host2 = '', host3 = ''] = hosts;
+export const classes = ['VCPU', 'MEMORY_MB', 'DISK_GB'];
+
+/** A service with three providers, and its database. */
+export type World = { readonly send: Send; readonly database: Database };
+
+/** Calls back with a new world. */
+export const withWorld = (engine: Engine, use: (world: World) => Promise<void>): Promise<void> =>
+  withTestService(engine, {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.6');
+    const inventories = Object.fromEntries(classes.map((name) => [name, { total: 1_000_000 }]));
+    for (const host of hosts) await makeProvider(send, host, inventories);
+    await use({ send, database: service.database });
+  });
+
+/** The clock of the embedded engine counts milliseconds. Between two ticks a record would be empty. */
+export const clockTick = (): Promise<void> => sleep(2);
+
+/** Runs a statement as another program would. */
+export async function run<Row>({ database }: World, query: RawBuilder<Row>): Promise<readonly Row[]> {
+  await clockTick();
+  return (await query.execute(database.kysely)).rows;
+}
+
+/** Runs statements in one transaction, as another program would. */
+export async function together({ database }: World, statements: readonly RawBuilder<unknown>[]): Promise<void> {
+  await clockTick();
+  await database.kysely.transaction().execute(async (trx) => {
+    for (const statement of statements) await statement.execute(trx);
+  });
+}
+
+/** Takes in all that was held when the history was switched on. */
+export async function takeInAll({ database }: World, limit = 100): Promise<void> {
+  let position: HeldPosition | undefined;
+  do position = await takeInHeld(database, position, limit);
+  while (position !== undefined);
+}
+
+/** A record, open or ended. Times are microseconds. */
+export type HistoryRecord = {
+  readonly id: string;
+  readonly consumer: string;
+  readonly name: string | null;
+  readonly owner: string;
+  readonly provider: string;
+  readonly className: string;
+  readonly amount: number;
+  readonly began: number;
+  /** Null for an open record. */
+  readonly until: number | null;
+  readonly ended: string | null;
+};
+
+const owner = sql`coalesce((select external_id from projects where id = project_id) || '/' || (select external_id from users where id = user_id)
+  || '/' || coalesce((select name from consumer_types where id = consumer_type_id), ''), '')`;
+const micros = (column: string) => sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::float8`;
+
+/** All records, by their beginnings, ends and classes. */
+export const recordsOf = (world: World): Promise<readonly HistoryRecord[]> =>
+  run(
+    world,
+    sql<HistoryRecord>`
+    select id::text, consumer_id as consumer, name, ${owner} as owner, provider_uuid as provider, class_name as "className",
+      amount::float8, ${micros('began_at')} as began, ${micros('ended_at')} as until, ended from usage_records
+    union all
+    select id::text, consumer_id, name, ${owner}, provider_uuid, class_name, amount::float8, ${micros('began_at')}, null, null
+    from open_usage_records
+    order by began, until, "className", provider`,
+  );
+
+type Difference = { readonly what: string } & Readonly<Record<string, unknown>>;
+
+/**
+ * Compares the open records with the allocations and their owners, and the names with those of the consumers, in one snapshot.
+ *
+ * @returns what differs
+ */
+export const differences = (world: World): Promise<readonly Difference[]> =>
+  run(
+    world,
+    sql<Difference>`
+    with both_sides as (
+      select a.consumer_id, resource_provider_id, resource_class_id, c.project_id, c.user_id, c.consumer_type_id, used as held, null::bigint as amount
+      from allocations a left join consumers c on c.uuid = a.consumer_id
+      union all
+      select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, null, amount from open_usage_records
+    ),
+    compared as (
+      select consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, sum(held) as held, sum(amount) as amount
+      from both_sides group by 1, 2, 3, 4, 5, 6
+    )
+    select 'held' as what, to_jsonb(compared) as detail from compared
+    where held is distinct from amount and (amount is not null or (select is_complete from usage_history))
+    union all
+    select 'name', to_jsonb(o) from open_usage_records o left join consumers c on c.uuid = o.consumer_id
+    left join consumer_names n on n.consumer_id = c.id where n.name is distinct from o.name`,
+  );
+
+/** Checks that the open records are what is held, and that the records are in order. */
+export async function checkHistory(world: World): Promise<void> {
+  assert.deepEqual(await differences(world), []);
+  const disorder = await run(
+    world,
+    sql`
+    with each as (
+      select consumer_id, provider_uuid, class_name, began_at, ended_at from usage_records
+      union all
+      select consumer_id, provider_uuid, class_name, began_at, 'infinity' from open_usage_records
+    ),
+    followed as (
+      select *, lead(began_at) over (partition by consumer_id, provider_uuid, class_name order by began_at, ended_at) as next from each
+    )
+    select * from followed where began_at >= ended_at or next < ended_at`,
+  );
+  assert.deepEqual(disorder, [], 'records overlap, or end before they begin');
+}
