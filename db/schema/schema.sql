@@ -487,7 +487,7 @@ CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_provider
 
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
 
-CREATE INDEX usage_records_ended_at_idx ON public.usage_records USING brin (ended_at) WITH (autosummarize='on');
+CREATE INDEX usage_records_ended_at_idx ON public.usage_records USING btree (ended_at);
 
 CREATE INDEX usage_records_project_id_ended_at_idx ON public.usage_records USING btree (project_id, ended_at);
 

@@ -12,11 +12,13 @@ import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_lo
  *
  * It waits until the transactions have ended that are writing allocations or consumers, since their triggers found the history off.
  *
+ * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether it was off
  */
-export function switchHistoryOn({ patient }: Pick<Database, 'patient'>): Promise<boolean> {
+export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
     patient.transaction().execute(async (trx) => {
+      signal?.throwIfAborted();
       await waitBriefly(trx);
       await lockTogether(trx, ['allocations', 'consumers'], 'share row exclusive');
       const { rows } = await sql`insert into usage_history (since, is_complete) select clock_timestamp(), false
@@ -31,11 +33,13 @@ export function switchHistoryOn({ patient }: Pick<Database, 'patient'>): Promise
  *
  * The row of the switch is locked before the tables: so nothing is taken in meanwhile, and who does it waits before it has locked anything.
  *
+ * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether it was on
  */
-export function switchHistoryOff({ patient }: Pick<Database, 'patient'>): Promise<boolean> {
+export function switchHistoryOff({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
     patient.transaction().execute(async (trx) => {
+      signal?.throwIfAborted();
       await waitBriefly(trx);
       await sql`select from usage_history for update`.execute(trx);
       await lockTogether(trx, ['allocations', 'consumers'], 'share row exclusive');

@@ -19,6 +19,7 @@ import { providerSummaryEndpoints } from './resource_providers/summaries.ts';
 import { providerTraitEndpoints } from './resource_providers/traits.ts';
 import { tokenEndpoints } from './tokens.ts';
 import { traitEndpoints } from './traits.ts';
+import { usageRecordEndpoints } from './usage_records.ts';
 import { usageEndpoints } from './usages.ts';
 import { waitingEndpoints } from './waiting.ts';
 
@@ -77,4 +78,5 @@ export const routes: readonly Endpoint<Dependencies>[] = [
   ...limitEndpoints,
   ...waitingEndpoints,
   ...holdingEndpoints,
+  ...usageRecordEndpoints,
 ];

@@ -191,6 +191,14 @@ export const optionTable = {
         'taken, users with fewer of them go before those with more.',
     ),
   },
+  history: {
+    enabled: option(
+      boolean,
+      false,
+      'Keep a record of each time that a consumer held something: GET /usage_records, GET /usage_totals. It is switched on and off, for all processes, when one starts.',
+    ),
+    keep: option(integer(86_400), 34_560_000, 'Seconds for which a record is kept after its end; 400 days by default.'),
+  },
   console: {
     enabled: optional(
       boolean,

@@ -10,6 +10,7 @@ import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
+import { keepHistory } from '../claims/history.ts';
 import { compactFromTimeToTime, countingOptions, openLimitReads } from '../claims/limits.ts';
 import { openOwners } from '../claims/outcome.ts';
 import { openWaiting, type WaitingClaims } from '../claims/waiting.ts';
@@ -122,6 +123,7 @@ export async function openService(
     ends.push(
       pruneFromTimeToTime(database, reported, config.changes.keep * 1000),
       forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers),
+      await keepHistory(database, reported, config.history),
     );
     const followers = openFollowers(database, fleet, config.changes);
     ends.push(followers.end);

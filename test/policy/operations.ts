@@ -212,6 +212,8 @@ export const operations: readonly Operation[] = [
   alsoReaders('2.8', 'GET /waiting', { query: 'project_id=p1', project: 'p1' }),
   adminOrService('2.8', 'DELETE /waiting/{unknown}', { status: 404 }),
   alsoReaders('2.9', 'GET /holdings', { query: 'project_id=p1', project: 'p1' }),
+  alsoReaders('2.9', 'GET /usage_records', { query: 'project_id=p1', project: 'p1' }),
+  alsoReaders('2.9', 'GET /usage_totals', { query: 'by=day&project_id=p1', project: 'p1' }),
   alsoReaders('2.9', 'GET /holdings', { query: 'project_id=p1&resource_provider={host}' }),
   adminOrService('', 'GET /metrics'),
 

@@ -79,6 +79,8 @@ const shared: Readonly<Record<string, { readonly roles: readonly string[]; reado
   'GET /usages?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /waiting?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'GET /holdings?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /usage_records?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
+  'GET /usage_totals?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
   'DELETE /waiting/{vm}': { roles: ['member'], elsewhere: 404 },
   'GET /limits/p1?project_id': { roles: ['member', 'reader'], elsewhere: 403 },
 };

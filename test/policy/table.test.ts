@@ -31,7 +31,7 @@ const expectedNames = [
   'placement:limits:list placement:limits:show placement:limits:update placement:limits:delete',
   'placement:allocations:uncounted',
   'placement:waiting:list placement:waiting:delete',
-  'placement:holdings:list',
+  'placement:holdings:list placement:usage_records:list',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -87,6 +87,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
     case 'placement:limits:show':
     case 'placement:waiting:list':
     case 'placement:holdings:list':
+    case 'placement:usage_records:list':
     case 'admin_or_project_reader_or_service_api':
       return has('admin') || has('service') || readsOwn;
     default:

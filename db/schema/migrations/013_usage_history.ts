@@ -60,9 +60,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ended_at timestamptz not null,
     ended varchar(16))`.execute(db);
   await sql`create index usage_records_project_id_ended_at_idx on usage_records (project_id, ended_at)`.execute(db);
-  await sql`create index usage_records_ended_at_idx on usage_records using brin (ended_at) with (autosummarize = on)`.execute(
-    db,
-  );
+  await sql`create index usage_records_ended_at_idx on usage_records (ended_at)`.execute(db);
   for (const [signature, body] of Object.entries(functions)) {
     await sql`create or replace function ${sql.raw(signature)} language plpgsql as ${sql.lit(body)}`.execute(db);
   }

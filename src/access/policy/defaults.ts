@@ -143,6 +143,7 @@ export const ruleDefaults: readonly RuleDefault[] = [
 
   // Ours, from microversion 2.9.
   rule('holdings:list', 'admin_or_project_reader_or_service_api', 'GET /holdings'),
+  rule('usage_records:list', 'admin_or_project_reader_or_service_api', 'GET /usage_records', 'GET /usage_totals'),
 ];
 
 /**
@@ -158,6 +159,7 @@ export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the pro
   ['placement:consumers:list', 'the project that is asked for'],
   ['placement:waiting:list', 'the project that is asked for'],
   ['placement:holdings:list', 'the project that is asked for'],
+  ['placement:usage_records:list', 'the project that is asked for'],
   ['placement:usages', 'the project that is asked for'],
   ['placement:limits:show', 'the project that is asked for'],
 ]);

@@ -19,6 +19,7 @@ const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [
     ['placement:limits:show', readOfOwnProject],
     ['placement:waiting:list', readOfOwnProject],
     ['placement:holdings:list', readOfOwnProject],
+    ['placement:usage_records:list', readOfOwnProject],
   ],
 ];
 

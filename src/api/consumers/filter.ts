@@ -62,19 +62,22 @@ export function readOnNamed<Found extends object>(
   return untilDone(attempt, { lostRace: changedTooMuch });
 }
 
-function findNamed(fleet: Fleet, asked: AskedProviders): NamedProviders {
-  const find = (name: keyof AskedProviders): Provider | undefined => {
-    const sent = asked[name];
-    if (sent === undefined) return undefined;
-    const provider = findInAnySpelling(fleet, sent);
-    if (provider === undefined) {
-      throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
-    }
-    return provider;
-  };
-  const provider = find('resource_provider');
-  const inTree = find('in_tree');
-  const tree = inTree === undefined ? [] : treeOf(inTree.root);
+/** @throws ApiError 400 that names the parameter, for a provider that does not exist */
+function find(fleet: Fleet, name: keyof AskedProviders, uuid: string): Provider {
+  const provider = findInAnySpelling(fleet, uuid);
+  if (provider === undefined) {
+    throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(uuid)}.`);
+  }
+  return provider;
+}
+
+/** The providers of the tree that `in_tree` names. @throws ApiError 400 for a provider that does not exist */
+export const treeNamed = (fleet: Fleet, inTree: string): readonly Provider[] =>
+  treeOf(find(fleet, 'in_tree', inTree).root);
+
+function findNamed(fleet: Fleet, { resource_provider: uuid, in_tree: inTree }: AskedProviders): NamedProviders {
+  const provider = uuid === undefined ? undefined : find(fleet, 'resource_provider', uuid);
+  const tree = inTree === undefined ? [] : treeNamed(fleet, inTree);
   const isInTree = provider !== undefined && tree.includes(provider);
   return {
     providers: [

@@ -1,0 +1,87 @@
+import { inBackground, rest } from '../../db/engine/background.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import {
+  type HeldPosition,
+  pruneUsageRecords,
+  switchHistoryOff,
+  switchHistoryOn,
+  takeInHeld,
+} from '../../db/statements/usage_history.ts';
+import { isHistoryOn } from '../../db/statements/usage_records.ts';
+import { type Reported, reporting } from '../log/outages.ts';
+
+/** How many allocations one transaction takes in. The consumers that have them are locked until its end. */
+const takenInAtOnce = 500;
+/** How many records one statement removes, and the time between two searches for old ones. */
+const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
+/** The time between two tries to switch it. */
+const switchEveryMs = 5_000;
+
+/**
+ * Switches the history of usages on or off, if it is not so, and removes old records from time to time. The triggers of the database write
+ * it. A process that starts decides for all; while the history is switched, requests are served.
+ *
+ * @param options.keep how many seconds a record is kept after its end
+ * @returns a function that stops it, and resolves when its last statement has ended
+ */
+export async function keepHistory(
+  database: Database,
+  reported: Reported,
+  { enabled, keep }: { readonly enabled: boolean; readonly keep: number },
+): Promise<() => Promise<void>> {
+  const wasOn = await isHistoryOn(database);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const failed = reporting(reported, 'The history of usages could not be switched; the next try is soon');
+  const switched =
+    wasOn === enabled && !enabled ? Promise.resolve() : untilSwitched(database, reported, enabled, signal, failed);
+  const stopPruning = inBackground({
+    everyMs: pruneEveryMs,
+    failed: reporting(reported, 'Old records of the history could not be removed; it is tried again later'),
+    round: async (ended) => {
+      for (let count = prunedAtOnce; count === prunedAtOnce && !ended.aborted; ) {
+        const startedMs = performance.now();
+        count = await pruneUsageRecords(database, { keepSeconds: keep, limit: prunedAtOnce });
+        await rest(4 * (performance.now() - startedMs), ended);
+      }
+    },
+  });
+  return async () => {
+    stopping.abort();
+    await Promise.all([switched, stopPruning()]);
+  };
+}
+
+async function untilSwitched(
+  database: Database,
+  { logger }: Reported,
+  enabled: boolean,
+  signal: AbortSignal,
+  failed: (error: unknown) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      if (!enabled) {
+        if (await switchHistoryOff(database, signal)) logger.info('The history of usages is off from now on.');
+        return;
+      }
+      if (await switchHistoryOn(database, signal)) logger.info('The history of usages is on from now on.');
+      await takeIn(database, signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      failed(error);
+      await rest(switchEveryMs, signal);
+    }
+  }
+}
+
+/** Takes in what was held when the history was switched on. Requests have the database for at least half of the time. */
+async function takeIn(database: Database, signal: AbortSignal): Promise<void> {
+  let position: HeldPosition | undefined;
+  do {
+    const startedMs = performance.now();
+    position = await takeInHeld(database, position, takenInAtOnce);
+    if (position !== undefined) await rest(performance.now() - startedMs, signal);
+  } while (position !== undefined && !signal.aborted);
+}
