@@ -5,12 +5,13 @@ import { typeOption } from './consumer_argument.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
+import { addUsageReport } from './usage_report.ts';
 
 type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
 
 /** Adds the commands of `placement usage`. */
 export function addUsageCommands(program: Command): void {
-  const usage = program.command('usage').description('sums of what is allocated');
+  const usage = program.command('usage').description('sums of what is allocated, and of what was');
   usage
     .command('show')
     .description('show what is used of a provider')
@@ -51,4 +52,5 @@ export function addUsageCommands(program: Command): void {
         return table(['consumer type', 'consumers', 'class', 'used'], rows);
       });
     });
+  addUsageReport(usage);
 }

@@ -17,6 +17,7 @@ import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.
 import type { Fetch } from './send.ts';
 import { type TokenCalls, tokenCalls } from './tokens.ts';
 import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCalls } from './traits.ts';
+import { type UsageRecordCalls, usageRecordCalls } from './usage_records.ts';
 import { type UsageCalls, usageCalls } from './usages.ts';
 import { type ServerVersion, serverVersionCall, wantedVersion } from './version_request.ts';
 import { type WaitingCalls, waitingCalls } from './waiting.ts';
@@ -56,6 +57,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly allocations: AllocationCalls<Version>;
   readonly consumers: ConsumerCalls;
   readonly holdings: HoldingCalls;
+  readonly usageRecords: UsageRecordCalls;
   readonly providerSummaries: ProviderSummaryCalls;
   readonly candidates: CandidatesCall<Version>;
   readonly candidateQuestions: CandidateQuestions;
@@ -109,6 +111,7 @@ export function connect(options: ConnectOptions): Placement {
     allocations: allocationCalls(call),
     consumers: consumerCalls(call),
     holdings: holdingCalls(call),
+    usageRecords: usageRecordCalls(call),
     providerSummaries: providerSummaryCalls(call),
     candidates: candidatesCall(call),
     candidateQuestions: candidateQuestions(call),

@@ -85,6 +85,13 @@ export type {
 export type { ResourceClass, ResourceClassCalls } from './resource_classes.ts';
 export type { NewServiceToken, ServiceToken, TokenCalls, TokenFilter, TokenRequest } from './tokens.ts';
 export type { ProviderTraitCalls, ProviderTraits, TraitCalls, TraitQuery } from './traits.ts';
+export type {
+  UsageRecord,
+  UsageRecordCalls,
+  UsageRecordQuery,
+  UsageTotal,
+  UsageTotalKey,
+} from './usage_records.ts';
 export {
   isByType,
   type ProjectUsages,

@@ -149,6 +149,10 @@ async function doEverything(version: Microversion): Promise<void> {
     holdings?.map(({ consumer: uuid, resources }) => [uuid, resources]).toSorted(),
     has('2.9') ? [consumer, other].toSorted().map((uuid) => [uuid, { VCPU: 2 }]) : undefined,
   );
+  const totals = await from('2.9', () => placement.usageRecords.totals(['project_id'], { project_id: custom }));
+  assert.deepEqual(totals, has('2.9') ? [] : undefined, 'the history is off');
+  const records = await from('2.9', () => Array.fromAsync(placement.usageRecords.list({ project_id: custom })));
+  assert.deepEqual(records, has('2.9') ? [] : undefined);
   const known = await from('2.2', () => placement.consumers.show(consumer));
   const given = await from('2.2', () =>
     placement.consumers.set(consumer, { ...(known ?? {}), ...claim, user_id: 'v', consumer_generation: 1 }),

@@ -11,6 +11,7 @@ import {
   type SummaryQuery,
   type TraitQuery,
   type UsageQuery,
+  type UsageRecordQuery,
 } from '../../src/client/index.ts';
 import type { Page } from '../../src/client/pages.ts';
 import { operations } from '../openapi/contract.ts';
@@ -56,6 +57,16 @@ const holdings: Required<HoldingQuery & Page> = {
   in_tree: uuid,
   resource_class: 'VCPU',
 };
+const records: Required<UsageRecordQuery> = {
+  project_id: 'p',
+  user_id: 'u',
+  consumer_type: 'unknown',
+  resource_provider: uuid,
+  in_tree: uuid,
+  resource_class: 'VCPU',
+  from: '2030-01-01T00:00:00Z',
+  until: new Date(),
+};
 const summaries: Required<SummaryQuery & Page> = {
   ...page,
   uuids: [uuid],
@@ -80,7 +91,7 @@ const written = ({ parameters }: JsonObject): readonly string[] =>
     .map(({ name }) => String(name));
 
 test('the client can send each parameter of a query', async () => {
-  const front = await startFront((_incoming, response) => {
+  const front = await startFront((incoming, response) => {
     response.writeHead(200, {
       'content-type': 'application/json',
       'openstack-api-version': `placement ${newestVersion}`,
@@ -94,6 +105,12 @@ test('the client can send each parameter of a query', async () => {
       limits: [],
       waiting: [],
       holdings: [],
+      usage_totals: [],
+      usage_records: [],
+      // One more page.
+      ...(incoming.url?.includes('marker=')
+        ? {}
+        : { usage_records_links: [{ href: '/usage_records?marker=open-1-c' }] }),
     };
     response.end(JSON.stringify({ ...none, traits: [], usages: {}, changes: [{ traits: true }], next: 'token' }));
   });
@@ -108,6 +125,8 @@ test('the client can send each parameter of a query', async () => {
     await client.candidateQuestions.count({ ...unlimited, max: 1, top: limit });
     await client.consumers.page(consumers);
     await client.holdings.page(holdings);
+    for await (const _ of client.usageRecords.list({ ...records, open: true })) assert.fail();
+    await client.usageRecords.totals(['day'], records);
     await client.tokens.page({ project_id: 'p', user_id: 'u', limit: 1, marker: uuid });
     await client.limits.page({ limit: 1, marker: 'p' });
     await client.limits.delete('{project_id}', { generation: 1 });

@@ -6,7 +6,7 @@ import { type Service, type Version, versionOfText } from '../../src/placement/v
 import { openService } from '../../src/start/service.ts';
 import { anyEngine, freshDatabase } from '../support/engines.ts';
 import { newestVersion } from '../support/requests.ts';
-import { testConfig } from '../support/services.ts';
+import { type ConfigOverrides, testConfig } from '../support/services.ts';
 
 /** A request as it was received, before any check. */
 export type Seen = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders };
@@ -28,10 +28,14 @@ function from(service: Service, oldest: Version): Service {
 }
 
 /** A real service on a database of its own, which speaks the given versions only. The token `admin` may do everything. */
-export async function startServer({ min = '1.0', max = newestVersion }: Limits = {}): Promise<TestServer> {
+export async function startServer(
+  { min = '1.0', max = newestVersion }: Limits = {},
+  overrides: ConfigOverrides = {},
+): Promise<TestServer> {
   const { config, drop } = await freshDatabase(anyEngine);
   const { api } = testConfig();
-  const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {
+  const shared = { placementDatabase: config, api: { ...api, maxMicroversion: max } };
+  const service = await openService(testConfig({ ...shared, ...overrides }), {
     speaks: from(placementService, versionOfText(min)),
   });
   const real = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });

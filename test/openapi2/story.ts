@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isHistoryOn } from '../../db/statements/usage_records.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import type { Json } from '../openapi/document.ts';
 import { anyEngine } from '../support/engines.ts';
@@ -91,6 +92,8 @@ const requests: readonly (readonly [operation: string, method: string, path: str
   ['showProjectUsages', 'GET', '/usages?project_id=ci'],
   ['listConsumers', 'GET', '/consumers?project_id=ci&limit=1'],
   ['listHoldings', 'GET', '/holdings?project_id=ci&limit=1'],
+  ['listUsageRecords', 'GET', '/usage_records?project_id=ci&limit=1'],
+  ['sumUsageRecords', 'GET', '/usage_totals?by=project_id,resource_class,day&project_id=ci'],
   ['setConsumerTerm', 'PUT', `/consumers/${job}/term`, { expires_in: 3600, consumer_generation: 1 }],
   ['updateConsumer', 'PUT', `/consumers/${job}`, { ...owner, project_id: 'web', consumer_generation: 1 }],
   ['showConsumer', 'GET', `/consumers/${job}`],
@@ -128,8 +131,9 @@ const requests: readonly (readonly [operation: string, method: string, path: str
 /** Sends one request for each operation to a new service. @returns the examples, by operationId */
 export async function tellStory(version: string): Promise<ReadonlyMap<string, Example>> {
   const examples = new Map<string, Example>();
-  await withTestService(anyEngine, {}, async (service) => {
+  await withTestService(anyEngine, { history: { enabled: true } }, async (service) => {
     const send = requestsTo(service, version);
+    await until('the history is on', () => isHistoryOn(service.database));
     const first = await send('GET', '/changes');
     const { next } = JSON.parse(first.text) as { readonly next: string }; // by openapi.yaml
     for (const [operation, method, path, body] of requests) {
@@ -182,7 +186,10 @@ function steady(value: Json): Json {
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => {
-      if (typeof each === 'string' && /(_at|since|until)$/.test(key)) return [key, time];
+      if (typeof each === 'string' && /(_at|since|until)$|^from$/.test(key) && each.length === time.length)
+        return [key, time];
+      if (key === 'day') return [key, time.slice(0, 10)];
+      if (key === 'amount_hours') return [key, 48.5];
       if (key === 'id' && typeof each === 'string' && each.length === 36) return [key, uuid('f')];
       if (key === 'token') return [key, token];
       if (key === 'prefix') return [key, token.slice(0, 10)];

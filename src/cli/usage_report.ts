@@ -1,0 +1,101 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
+import { typeOption } from './consumer_argument.ts';
+import { findProvider } from './find_provider.ts';
+import { shellOf } from './shell.ts';
+import { type Cell, csv, table } from './table.ts';
+
+/** By what the report has a line, beside the class: the words of the command, and those of the service. */
+const keys = {
+  project: 'project_id',
+  user: 'user_id',
+  type: 'consumer_type',
+  provider: 'resource_provider',
+  month: 'month',
+  day: 'day',
+} as const satisfies Readonly<Record<string, UsageTotalKey>>;
+
+type ReportOptions = {
+  readonly month?: readonly [from: Date, until: Date];
+  readonly from?: string;
+  readonly until?: string;
+  readonly by: readonly (keyof typeof keys)[];
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  readonly provider?: string;
+  readonly inTree?: string;
+  readonly class?: string;
+  readonly csv?: true;
+};
+
+/** Adds `placement usage report`. */
+export function addUsageReport(usage: Command): void {
+  usage
+    .command('report')
+    .description('sum up what was used, in amounts times hours, if the service keeps a history; from 2.9')
+    .addOption(
+      new Option('--month <YYYY-MM>', 'what was used in this month, in UTC')
+        .argParser(readMonth)
+        .conflicts(['from', 'until']),
+    )
+    .option('--from <time>', 'from this time on, such as 2026-11-01T00:00:00Z')
+    .option('--until <time>', 'until this time')
+    .addOption(
+      new Option('--by <what>', `a line for each of these, and for each class: some of ${Object.keys(keys).join(', ')}`)
+        .argParser(readKeys)
+        .default(['project'], 'project'),
+    )
+    .option('--project <id>', 'only of this project')
+    .option('--user <id>', 'only of this user')
+    .addOption(typeOption('only of consumers of this type; unknown for those without one', 'unknown'))
+    .option('--provider <provider>', 'only of this provider')
+    .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
+    .option('--class <class>', 'only of this resource class')
+    .option('--csv', 'as comma-separated values')
+    .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --csv')
+    .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const uuidOf = async (which: string | undefined) =>
+        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
+      const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
+        project_id: options.project,
+        user_id: options.user,
+        consumer_type: options.type,
+        resource_provider: await uuidOf(options.provider),
+        in_tree: await uuidOf(options.inTree),
+        resource_class: options.class,
+        from: month?.[0] ?? options.from,
+        until: month?.[1] ?? options.until,
+      });
+      const head = [...by, 'class', 'amount hours'];
+      const rows = totals.map((total) => [
+        ...by.map((key) => cellOf(total, key)),
+        total.resource_class,
+        rounded(total),
+      ]);
+      print(totals, () => (options.csv === undefined ? table(head, rows) : csv(head, rows)));
+    });
+}
+
+function cellOf(total: UsageTotal, key: keyof typeof keys): Cell {
+  return key === 'provider' ? (total.resource_provider?.name ?? total.resource_provider?.uuid) : total[keys[key]];
+}
+
+const rounded = ({ amount_hours: hours }: UsageTotal): number => Math.round(hours * 1000) / 1000;
+
+/** The beginning of a month, and of the next one. */
+function readMonth(text: string): readonly [from: Date, until: Date] {
+  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
+  if (year === undefined) throw new InvalidArgumentError('Write a month as 2026-11.');
+  return [new Date(Date.UTC(Number(year), Number(month) - 1)), new Date(Date.UTC(Number(year), Number(month)))];
+}
+
+function readKeys(text: string): readonly (keyof typeof keys)[] {
+  const words = text.split(',');
+  const isKey = (word: string): word is keyof typeof keys => Object.hasOwn(keys, word);
+  if (!words.every(isKey) || new Set(words).size < words.length) {
+    throw new InvalidArgumentError(`Write different ones of ${Object.keys(keys).join(', ')}, with commas between.`);
+  }
+  return words;
+}

@@ -1,0 +1,99 @@
+/** `placement usage report`, and the client's pages of records, on a service that keeps a history. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { connect } from '../../src/client/index.ts';
+import { until } from '../support/until.ts';
+import { commandsOn } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer({}, { history: { enabled: true } });
+});
+after(() => server.close());
+
+const { run, fails, isWrongUsage } = commandsOn(() => server);
+
+test('the report of a month has a line for each team and class, as a table, as CSV and as JSON', async () => {
+  const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
+  const { uuid } = await client.providers.create({ name: 'gpu-1' });
+  const inventories = { PGPU: { total: 10_000 }, VCPU: { total: 10_000 } };
+  await client.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+  const month = new Date().toISOString().slice(0, 7);
+  await until('the history is on', async () => {
+    const claim = { project_id: 'probe', user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
+    await client.allocations.set(randomUUID(), { allocations: { [uuid]: { resources: { VCPU: 1 } } }, ...claim });
+    return (await client.usageRecords.totals(['project_id'])).length > 0;
+  });
+  for (const project_id of ['speech', 'vision', 'vision']) {
+    const claim = { project_id, user_id: `${project_id}-ci`, consumer_generation: null, consumer_type: 'JOB' };
+    const allocations = { [uuid]: { resources: { PGPU: 2000, VCPU: 8000 / 4 } } };
+    await client.allocations.set(randomUUID(), { allocations, ...claim, name: 'train-7' });
+  }
+  const report = await run('usage', 'report', '--month', month, '--by', 'project');
+  assert.match(report, /\| project +\| class +\| amount hours \|/);
+  assert.match(report, /\| vision +\| PGPU +\| +[0-9.]+ \|/);
+  const lines = (await run('usage', 'report', '--month', month, '--by', 'project,user,type,provider,day', '--csv'))
+    .trim()
+    .split('\n');
+  assert.equal(lines[0], 'project,user,type,provider,day,class,amount hours');
+  assert.match(
+    `${lines.find((line) => line.startsWith('speech'))}`,
+    new RegExp(`^speech,speech-ci,JOB,gpu-1,${month}-[0-9]{2},PGPU,[0-9.]+$`),
+  );
+  const json = JSON.parse(await run('usage', 'report', '--project', 'vision', '--class', 'PGPU', '--json'));
+  assert.deepEqual(
+    json.map(({ amount_hours: _, ...of }: Record<string, unknown>) => of),
+    [{ project_id: 'vision', resource_class: 'PGPU' }],
+  );
+  assert.ok(json[0].amount_hours > 0);
+  assert.doesNotMatch(await run('usage', 'report', '--month', '2020-01'), /vision/);
+  assert.match(await run('usage', 'report', '--provider', 'gpu-1', '--from', `${month}-01T00:00:00Z`), /speech/);
+
+  const records = await Array.fromAsync(client.usageRecords.list({ project_id: 'vision', open: true }));
+  assert.deepEqual(
+    records.map(({ name, resource_class, amount, until: end }) => [name, resource_class, amount, end]).toSorted(),
+    [
+      ['train-7', 'PGPU', 2000, null],
+      ['train-7', 'PGPU', 2000, null],
+      ['train-7', 'VCPU', 2000, null],
+      ['train-7', 'VCPU', 2000, null],
+    ],
+  );
+});
+
+test('all pages of records are read', async () => {
+  const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
+  const { uuid } = await client.providers.create({ name: 'many' });
+  const inventories = { VCPU: { total: 10_000 } };
+  await client.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+  const claim = { project_id: 'many', user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
+  const allocations = { [uuid]: { resources: { VCPU: 1 } } };
+  const names = Array.from({ length: 1100 }, () => randomUUID());
+  for (let start = 0; start < names.length; start += 275) {
+    const some = names.slice(start, start + 275);
+    await client.allocations.setMany(Object.fromEntries(some.map((name) => [name, { allocations, ...claim }])));
+  }
+  for (const name of names.slice(0, 50)) await client.allocations.delete(name);
+  const records = await Array.fromAsync(client.usageRecords.list({ resource_provider: uuid }));
+  assert.deepEqual(records.map(({ consumer }) => consumer).toSorted(), names.toSorted());
+  assert.equal(records.filter(({ ended }) => ended === 'released').length, 50);
+});
+
+test('a wrong month, key or version is refused in a sentence', async () => {
+  await isWrongUsage(/Write a month as 2026-11/, ['usage', 'report', '--month', 'november']);
+  await isWrongUsage(/Write a month as 2026-11/, ['usage', 'report', '--month', '2026-13']);
+  await isWrongUsage(/different ones of project, user/, ['usage', 'report', '--by', 'week']);
+  await isWrongUsage(/different ones of project, user/, ['usage', 'report', '--by', 'day,day']);
+  await isWrongUsage(/cannot be used with/, [
+    'usage',
+    'report',
+    '--month',
+    '2026-11',
+    '--from',
+    '2026-11-01T00:00:00Z',
+  ]);
+  await fails(/'yesterday' is no time/, ['usage', 'report', '--from', 'yesterday']);
+  await fails(/2\.9/, ['usage', 'report', '--os-placement-api-version', '2.8']);
+});
