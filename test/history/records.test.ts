@@ -334,7 +334,7 @@ for (const engine of engines) {
       const [first = '', , , , , , last = ''] = consumers;
       await claim(world, last, { [host2]: { VCPU: 1 } });
       const position = await takeInHeld(database, undefined, 4);
-      assert.deepEqual(await told(world, first), [
+      assert.deepEqual((await told(world, first)).toSorted(), [
         '1 DISK_GB of 1 by p/u/INSTANCE: open',
         '1 VCPU of 1 by p/u/INSTANCE: open',
       ]);

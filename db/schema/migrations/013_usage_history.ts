@@ -87,6 +87,36 @@ const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = of
 const otherOwner = (one: string, other: string) =>
   `(${one}.project_id, ${one}.user_id, ${one}.consumer_type_id) is distinct from (${other}.project_id, ${other}.user_id, ${other}.consumer_type_id)`;
 
+/** Begins records for all that consumers hold which have none. Their records in `consumers` are locked, so none is begun meanwhile. */
+const beginAll = `insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
+        name, provider_uuid, provider_name, class_name, began_at, begun_by)
+      select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
+        p.name, r.name, clock_timestamp(), pg_current_xact_id()
+      from (
+        select uuid, project_id, user_id, consumer_type_id, (select name from consumer_names where consumer_id = consumers.id) as name
+        from consumers where uuid = any(uuids) offset 0
+      ) as c cross join lateral (
+        select resource_provider_id, resource_class_id, sum(used) as amount from allocations where consumer_id = c.uuid group by 1, 2 offset 0
+      ) as h
+      left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true
+      left join lateral (select name from resource_classes where id = h.resource_class_id offset 0) as r on true`;
+
+/** Ends all records of consumers that hold nothing any more. */
+const endAll = `with gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
+      ended as (
+        insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
+          began_at, ended_at, ended)
+        select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
+          coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
+        from gone g cross join (select clock_timestamp() as moment offset 0) as at
+        left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
+        left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
+        where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+        returning id
+      )
+      select string_agg(id::text, ',') into ended_list from ended;
+      if ended_list is not null then perform set_config('placement.ended_records', ended_list, true); end if`;
+
 /**
  * Makes the open records of some consumers what these hold.
  *
@@ -96,8 +126,13 @@ const otherOwner = (one: string, other: string) =>
  * A record that the same transaction has begun leaves nothing when it ends, because nobody saw it. Programs that delete and insert by two
  * statements end records that go on: so a transaction notes which ones it has ended, in a setting of its own. When it begins a record with the
  * same content, the one that was ended is open again; other ones get their reason anew, and what follows them begins when they ended.
+ *
+ * Most calls are for new consumers, or for consumers that have nothing any more. Each of these takes one statement.
  */
 const settle = `declare
+  are_recorded boolean;
+  are_locked boolean;
+  ended_list text;
   has_own boolean;
   moment timestamptz;
   past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
@@ -116,6 +151,18 @@ const settle = `declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
+  if past_ids is null then
+    select exists (select from open_usage_records where consumer_id = any(uuids)),
+      (select count(*) from consumers where uuid = any(uuids)) = cardinality(uuids) into are_recorded, are_locked;
+    if not are_recorded and are_locked then
+      ${beginAll};
+      return;
+    end if;
+    if are_recorded and not exists (select from allocations where consumer_id = any(uuids)) then
+      ${endAll};
+      return;
+    end if;
+  end if;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
