@@ -5,6 +5,7 @@ import { ConsumerView } from './consumer/consumer_view.tsx';
 import { FitView } from './fit/fit_view.tsx';
 import { FleetView } from './fleet/fleet_view.tsx';
 import { follow, following } from './following.ts';
+import { HoldingsView } from './holdings/holdings_view.tsx';
 import { LimitsView } from './limits/limits_view.tsx';
 import { ProviderView } from './provider/provider_view.tsx';
 import { Link, urlOf, useRoute } from './route.tsx';
@@ -18,6 +19,7 @@ const titles: Readonly<Record<View, string>> = {
   providers: 'Provider',
   consumers: 'Consumer',
   limits: 'Limits',
+  holdings: 'Holders',
   waiting: 'Waiting',
   fit: 'Where does it fit?',
   changes: 'Changes',
@@ -54,6 +56,7 @@ export function App() {
         {view === 'providers' ? <ProviderView id={id} /> : null}
         {view === 'consumers' ? <ConsumerView id={id} /> : null}
         {view === 'limits' ? <LimitsView id={id} /> : null}
+        {view === 'holdings' ? <HoldingsView /> : null}
         {view === 'waiting' ? <WaitingView /> : null}
         {view === 'fit' ? <FitView /> : null}
         {view === 'changes' ? <ChangesView /> : null}

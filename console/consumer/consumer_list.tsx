@@ -6,9 +6,9 @@ import { navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
+import { isUuid } from '../uuid.ts';
 
 const pageSize = 100;
-const uuidPattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
 /** Consumers by project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
@@ -31,7 +31,7 @@ export function ConsumerList() {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const uuid = fields.uuid.trim();
-    if (uuid !== '') return navigate(urlOf('consumers', uuidPattern.test(uuid) ? uuid.toLowerCase() : uuid));
+    if (uuid !== '') return navigate(urlOf('consumers', isUuid(uuid) ? uuid.toLowerCase() : uuid));
     const { project, user, type } = fields;
     find(urlOf('consumers', undefined, { project, user, type }), again);
   };

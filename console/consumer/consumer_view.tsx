@@ -4,13 +4,13 @@ import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { counted, timeText, visible } from '../text.tsx';
+import { counted, Name, timeText, visible } from '../text.tsx';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { ConsumerList } from './consumer_list.tsx';
 
-/** One consumer: its allocations, its owner, since when it exists and when its term ends. */
+/** One consumer: its name, its allocations, its owner, since when it exists and when its term ends. */
 export function ConsumerView({ id }: { readonly id: string | undefined }) {
   return id === undefined ? <ConsumerList /> : <OneConsumer key={id} uuid={id} />;
 }
@@ -27,14 +27,18 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
     }, [again]),
   );
   const consumer = owner.value;
+  const name = consumer?.name ?? undefined;
   const allocations = Object.entries(held.value?.allocations ?? {});
   return (
     <>
       <header class="view-header">
         <p class="faint">{consumer === undefined ? 'consumer' : visible(consumer.consumer_type)}</p>
-        <h1>
-          <code>{visible(uuid)}</code>
-        </h1>
+        <h1>{name === undefined ? <code>{visible(uuid)}</code> : <Name text={name} />}</h1>
+        {name === undefined ? null : (
+          <p class="faint">
+            <code>{visible(uuid)}</code>
+          </p>
+        )}
       </header>
       {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
       {consumer === undefined ? null : (

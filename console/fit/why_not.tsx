@@ -5,10 +5,9 @@ import { navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
+import { isUuid } from '../uuid.ts';
 import { Funnel, Nearest } from './explained.tsx';
 import { type QueryFields, searchOf } from './query_fields.ts';
-
-const uuidPattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
 /** Why the query does not fit one host, which is named by name or UUID. */
 export function WhyNot({
@@ -23,7 +22,7 @@ export function WhyNot({
   const [text, setText] = useState(fields.tree);
   const host = fields.tree;
   const { value, error, isLoading } = useLoaded(host === '' ? undefined : `${asked} ${host}`, async (signal) => {
-    const [found] = uuidPattern.test(host)
+    const [found] = isUuid(host)
       ? [
           await placement.providers
             .show(host, { signal })

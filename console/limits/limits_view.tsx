@@ -95,6 +95,7 @@ function LimitsOfProject({ project }: { readonly project: string }) {
         </h1>
         <p>
           <Link to={urlOf('consumers', undefined, { project })}>Its consumers</Link>,{' '}
+          <Link to={urlOf('holdings', undefined, { project })}>what they hold and where</Link>,{' '}
           <Link to={urlOf('waiting', undefined, { project })}>its waiting claims</Link>
         </p>
       </header>

@@ -4,22 +4,21 @@ import { navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
-
-const uuidPattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
+import { isUuid } from '../uuid.ts';
 
 /** Finds a provider by name or UUID. */
 export function FindProvider() {
   const [text, setText] = useState('');
   const [asked, setAsked] = useState<string | undefined>();
   const { value, error, isLoading } = useLoaded(asked, async (signal) =>
-    uuidPattern.test(asked ?? '')
+    isUuid(asked ?? '')
       ? [await placement.providers.show(asked ?? '', { signal })]
       : placement.providers.list({ name: asked }, { signal }),
   );
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = text.trim();
-    if (uuidPattern.test(wanted)) navigate(urlOf('providers', wanted.toLowerCase()));
+    if (isUuid(wanted)) navigate(urlOf('providers', wanted.toLowerCase()));
     else if (wanted !== '') setAsked(wanted);
   };
   return (

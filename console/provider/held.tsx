@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Consumer } from '../../src/client/consumers.ts';
 import type { Resources } from '../../src/client/filters.ts';
+import { ConsumerLink } from '../consumer_link.tsx';
 import { Pages } from '../pages.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -59,6 +60,11 @@ export function Held({ provider, round }: { readonly provider: string; readonly 
         <p class="faint">Nothing is allocated here.</p>
       ) : (
         <>
+          <p>
+            <Link to={urlOf('holdings', undefined, { provider, in: isOfTree ? 'tree' : undefined })}>
+              What each of them holds and where, since when and until when
+            </Link>
+          </p>
           <ConsumerTable consumers={shown.consumers} amounts={shown.amounts} />
           <Pages
             of="consumers"
@@ -93,12 +99,10 @@ export function ConsumerTable({
         hasTerms ? 'until' : undefined,
       ]}
     >
-      {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at, expires_at }) => (
+      {consumers.map(({ uuid, name, consumer_type, project_id, user_id, created_at, expires_at }) => (
         <tr key={uuid}>
           <th scope="row">
-            <Link to={urlOf('consumers', uuid)}>
-              <code>{visible(uuid)}</code>
-            </Link>
+            <ConsumerLink uuid={uuid} name={name} />
           </th>
           {amounts === undefined ? null : <td class="resources">{resourcesText(amounts[uuid]?.resources ?? {})}</td>}
           <td>{visible(consumer_type)}</td>

@@ -2,12 +2,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { messageOf } from '../../src/text/print.ts';
+import { consumerText } from '../consumer_link.tsx';
 import { placement } from '../session.ts';
-import { counted, visible } from '../text.tsx';
+import { counted, Name, visible } from '../text.tsx';
 
 /** Asks whether the wait of a claim is to be ended, and ends it. @param props.close takes what came of it, if anything did */
 export function EndDialog({
-  claim: { consumers, project_id: project, line },
+  claim: { consumers, names, project_id: project, line },
   close,
 }: {
   readonly claim: WaitingClaim;
@@ -23,6 +24,8 @@ export function EndDialog({
     return () => gone.current.abort(new DOMException('The dialog was left.', 'AbortError'));
   }, []);
   const [consumer = '', ...others] = consumers;
+  const name = names?.[0] ?? undefined;
+  const text = consumerText({ uuid: consumer, name });
   const end = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isSending) return;
@@ -30,7 +33,7 @@ export function EndDialog({
     setError(undefined);
     try {
       await placement.waiting.remove(consumer, { signal: gone.current.signal });
-      result.current = `The wait of ${consumer} is ended.`;
+      result.current = `The wait of ${text} is ended.`;
     } catch (failure) {
       if (gone.current.signal.aborted) return;
       if (!isNotFound(failure)) {
@@ -38,7 +41,7 @@ export function EndDialog({
         setSending(false);
         return;
       }
-      result.current = `The claim of ${consumer} does not wait any more.`;
+      result.current = `The claim of ${text} does not wait any more.`;
     }
     // It gives the focus back, and then tells the view by `onClose`.
     dialog.current?.close();
@@ -48,6 +51,11 @@ export function EndDialog({
       <form onSubmit={end}>
         <h2 id="end-heading">End this wait?</h2>
         <p>
+          {name === undefined ? null : (
+            <>
+              <Name text={name} />{' '}
+            </>
+          )}
           <code>{visible(consumer)}</code>
           {others.length === 0 ? '' : ` and ${counted(others.length, 'other consumer')}`} of project{' '}
           <bdi>{visible(project)}</bdi>

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
+import { ConsumerLink, consumerText, type Named } from '../consumer_link.tsx';
 import { fieldsOf, find } from '../filter.tsx';
 import { Link, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -113,11 +114,13 @@ function WaitingTable({
       ]}
     >
       {claims.map((claim) => {
-        const { consumers, project_id: project, user_id: user, line, since } = claim;
+        const { project_id: project, user_id: user, line, since } = claim;
+        const consumers = claim.consumers.map((uuid, place) => ({ uuid, name: claim.names?.[place] }));
+        const [first = { uuid: '', name: undefined }] = consumers;
         return (
-          <tr key={consumers.join()}>
+          <tr key={claim.consumers.join()}>
             <th scope="row">
-              <Consumers uuids={consumers} />
+              <Consumers consumers={consumers} />
             </th>
             <td>
               <Link to={urlOf('limits', project)}>
@@ -149,7 +152,7 @@ function WaitingTable({
               <button
                 type="button"
                 class="small"
-                aria-label={`End the wait of ${consumers[0]}`}
+                aria-label={`End the wait of ${consumerText(first)}`}
                 onClick={() => end(claim)}
               >
                 End
@@ -163,12 +166,8 @@ function WaitingTable({
 }
 
 /** Links to the consumers of a claim. A gang may have many. */
-function Consumers({ uuids }: { readonly uuids: readonly string[] }) {
-  const links = uuids.map((uuid) => (
-    <Link key={uuid} to={urlOf('consumers', uuid)}>
-      <code>{visible(uuid)}</code>
-    </Link>
-  ));
+function Consumers({ consumers }: { readonly consumers: readonly Named[] }) {
+  const links = consumers.map(({ uuid, name }) => <ConsumerLink key={uuid} uuid={uuid} name={name} />);
   return (
     <div class="gang">
       {links.slice(0, mostConsumers)}

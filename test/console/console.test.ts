@@ -377,6 +377,7 @@ for (const engine of engines) {
         for (const [name, view] of [
           ['Consumer', 'consumers'],
           ['Limits', 'limits'],
+          ['Holders', 'holdings'],
           ['Waiting', 'waiting'],
           ['Where does it fit?', 'fit'],
           ['Changes', 'changes'],

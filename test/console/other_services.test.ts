@@ -49,6 +49,7 @@ test('with Keystone the page asks again after a wrong or expired token, and show
         for (const [link, rule] of [
           ['Changes', 'placement:changes:list'],
           ['Consumer', 'placement:consumers:list'],
+          ['Holders', 'placement:holdings:list'],
           ['Waiting', 'placement:waiting:list'],
         ] as const) {
           await page.getByRole('link', { name: link }).click();
@@ -62,6 +63,11 @@ test('with Keystone the page asks again after a wrong or expired token, and show
         await page.getByRole('textbox', { name: 'Project' }).fill('vision');
         await page.getByRole('button', { name: 'Find' }).click();
         await shows(page, 'No such claim waits.');
+        await page.getByRole('link', { name: 'Holders' }).click();
+        await page.locator('.trouble.forbidden', { hasText: 'placement:holdings:list' }).waitFor();
+        await page.getByRole('textbox', { name: 'Project' }).fill('vision');
+        await page.getByRole('button', { name: 'Find' }).click();
+        await shows(page, 'No consumer holds this.');
       });
     } finally {
       await own.close();
@@ -88,6 +94,8 @@ test('where the service offers an older version, views that need a newer one say
           hasText: 'It needs microversion 2.5. The service offers versions up to 2.2',
         })
         .waitFor();
+      await page.getByRole('link', { name: 'Holders' }).click();
+      await page.locator('.trouble.version', { hasText: 'It needs microversion 2.9.' }).waitFor();
       await page.getByRole('link', { name: 'Waiting' }).click();
       await page.locator('.trouble.version', { hasText: 'It needs microversion 2.8.' }).waitFor();
       await page.getByRole('link', { name: 'Where does it fit?' }).click();

@@ -88,6 +88,7 @@ export async function checkViews(
   await go(`consumers/${consumer}`, 'tbody tr');
   await go('limits', 'tbody tr');
   await go(`limits/${project}`, 'tbody tr');
+  await go('holdings', 'tbody tr');
   await go('waiting', 'tbody tr');
   const query = 'resources=VCPU:9999&required=HW_CPU_X86_AVX2&resources_1=PGPU:1&group_policy=none';
   await go(`fit?${query}`, '.funnel tbody tr');

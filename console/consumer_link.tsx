@@ -1,0 +1,21 @@
+import { Link, urlOf } from './route.tsx';
+import { Name, visible } from './text.tsx';
+
+/** A consumer as a list shows it. Before 2.9 answers have no names. */
+export type Named = { readonly uuid: string; readonly name: string | null | undefined };
+
+/** A consumer: its name if it has one, and its UUID as a link to its page. */
+export function ConsumerLink({ uuid, name }: Named) {
+  return (
+    <div class="consumer">
+      {name === undefined || name === null ? null : <Name text={name} />}
+      <Link to={urlOf('consumers', uuid)}>
+        <code>{visible(uuid)}</code>
+      </Link>
+    </div>
+  );
+}
+
+/** A consumer in a text without markup, such as a label: `job-7 (UUID)`, or its UUID alone. */
+export const consumerText = ({ uuid, name }: Named): string =>
+  name === undefined || name === null ? visible(uuid) : `${visible(name)} (${visible(uuid)})`;

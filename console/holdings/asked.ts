@@ -1,0 +1,34 @@
+import { urlOf } from '../route.tsx';
+
+/** Which holders are shown, as the URL of the view says it. What was not asked for is empty. */
+export type Asked = {
+  readonly project: string;
+  readonly user: string;
+  readonly class: string;
+  /** The UUID or the name of a provider. */
+  readonly provider: string;
+  /** `tree`: what is held of any provider in the tree of this one. */
+  readonly in: string;
+  /** The page begins after the consumer with this UUID. */
+  readonly after: string;
+};
+
+/** Reads the query of a URL. */
+export function askedBy(query: URLSearchParams): Asked {
+  const value = (name: keyof Asked) => query.get(name) ?? '';
+  return {
+    project: value('project'),
+    user: value('user'),
+    class: value('class'),
+    provider: value('provider'),
+    in: value('in'),
+    after: value('after'),
+  };
+}
+
+/** The URL that shows these holders. */
+export const urlOfHoldings = (asked: Partial<Asked>): string => urlOf('holdings', undefined, asked);
+
+/** Whether all holders of the service are shown. */
+export const isEveryone = ({ after: _, ...filter }: Asked): boolean =>
+  Object.values(filter).every((value) => value === '');

@@ -1,0 +1,37 @@
+import { useEffect, useState } from 'preact/hooks';
+import { fieldsOf, find } from '../filter.tsx';
+import { type Asked, urlOfHoldings } from './asked.ts';
+
+/** The fields by which holders are found. */
+export function FilterForm({ asked, again }: { readonly asked: Asked; readonly again: () => void }) {
+  const [fields, setFields] = useState(asked);
+  // Links of this view lead to other holders.
+  useEffect(() => setFields(asked), [urlOfHoldings(asked)]);
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const provider = fields.provider.trim();
+    const resourceClass = fields.class.trim().toUpperCase();
+    find(
+      urlOfHoldings({ ...fields, class: resourceClass, provider, in: provider === '' ? '' : fields.in, after: '' }),
+      again,
+    );
+  };
+  const field = fieldsOf(fields, setFields);
+  return (
+    <form class="find" onSubmit={submit}>
+      {field('project', 'Project')}
+      {field('user', 'User')}
+      {field('class', 'Resource class')}
+      {field('provider', 'Provider (name or UUID)')}
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={fields.in === 'tree'}
+          onChange={(event) => setFields({ ...fields, in: event.currentTarget.checked ? 'tree' : '' })}
+        />
+        <span>and its whole tree</span>
+      </label>
+      <button type="submit">Find</button>
+    </form>
+  );
+}

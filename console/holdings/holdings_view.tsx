@@ -1,0 +1,96 @@
+import { Pages } from '../pages.tsx';
+import { ProviderLink } from '../provider_link.tsx';
+import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { counted, visible } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
+import { useLoaded } from '../use_loaded.ts';
+import { type Asked, askedBy, isEveryone, urlOfHoldings } from './asked.ts';
+import { FilterForm } from './filter_form.tsx';
+import { HoldingTable } from './holding_table.tsx';
+import { type HoldingsPage, readHoldings } from './read_holdings.ts';
+
+/** Who holds what, where, since when and until when: by project, user, class and provider. */
+export function HoldingsView() {
+  const { query } = useRoute();
+  const asked = askedBy(query);
+  // The page may be none, so that it has a place of its own.
+  const { value, error, isLoading, again } = useLoaded(urlOfHoldings(asked), async (signal) => ({
+    page: await readHoldings(asked, signal),
+  }));
+  useChanges('any', again);
+  return (
+    <>
+      <h1>Holders</h1>
+      <FilterForm asked={asked} again={again} />
+      {asked.project === '' ? null : <ProjectLinks project={asked.project} />}
+      {error === undefined ? null : <Trouble error={error} what="The list of holders" />}
+      {value === undefined ? (
+        isLoading ? (
+          <p class="faint">Reading…</p>
+        ) : null
+      ) : value.page === undefined ? (
+        <p role="status">No provider has this name.</p>
+      ) : (
+        <Holders asked={asked} page={value.page} />
+      )}
+    </>
+  );
+}
+
+/** Where to read more about a project. */
+function ProjectLinks({ project }: { readonly project: string }) {
+  return (
+    <p>
+      Project <bdi>{visible(project)}</bdi>: <Link to={urlOf('limits', project)}>its limits</Link>,{' '}
+      <Link to={urlOf('consumers', undefined, { project })}>its consumers</Link>,{' '}
+      <Link to={urlOf('waiting', undefined, { project })}>its waiting claims</Link>
+    </p>
+  );
+}
+
+function Holders({
+  asked,
+  page: { holdings, next, provider },
+}: {
+  readonly asked: Asked;
+  readonly page: HoldingsPage;
+}) {
+  const isFirst = asked.after === '';
+  if (holdings.length === 0) {
+    return (
+      <p role="status">
+        {!isFirst ? (
+          <>
+            There are no more holders. <Link to={urlOfHoldings({ ...asked, after: '' })}>The first ones</Link>
+          </>
+        ) : isEveryone(asked) ? (
+          'No consumer holds anything.'
+        ) : (
+          'No consumer holds this.'
+        )}
+      </p>
+    );
+  }
+  const consumers = new Set(holdings.map(({ consumer }) => consumer));
+  return (
+    <section>
+      <p class="faint">
+        {counted(consumers.size, 'consumer')}
+        {isFirst && next === undefined ? '' : ' on this page'}
+        {provider === undefined ? null : (
+          <>
+            , of <ProviderLink uuid={provider} />
+            {asked.in === 'tree' ? ' and its whole tree' : ''}
+          </>
+        )}
+      </p>
+      <HoldingTable holdings={holdings} />
+      <Pages
+        of="holders"
+        previous={isFirst ? undefined : () => history.back()}
+        next={next === undefined ? undefined : () => navigate(urlOfHoldings({ ...asked, after: next }))}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,48 @@
+import { namesSince } from '../../src/client/claim.ts';
+import { optional } from '../../src/client/filters.ts';
+import type { Holding } from '../../src/client/holdings.ts';
+import { answered, pathOf } from '../../src/client/operation.ts';
+import { placement } from '../session.ts';
+import { isUuid } from '../uuid.ts';
+import type { Asked } from './asked.ts';
+
+/** A page of what consumers hold. */
+export type HoldingsPage = {
+  readonly holdings: readonly Holding[];
+  /** The UUID after which the next page begins; undefined on the last one. */
+  readonly next: string | undefined;
+  /** The UUID of the provider that was asked for. */
+  readonly provider: string | undefined;
+};
+
+const pageSize = 100;
+
+/** Reads a page. @returns undefined if no provider has the name that was asked for */
+export async function readHoldings(asked: Asked, signal: AbortSignal): Promise<HoldingsPage | undefined> {
+  const provider = asked.provider === '' ? undefined : await findProvider(asked.provider, signal);
+  if (asked.provider !== '' && provider === undefined) return undefined;
+  const query = Object.entries({
+    project_id: asked.project || undefined,
+    user_id: asked.user || undefined,
+    resource_class: asked.class || undefined,
+    [asked.in === 'tree' ? 'in_tree' : 'resource_provider']: provider,
+    marker: asked.after || undefined,
+    limit: pageSize,
+  }).flatMap(([name, value]) => optional(name, value));
+  const operation = { method: 'GET', path: pathOf('holdings'), since: namesSince, query } as const;
+  const { holdings, holdings_links: links = [] } = await answered<Answer>(placement.call(operation, { signal }));
+  return { holdings, next: markerOf(links[0]?.href), provider };
+}
+
+type Answer = { readonly holdings: readonly Holding[]; readonly holdings_links?: readonly { readonly href: string }[] };
+
+/** A page has all rows of its consumers, so only its link says whether there is another one. */
+const markerOf = (href = ''): string | undefined =>
+  new URLSearchParams(href.slice(href.indexOf('?') + 1)).get('marker') ?? undefined;
+
+/** The UUID of the provider with a name. */
+async function findProvider(text: string, signal: AbortSignal): Promise<string | undefined> {
+  if (isUuid(text)) return text;
+  const [found] = await placement.providers.list({ name: text }, { signal });
+  return found?.uuid;
+}
