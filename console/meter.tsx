@@ -1,10 +1,15 @@
 import { type Amounts, fullness } from './fleet/trees.ts';
 import { numberText, percentText, visible } from './text.tsx';
 
-/** A bar that shows how full something is. The text beside it says the same. */
-export function Bar({ part }: { readonly part: number }) {
+/** A bar that shows how full something is, or with a `kind` how long. The text beside it says the same. */
+export function Bar({
+  part,
+  kind = kindOf(part),
+}: {
+  readonly part: number;
+  readonly kind?: ReturnType<typeof kindOf>;
+}) {
   const width = Math.min(1, Math.max(0, part)) * 100;
-  const kind = Number.isNaN(part) ? 'none' : part > 1 ? 'over' : part >= 0.9 ? 'high' : 'usual';
   return (
     <svg class={`bar ${kind}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="rail" width="100" height="8" />
@@ -12,6 +17,9 @@ export function Bar({ part }: { readonly part: number }) {
     </svg>
   );
 }
+
+const kindOf = (part: number): 'none' | 'over' | 'high' | 'usual' =>
+  Number.isNaN(part) ? 'none' : part > 1 ? 'over' : part >= 0.9 ? 'high' : 'usual';
 
 /** The amounts of several classes, each with a bar. */
 export function AmountBars({ amounts }: { readonly amounts: ReadonlyMap<string, Amounts> }) {

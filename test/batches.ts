@@ -50,6 +50,7 @@ const longest = [
   'etags/race',
   'manage/many_consumers',
   'supply_chain/image',
+  'console/holders',
 ];
 
 /** What must not share a process: it changes the process, or asserts how much memory or time the process uses. */

@@ -8,6 +8,7 @@ import { useLoaded } from '../use_loaded.ts';
 import { type Asked, askedBy, isEveryone, urlOfHoldings } from './asked.ts';
 import { FilterForm } from './filter_form.tsx';
 import { HoldingTable } from './holding_table.tsx';
+import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
 
 /** Who holds what, where, since when and until when: by project, user, class and provider. */
@@ -34,6 +35,7 @@ export function HoldingsView() {
       ) : (
         <Holders asked={asked} page={value.page} />
       )}
+      {asked.project === '' ? null : <Months project={asked.project} />}
     </>
   );
 }

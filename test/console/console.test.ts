@@ -229,7 +229,8 @@ for (const engine of engines) {
         await page.getByRole('link', { name: 'its waiting claims' }).click();
         await row(second.consumer).getByRole('link', { name: 'gpu' }).click();
         assert.match(page.url(), /\/console\/waiting\?project=vision&line=gpu$/);
-        assert.equal(await page.getByRole('textbox', { name: 'Line' }).inputValue(), 'gpu');
+        const line = page.getByRole('textbox', { name: 'Line' });
+        await until('the field has the line', async () => (await line.inputValue()) === 'gpu');
 
         // By keyboard: the safe answer has the focus, and Escape and this answer change nothing.
         const button = page.getByRole('button', { name: `End the wait of ${first.consumer}` });

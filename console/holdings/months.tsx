@@ -1,0 +1,61 @@
+import { Bar } from '../meter.tsx';
+import { placement } from '../session.ts';
+import { Table } from '../table.tsx';
+import { numberText, visible } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useLoaded } from '../use_loaded.ts';
+import { monthTable, shownMonths } from './month_table.ts';
+
+/** What a project used in each of the last months, by class, as numbers and as bars. */
+export function Months({ project }: { readonly project: string }) {
+  const { value, error, isLoading } = useLoaded(project, async (signal) => {
+    const months = shownMonths(new Date());
+    const query = { project_id: project, from: `${months.at(-1)}-01T00:00:00Z` };
+    const totals = await placement.usageRecords.totals(['month', 'resource_class'], query, { signal });
+    return { ...monthTable(totals, months), present: months[0] };
+  });
+  return (
+    <section aria-labelledby="months-heading">
+      <h2 id="months-heading">What it used in the last months</h2>
+      {error === undefined ? null : <Trouble error={error} what="What the project used in the last months" />}
+      {value === undefined ? (
+        isLoading ? (
+          <p class="faint">Reading…</p>
+        ) : null
+      ) : value.months.length === 0 ? (
+        <p class="faint">The history ([history] enabled) has nothing of this project yet.</p>
+      ) : (
+        <>
+          <p class="faint">
+            Amounts times hours: who holds 2 PGPU for 3 hours uses 6. Each bar compares with the month of its class in
+            which most was used. Months are those of UTC.
+          </p>
+          <Table
+            name={`Months of project ${visible(project)}`}
+            headings={['month', ...value.classes.map(({ name }) => ({ text: visible(name), kind: 'number' }) as const)]}
+          >
+            {value.months.map(({ month, hours }) => (
+              <tr key={month}>
+                <th scope="row" class="month">
+                  {month}
+                  {month === value.present ? <span class="faint"> so far</span> : ''}
+                </th>
+                {value.classes.map(({ name, most }) => {
+                  const used = hours.get(name) ?? 0;
+                  return (
+                    <td key={name} class="number with-bar">
+                      {hoursText(used)} <Bar part={most > 0 ? used / most : 0} kind="usual" />
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What is more than nothing is never shown as 0. */
+const hoursText = (hours: number): string => (hours > 0 && hours < 0.05 ? '<0.1' : numberText(hours));
