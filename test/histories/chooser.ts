@@ -81,6 +81,7 @@ export function chooserFor(arena: Arena, notes: Notes, random: Random): Chooser 
       generation: consumerGeneration(uuid, microversion),
       // Most end soon after the clients have written a few things more.
       seconds: random.percent(60) ? random.pick([1, 1, 2, 3600]) : undefined,
+      name: random.percent(60) ? random.pick(['train-7', 'eval-3', 'sim', null]) : undefined,
     }),
     inventory: () => {
       const total = 2 + random.below(5);

@@ -1,5 +1,5 @@
 import type { Action } from './action.ts';
-import { type Allocations, type Claim, claimed, type NewInventories, type Wish } from './claim_rules.ts';
+import { type Allocations, type Claim, claimed, type NewInventories, names, type Wish } from './claim_rules.ts';
 import { terms } from './terms.ts';
 
 export const resourcesOf = (allocations: Allocations) =>
@@ -7,7 +7,7 @@ export const resourcesOf = (allocations: Allocations) =>
 
 /** The fields of a consumer in a body, except for what it should have. */
 export const ownerFields = (
-  { project, user, type, generation, seconds }: Omit<Wish, 'allocations'>,
+  { project, user, type, generation, seconds, name }: Omit<Wish, 'allocations'>,
   microversion: number,
 ) => ({
   project_id: project,
@@ -15,6 +15,7 @@ export const ownerFields = (
   ...(microversion >= 1028 ? { consumer_generation: generation } : {}),
   ...(microversion >= 1038 ? { consumer_type: type } : {}),
   ...(microversion >= terms && seconds !== undefined ? { expires_in: seconds } : {}),
+  ...(microversion >= names && name !== undefined ? { name } : {}),
 });
 
 const bodyOf = (wish: Wish, microversion: number) => ({

@@ -35,6 +35,8 @@ export type Wish = {
   readonly generation: number | null;
   /** The length of its term, sent from 2.6 on. Undefined for a lasting consumer. */
   readonly seconds: number | undefined;
+  /** Sent from 2.9 on. Null takes the name away; without one the consumer keeps its own. */
+  readonly name?: string | null | undefined;
 };
 
 /** The inventories that a provider should have instead of its present ones. */
@@ -212,6 +214,7 @@ export function written(state: State, moment: Moment, { microversion, wishes, in
       type: microversion >= 1038 ? type : (consumer?.type ?? 'unknown'),
       allocations,
       term: inventories === undefined ? termOf(wish, microversion, moment) : consumer?.term,
+      name: nameAfter(wish, microversion, consumer),
     };
     next = isEmpty ? withoutConsumer(next, uuid) : withConsumer(next, uuid, record);
   }
@@ -224,6 +227,16 @@ export function written(state: State, moment: Moment, { microversion, wishes, in
     next = withProvider(next, uuid, { generation: providerOf(next, uuid).generation + by });
   return next;
 }
+
+/** From this microversion on consumers have names. */
+export const names = 2009;
+
+/** The name of a consumer after a write. */
+export const nameAfter = (
+  { name }: Pick<Wish, 'name'>,
+  microversion: number,
+  before: ConsumerState | undefined,
+): string | undefined => (microversion < names || name === undefined ? before?.name : (name ?? undefined));
 
 const termOf = ({ seconds }: Wish, microversion: number, moment: Moment): ConsumerState['term'] =>
   microversion >= terms && seconds !== undefined ? termFrom(moment, seconds) : undefined;

@@ -1,5 +1,5 @@
 import { type Action, isLostRace, isOldGeneration } from './action.ts';
-import { isMatch, isOverLimit, type Wish } from './claim_rules.ts';
+import { isMatch, isOverLimit, nameAfter, names, type Wish } from './claim_rules.ts';
 import { isUpToDate, withoutConsumer, withShownGeneration } from './consumer_generations.ts';
 import { exceedsLimit, type State, tags, withConsumer } from './state.ts';
 import { isFound, isNotFound, termFrom, terms, withShownEnd } from './terms.ts';
@@ -29,6 +29,7 @@ export const giveTo = (microversion: number, wish: Omit<Wish, 'allocations'>): A
     user_id: wish.user,
     consumer_type: wish.type,
     consumer_generation: wish.generation,
+    ...(microversion >= names && wish.name !== undefined ? { name: wish.name } : {}),
   },
   after: (state, reply, moment) => {
     const consumer = state.consumers[wish.uuid];
@@ -37,7 +38,8 @@ export const giveTo = (microversion: number, wish: Omit<Wish, 'allocations'>): A
     if (consumer === undefined || !isFound(consumer, microversion, moment)) return [];
     if (!isUpToDate(state, wish, microversion)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     const { project, user, type } = wish;
-    const next = { ...consumer, project, user, type, generation: consumer.generation + 1 };
+    const name = nameAfter(wish, microversion, consumer);
+    const next = { ...consumer, project, user, type, name, generation: consumer.generation + 1 };
     if (exceedsLimit(state, withConsumer(state, wish.uuid, next))) {
       return reply !== undefined && isOverLimit(reply) ? [state] : [];
     }
@@ -72,8 +74,10 @@ export const setTerm = (
   },
 });
 
-/** The state in which the generation of a consumer and the end of its term are what an answer shows. */
+/** The state in which the name and the generation of a consumer and the end of its term are what an answer shows. */
 export function withShown(state: State, uuid: string, microversion: number, answer: unknown): State | undefined {
   const known = withShownGeneration(state, uuid, microversion, answer);
+  const { name } = Object(answer);
+  if (name !== undefined && name !== (state.consumers[uuid]?.name ?? null)) return undefined;
   return known === undefined || microversion < terms ? known : withShownEnd(known, uuid, answer);
 }

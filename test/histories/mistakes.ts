@@ -140,6 +140,18 @@ export const mistakes: readonly Mistake[] = [
     processes: 2,
   },
   {
+    name: 'a claim without a name takes the name of the consumer away',
+    file: 'src/claims/judge.ts',
+    from: '    name: consumer.name,',
+    to: '    name: consumer.name ?? null,',
+  },
+  {
+    name: 'a name that a consumer has already is kept where a claim gives another one',
+    file: 'db/statements/claims/write_claims.ts',
+    from: 'do update set name = excluded.name where former.name <> excluded.name',
+    to: 'do nothing',
+  },
+  {
     name: 'a term that ends early',
     file: 'db/statements/claims/write_claims.ts',
     from: 'make_interval(secs => seconds)',

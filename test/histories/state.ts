@@ -41,6 +41,8 @@ export type ConsumerState = {
   readonly allocations: Readonly<Record<string, Amounts>>;
   /** Undefined if it lasts. */
   readonly term: Term | undefined;
+  /** Undefined if it has none. */
+  readonly name?: string | undefined;
 };
 
 /** All that the clients of one history can see and change. A provider or consumer that does not exist is absent. */
