@@ -994,9 +994,34 @@ end$function$;
 CREATE OR REPLACE FUNCTION public.record_allocations_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$begin
-  if exists (select from public.usage_history) then
-    perform public.settle_usage_records(array(select distinct consumer_id from old_rows));
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$declare
+  uuids text[];
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  ended_list text;
+begin
+  if not exists (select from public.usage_history) then return null; end if;
+  uuids := array(select distinct consumer_id from old_rows);
+  if nullif(current_setting('placement.ended_records', true), '') is null and not exists (select from public.allocations where consumer_id = any(uuids)) then
+    with gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
+      ended as (
+        insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
+          began_at, ended_at, ended)
+        select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
+          coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
+        from gone g cross join (select clock_timestamp() as moment offset 0) as at
+        left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
+        left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
+        where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+        returning id
+      )
+      select string_agg(id::text, ',') into ended_list from ended;
+      if ended_list is not null then perform set_config('placement.ended_records', ended_list, true); end if;
+    -- One that another transaction has begun, for which this one waited, is of what is held now.
+    if exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
+  else
+    perform public.settle_usage_records(uuids);
   end if;
   return null;
 end$function$;
@@ -1004,9 +1029,29 @@ end$function$;
 CREATE OR REPLACE FUNCTION public.record_allocations_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$begin
-  if exists (select from public.usage_history) then
-    perform public.settle_usage_records(array(select distinct consumer_id from new_rows));
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$declare
+  uuids text[];
+begin
+  if not exists (select from public.usage_history) then return null; end if;
+  uuids := array(select distinct consumer_id from new_rows);
+  if nullif(current_setting('placement.ended_records', true), '') is null and not exists (select from public.open_usage_records where consumer_id = any(uuids))
+    and (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) then
+    insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
+        name, provider_uuid, provider_name, class_name, began_at, begun_by)
+      select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
+        p.name, r.name, clock_timestamp(), pg_current_xact_id()
+      from (
+        select uuid, project_id, user_id, consumer_type_id, (select name from public.consumer_names where consumer_id = consumers.id) as name
+        from public.consumers where uuid = any(uuids) offset 0
+      ) as c cross join lateral (
+        select resource_provider_id, resource_class_id, sum(used) as amount from public.allocations where consumer_id = c.uuid group by 1, 2 offset 0
+      ) as h
+      left join lateral (select uuid, name from public.resource_providers where id = h.resource_provider_id offset 0) as p on true
+      left join lateral (select name from public.resource_classes where id = h.resource_class_id offset 0) as r on true;
+  else
+    perform public.settle_usage_records(uuids);
   end if;
   return null;
 end$function$;
@@ -1038,10 +1083,12 @@ CREATE OR REPLACE FUNCTION public.record_consumers_inserted()
  LANGUAGE plpgsql
 AS $function$begin
   if exists (select from public.usage_history) then
-    perform public.settle_usage_records(array(
-      select uuid from new_rows n
-      where exists (select from public.open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
-    ));
+    if exists (select from public.open_usage_records where project_id is null) then
+      perform public.settle_usage_records(array(
+        select uuid from new_rows n
+        where exists (select from public.open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
+      ));
+    end if;
   end if;
   return null;
 end$function$;
@@ -1122,9 +1169,6 @@ CREATE OR REPLACE FUNCTION public.settle_usage_records(uuids text[])
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$declare
-  are_recorded boolean;
-  are_locked boolean;
-  ended_list text;
   has_own boolean;
   moment timestamptz;
   past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
@@ -1143,42 +1187,6 @@ AS $function$declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
-  if past_ids is null then
-    select exists (select from public.open_usage_records where consumer_id = any(uuids)),
-      (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) into are_recorded, are_locked;
-    if not are_recorded and are_locked then
-      insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
-        name, provider_uuid, provider_name, class_name, began_at, begun_by)
-      select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
-        p.name, r.name, clock_timestamp(), pg_current_xact_id()
-      from (
-        select uuid, project_id, user_id, consumer_type_id, (select name from public.consumer_names where consumer_id = consumers.id) as name
-        from public.consumers where uuid = any(uuids) offset 0
-      ) as c cross join lateral (
-        select resource_provider_id, resource_class_id, sum(used) as amount from public.allocations where consumer_id = c.uuid group by 1, 2 offset 0
-      ) as h
-      left join lateral (select uuid, name from public.resource_providers where id = h.resource_provider_id offset 0) as p on true
-      left join lateral (select name from public.resource_classes where id = h.resource_class_id offset 0) as r on true;
-      return;
-    end if;
-    if are_recorded and not exists (select from public.allocations where consumer_id = any(uuids)) then
-      with gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
-      ended as (
-        insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
-          began_at, ended_at, ended)
-        select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-          coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
-        from gone g cross join (select clock_timestamp() as moment offset 0) as at
-        left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
-        left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
-        where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-        returning id
-      )
-      select string_agg(id::text, ',') into ended_list from ended;
-      if ended_list is not null then perform set_config('placement.ended_records', ended_list, true); end if;
-      return;
-    end if;
-  end if;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from public.open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -1298,7 +1306,9 @@ CREATE OR REPLACE FUNCTION public.terms_gone()
  LANGUAGE plpgsql
 AS $function$begin
   delete from public.consumer_terms where consumer_id = any(array(select id from old_rows));
-  delete from public.consumer_names where consumer_id = any(array(select id from old_rows));
+  if exists (select from public.consumer_names where consumer_id = any(array(select id from old_rows))) then
+    delete from public.consumer_names where consumer_id = any(array(select id from old_rows));
+  end if;
   if current_setting('placement.former_consumers', true) is distinct from 'none' then
     insert into public.former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
       on conflict (uuid) do update set generations = f.generations + excluded.generations, removed_at = excluded.removed_at;

@@ -228,14 +228,16 @@ export async function sumUsage(
     month: sql`to_char(s.part, 'YYYY-MM')`,
     day: sql`to_char(s.part, 'YYYY-MM-DD')`,
   };
+  // A month and a day are both made of it.
+  const part = sql`part`;
   const columnOf: Readonly<Record<TotalKey, RawBuilder<unknown>>> = {
     project_id: sql`project_id`,
     user_id: sql`user_id`,
     consumer_type: sql`consumer_type_id`,
     resource_provider: sql`provider_uuid`,
     resource_class: sql`class_name`,
-    month: sql`part`,
-    day: sql`part`,
+    month: part,
+    day: part,
   };
   const grouped = sql.join([...new Set(by.map((key) => columnOf[key]))]);
   const keys = sql.join(by.map((key) => sql`${named[key]} as ${sql.ref(key)}`));

@@ -140,7 +140,7 @@ const positionText = ({ id, consumer, untilMicros }: UsageRecordRow): string =>
   untilMicros === null ? `open-${id}-${consumer}` : `ended-${id}-${untilMicros}`;
 
 function readPosition(marker: string): UsagePosition | undefined {
-  const [, of, id, rest = ''] = /^(open|ended)-([0-9]{1,15})-(.{1,36})$/su.exec(marker) ?? [];
+  const [, of, id, rest = ''] = /^(open|ended)-([0-9]{1,15})-(.{0,36})$/su.exec(marker) ?? [];
   if (of === 'open') return { of, id: Number(id), consumer: rest };
   return of === 'ended' && /^[0-9]{1,18}$/.test(rest) ? { of, id: Number(id), untilMicros: rest } : undefined;
 }

@@ -19,7 +19,7 @@ const switchEveryMs = 5_000;
 
 /**
  * Switches the history of usages on or off, if it is not so, and removes old records from time to time. The triggers of the database write
- * it. A process that starts decides for all; while the history is switched, requests are served.
+ * it. A process that starts decides for all. Writes wait while the history is switched off, since all open records end at once.
  *
  * @param options.keep how many seconds a record is kept after its end
  * @returns a function that stops it, and resolves when its last statement has ended

@@ -153,6 +153,7 @@ for (const engine of engines) {
           ['user_id', 'resource_class'],
           ['resource_provider'],
           ['month', 'project_id'],
+          ['day', 'month'],
           ['day'],
           ['resource_class', 'consumer_type', 'day'],
         ]);
@@ -171,10 +172,9 @@ for (const engine of engines) {
                     ? Date.UTC(part.getUTCFullYear(), part.getUTCMonth(), part.getUTCDate() + 1)
                     : Date.UTC(part.getUTCFullYear(), part.getUTCMonth() + 1),
                 );
-            const text = part.toISOString().slice(0, step);
             const names = by.map((name) =>
               name === 'day' || name === 'month'
-                ? text
+                ? part.toISOString().slice(0, name === 'day' ? 10 : 7)
                 : name === 'resource_provider'
                   ? record.resource_provider.uuid
                   : record[name as 'project_id'],

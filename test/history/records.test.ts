@@ -11,6 +11,7 @@ import { accepted, at, newClaim } from '../support/requests.ts';
 import {
   checkHistory,
   clockTick,
+  differences,
   host1,
   host2,
   recordsOf,
@@ -352,3 +353,26 @@ for (const engine of engines) {
     });
   });
 }
+
+test('a deletion that waited for another writer leaves what that one has written: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const { kysely } = world.database;
+    const consumer = randomUUID(); // without a record, so that no writer locks it
+    await switchHistoryOn(world.database);
+    await takeInAll(world);
+    await together(world, inserted(consumer, { [host1]: { VCPU: 1 } }));
+    await kysely.connection().execute((first) =>
+      kysely.connection().execute(async (second) => {
+        await sql`begin`.execute(first);
+        for (const statement of inserted(consumer, { [host1]: { VCPU: 2 } })) await statement.execute(first);
+        await sql`begin`.execute(second);
+        const waits = sql`delete from allocations where consumer_id = ${consumer}`.execute(second);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        await sql`commit`.execute(first);
+        await waits;
+        await sql`commit`.execute(second);
+      }),
+    );
+    assert.deepEqual(await differences(world), []);
+  });
+});

@@ -30,7 +30,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 const functions: Readonly<Record<string, string>> = {
   terms_gone: `begin
   delete from consumer_terms where consumer_id = any(array(select id from old_rows));
-  delete from consumer_names where consumer_id = any(array(select id from old_rows));
+  if exists (select from consumer_names where consumer_id = any(array(select id from old_rows))) then
+    delete from consumer_names where consumer_id = any(array(select id from old_rows));
+  end if;
   if current_setting('placement.former_consumers', true) is distinct from 'none' then
     insert into former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
       on conflict (uuid) do update set generations = f.generations + excluded.generations, removed_at = excluded.removed_at;

@@ -126,13 +126,8 @@ const endAll = `with gone as (delete from open_usage_records where consumer_id =
  * A record that the same transaction has begun leaves nothing when it ends, because nobody saw it. Programs that delete and insert by two
  * statements end records that go on: so a transaction notes which ones it has ended, in a setting of its own. When it begins a record with the
  * same content, the one that was ended is open again; other ones get their reason anew, and what follows them begins when they ended.
- *
- * Most calls are for new consumers, or for consumers that have nothing any more. Each of these takes one statement.
  */
 const settle = `declare
-  are_recorded boolean;
-  are_locked boolean;
-  ended_list text;
   has_own boolean;
   moment timestamptz;
   past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
@@ -151,18 +146,6 @@ const settle = `declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
-  if past_ids is null then
-    select exists (select from open_usage_records where consumer_id = any(uuids)),
-      (select count(*) from consumers where uuid = any(uuids)) = cardinality(uuids) into are_recorded, are_locked;
-    if not are_recorded and are_locked then
-      ${beginAll};
-      return;
-    end if;
-    if are_recorded and not exists (select from allocations where consumer_id = any(uuids)) then
-      ${endAll};
-      return;
-    end if;
-  end if;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -285,14 +268,42 @@ const whileOn = (statements: string) => `begin
   return null;
 end`;
 
+/** Whether the transaction has ended no record yet. */
+const isFirst = `nullif(current_setting('placement.ended_records', true), '') is null`;
+
 const functions: Readonly<Record<string, string>> = {
   [`settle_usage_records(uuids text[]) returns void ${byKeys}`]: settle,
-  'record_allocations_inserted() returns trigger': whileOn(
-    'perform settle_usage_records(array(select distinct consumer_id from new_rows))',
-  ),
-  'record_allocations_deleted() returns trigger': whileOn(
-    'perform settle_usage_records(array(select distinct consumer_id from old_rows))',
-  ),
+  // Mostly for new consumers, which takes one statement.
+  [`record_allocations_inserted() returns trigger ${byKeys}`]: `declare
+  uuids text[];
+begin
+  if not exists (select from usage_history) then return null; end if;
+  uuids := array(select distinct consumer_id from new_rows);
+  if ${isFirst} and not exists (select from open_usage_records where consumer_id = any(uuids))
+    and (select count(*) from consumers where uuid = any(uuids)) = cardinality(uuids) then
+    ${beginAll};
+  else
+    perform settle_usage_records(uuids);
+  end if;
+  return null;
+end`,
+  // Mostly of consumers that have nothing any more, which takes one statement as well.
+  [`record_allocations_deleted() returns trigger ${byKeys}`]: `declare
+  uuids text[];
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  ended_list text;
+begin
+  if not exists (select from usage_history) then return null; end if;
+  uuids := array(select distinct consumer_id from old_rows);
+  if ${isFirst} and not exists (select from allocations where consumer_id = any(uuids)) then
+    ${endAll};
+    -- One that another transaction has begun, for which this one waited, is of what is held now.
+    if exists (select from open_usage_records where consumer_id = any(uuids)) then perform settle_usage_records(uuids); end if;
+  else
+    perform settle_usage_records(uuids);
+  end if;
+  return null;
+end`,
   'record_allocations_updated() returns trigger': whileOn(
     'perform settle_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows))',
   ),
@@ -301,10 +312,13 @@ const functions: Readonly<Record<string, string>> = {
   ),
   'record_owner_changed() returns trigger': whileOn('perform settle_usage_records(array[old.uuid, new.uuid]::text[])'),
   // Allocations that other programs inserted before their consumer.
-  'record_consumers_inserted() returns trigger': whileOn(`perform settle_usage_records(array(
-      select uuid from new_rows n
-      where exists (select from open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
-    ))`),
+  'record_consumers_inserted() returns trigger':
+    whileOn(`if exists (select from open_usage_records where project_id is null) then
+      perform settle_usage_records(array(
+        select uuid from new_rows n
+        where exists (select from open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
+      ));
+    end if`),
   'record_consumers_deleted() returns trigger': whileOn(`perform settle_usage_records(array(
       select uuid from old_rows d where exists (select from allocations a where a.consumer_id = d.uuid offset 0)
     ))`),
