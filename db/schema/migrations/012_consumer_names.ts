@@ -7,6 +7,8 @@ import { qualifyNames } from '../qualified_names.ts';
  * store the names that they will give.
  *
  * The table has pages that are never given back, as in migration 008.
+ *
+ * It locks the table of claims that wait only, and in the end.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table if not exists consumer_names (
@@ -18,13 +20,13 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
   await sql`delete from consumer_names where consumer_id < 0`.execute(db);
-  await sql`alter table waiting add column if not exists names text[]`.execute(db);
   for (const [name, text] of Object.entries(functions)) {
     await sql`create or replace function ${sql.raw(name)}() returns trigger language plpgsql as ${sql.lit(text)}`.execute(
       db,
     );
   }
   await qualifyNames(db, Object.keys(functions));
+  await sql`alter table waiting add column if not exists names text[]`.execute(db);
 }
 
 const functions: Readonly<Record<string, string>> = {
