@@ -247,11 +247,12 @@ export async function lookAtWaiting(
         update waiting set former_process = null where former_process = ${process}::uuid returning claim, asked_at
       ),
       removed as (
-        update waiting set left_at = clock_timestamp() where process = ${process}::uuid and is_removed and left_at is null returning claim
+        update waiting set left_at = clock_timestamp() where process = ${process}::uuid and is_removed and left_at is null
+        returning claim, asked_at
       )
       select claim, 'taken over' as what, ${inMs(sql`asked_at`)} as "askedAtMs" from taken
       union all
-      select claim, 'removed', null from removed
+      select claim, 'removed', ${inMs(sql`asked_at`)} from removed
       union all
       select f.claim, case when o.claim is null then 'gone' when e.process is null then 'first'
         when e.process = o.process then 'in line' else 'elsewhere' end, null

@@ -525,8 +525,12 @@ export function openWaiting(
       const isOlder = waiter.askedAtMs !== null && waiter.askedAtMs <= (askedAtMs ?? 0);
       if (isOlder) endWithoutRow(waiter, takenOver());
       else enterAgain(waiter);
-    } else if (what === 'removed') void endIfRemoved(waiter);
-    else if (waiter.state !== 'in line') return;
+    } else if (what === 'removed') {
+      // It may have been the row of an earlier request, which this one replaces, or has replaced since the row was read.
+      const isOwn = waiter.isStored && waiter.askedAtMs === askedAtMs;
+      if (isOwn) endWithoutRow(waiter, waitEnded());
+      else void endIfRemoved(waiter);
+    } else if (waiter.state !== 'in line') return;
     else if (inDoubt.delete(waiter)) {
       waiter.isStored = what !== 'gone';
       letWait(waiter);
@@ -540,7 +544,6 @@ export function openWaiting(
     waiter.mayHaveRow = false;
     end(waiter, error);
   };
-  /** It may have been the row of an earlier request, which this one replaces, or has replaced since the row was read. */
   const endIfRemoved = async (waiter: Waiter): Promise<void> => {
     await stored.entered(waiter);
     // If the database is away, the row is looked for again within a second.

@@ -194,6 +194,9 @@ testView('links lead from a project, a provider and a row to holders, and back',
   await toHolders.click();
   await page.waitForURL(`${served.url}/console/holdings?provider=${gpu}`);
   await page.goBack();
+  await page.waitForURL(`${served.url}/console/providers/${gpu}`);
+  // The page is read anew, and begins with the provider alone.
+  await rowOf(page, trainer).waitFor();
   await page.getByRole('button', { name: 'Its whole tree' }).click();
   await rowOf(page, nameless).waitFor();
   await toHolders.click();
