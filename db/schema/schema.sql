@@ -1376,7 +1376,7 @@ CREATE TRIGGER usage_delete AFTER DELETE ON public.consumers REFERENCING OLD TAB
 
 CREATE TRIGGER usage_insert AFTER INSERT ON public.consumers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION record_consumers_inserted();
 
-CREATE TRIGGER usage_owner AFTER UPDATE OF uuid, project_id, user_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((((old.project_id IS DISTINCT FROM new.project_id) OR (old.user_id IS DISTINCT FROM new.user_id)) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id)) OR ((old.uuid)::text IS DISTINCT FROM (new.uuid)::text))) EXECUTE FUNCTION record_owner_changed();
+CREATE TRIGGER usage_owner AFTER UPDATE OF uuid, project_id, user_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.user_id IS DISTINCT FROM new.user_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id) OR ((old.uuid)::text IS DISTINCT FROM (new.uuid)::text))) EXECUTE FUNCTION record_owner_changed();
 
 CREATE TRIGGER usage_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION record_truncated();
 

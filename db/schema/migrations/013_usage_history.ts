@@ -362,7 +362,9 @@ const triggers: readonly string[] = [
   `usage_delete after delete on consumers referencing old table as old_rows
     for each statement execute function record_consumers_deleted()`,
   `usage_owner after update of uuid, project_id, user_id, consumer_type_id on consumers for each row
-    when (${otherOwner('old', 'new')} or old.uuid is distinct from new.uuid) execute function record_owner_changed()`,
+    when (old.project_id is distinct from new.project_id or old.user_id is distinct from new.user_id
+      or old.consumer_type_id is distinct from new.consumer_type_id or old.uuid is distinct from new.uuid)
+    execute function record_owner_changed()`,
   'usage_truncate after truncate on consumers for each statement execute function record_truncated()',
   `usage_insert after insert on consumer_names referencing new table as new_rows
     for each statement execute function record_names_inserted()`,
