@@ -31,7 +31,7 @@ export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?:
 /**
  * Switches the history of usages off, if it is on. All open records end, without a reason.
  *
- * The row of the switch is locked before the tables: so nothing is taken in meanwhile, and who does it waits before it has locked anything.
+ * The row of the switch is locked before the tables. So `takeInHeld`, which locks it first as well, waits before it has locked a consumer.
  *
  * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether it was on

@@ -33,8 +33,7 @@ export async function keepHistory(
   const stopping = new AbortController();
   const { signal } = stopping;
   const failed = reporting(reported, 'The history of usages could not be switched; the next try is soon');
-  const switched =
-    wasOn === enabled && !enabled ? Promise.resolve() : untilSwitched(database, reported, enabled, signal, failed);
+  const switched = wasOn || enabled ? untilSwitched(database, reported, enabled, signal, failed) : Promise.resolve();
   const stopPruning = inBackground({
     everyMs: pruneEveryMs,
     failed: reporting(reported, 'Old records of the history could not be removed; it is tried again later'),

@@ -1,17 +1,12 @@
 import type { Command } from 'commander';
 import type { Consumer } from '../client/index.ts';
 import { consumerArgument, expiresInOption, readConsumer, readSeconds, typeOption } from './consumer_argument.ts';
-import { findProvider } from './find_provider.ts';
+import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-type ConsumerListOptions = {
-  readonly project?: string;
-  readonly user?: string;
-  readonly type?: string;
-  readonly provider?: string;
-  readonly inTree?: string;
+type ConsumerListOptions = ConsumerFilterOptions & {
   readonly expiring?: number | true;
   readonly name?: string;
 };
@@ -47,45 +42,29 @@ export function addConsumerCommands(program: Command): void {
       'with a term, or with a term that ends within this number of seconds; from 2.6',
       readSeconds,
     )
-    .action(
-      async ({ project, user, type, name, provider, inTree, expiring }: ConsumerListOptions, command: Command) => {
-        const { placement, print } = shellOf(command);
-        const uuidOf = async (which: string | undefined) =>
-          which === undefined ? undefined : (await findProvider(placement, which)).uuid;
-        const query = {
-          project_id: project,
-          user_id: user,
-          consumer_type: type,
-          resource_provider: await uuidOf(provider),
-          in_tree: await uuidOf(inTree),
-          name,
-          expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
-        };
-        const consumers = await Array.fromAsync(placement.consumers.list(query));
-        print(consumers, () =>
-          table(
-            [
-              'consumer',
-              'name',
-              'project',
-              'user',
-              'type',
-              'generation',
-              ...(expiring === undefined ? [] : ['expires']),
-            ],
-            consumers.map((one) => [
-              one.uuid,
-              one.name ?? undefined,
-              one.project_id,
-              one.user_id,
-              one.consumer_type,
-              one.consumer_generation ?? undefined,
-              ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
-            ]),
-          ),
-        );
-      },
-    );
+    .action(async ({ name, expiring, ...options }: ConsumerListOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const query = {
+        ...(await consumerFilter(placement, options)),
+        name,
+        expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
+      };
+      const consumers = await Array.fromAsync(placement.consumers.list(query));
+      print(consumers, () =>
+        table(
+          ['consumer', 'name', 'project', 'user', 'type', 'generation', ...(expiring === undefined ? [] : ['expires'])],
+          consumers.map((one) => [
+            one.uuid,
+            one.name ?? undefined,
+            one.project_id,
+            one.user_id,
+            one.consumer_type,
+            one.consumer_generation ?? undefined,
+            ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
+          ]),
+        ),
+      );
+    });
   consumer
     .command('show')
     .description('show the name, project, user and type of a consumer')

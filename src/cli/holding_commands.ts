@@ -1,19 +1,11 @@
 import type { Command } from 'commander';
 import { resourcesText } from './amounts.ts';
 import { typeOption } from './consumer_argument.ts';
-import { findProvider } from './find_provider.ts';
+import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
 import { csv, table } from './table.ts';
 
-type HoldingOptions = {
-  readonly project?: string;
-  readonly user?: string;
-  readonly type?: string;
-  readonly provider?: string;
-  readonly inTree?: string;
-  readonly class?: string;
-  readonly csv?: true;
-};
+type HoldingOptions = ConsumerFilterOptions & { readonly class?: string; readonly csv?: true };
 
 /** Adds `placement holdings`. */
 export function addHoldingsCommand(program: Command): void {
@@ -27,18 +19,9 @@ export function addHoldingsCommand(program: Command): void {
     .option('--in-tree <provider>', 'of the tree that this provider belongs to')
     .option('--class <class>', 'of this resource class')
     .option('--csv', 'as comma-separated values, a line for each class')
-    .action(async ({ project, user, type, provider, inTree, ...options }: HoldingOptions, command: Command) => {
+    .action(async (options: HoldingOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const uuidOf = async (which: string | undefined) =>
-        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
-      const query = {
-        project_id: project,
-        user_id: user,
-        consumer_type: type,
-        resource_provider: await uuidOf(provider),
-        in_tree: await uuidOf(inTree),
-        resource_class: options.class,
-      };
+      const query = { ...(await consumerFilter(placement, options)), resource_class: options.class };
       const holdings = await Array.fromAsync(placement.holdings.list(query));
       const owner = ['consumer', 'name', 'project', 'user', 'type', 'provider', 'root'];
       const cells = holdings.map(({ consumer, name, resource_provider, root, ...holding }) => ({

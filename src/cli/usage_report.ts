@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
 import { typeOption } from './consumer_argument.ts';
-import { findProvider } from './find_provider.ts';
+import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
 import { type Cell, csv, table } from './table.ts';
 
-/** By what the report has a line, beside the class: the words of the command, and those of the service. */
+/** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
 const keys = {
   project: 'project_id',
   user: 'user_id',
@@ -15,16 +15,11 @@ const keys = {
   day: 'day',
 } as const satisfies Readonly<Record<string, UsageTotalKey>>;
 
-type ReportOptions = {
+type ReportOptions = ConsumerFilterOptions & {
   readonly month?: readonly [from: Date, until: Date];
   readonly from?: string;
   readonly until?: string;
   readonly by: readonly (keyof typeof keys)[];
-  readonly project?: string;
-  readonly user?: string;
-  readonly type?: string;
-  readonly provider?: string;
-  readonly inTree?: string;
   readonly class?: string;
   readonly csv?: true;
 };
@@ -56,14 +51,8 @@ export function addUsageReport(usage: Command): void {
     .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --csv')
     .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const uuidOf = async (which: string | undefined) =>
-        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
       const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
-        project_id: options.project,
-        user_id: options.user,
-        consumer_type: options.type,
-        resource_provider: await uuidOf(options.provider),
-        in_tree: await uuidOf(options.inTree),
+        ...(await consumerFilter(placement, options)),
         resource_class: options.class,
         from: month?.[0] ?? options.from,
         until: month?.[1] ?? options.until,

@@ -1,6 +1,6 @@
 import type { NamedProvider } from './candidate_questions.ts';
 import { namesSince } from './claim.ts';
-import type { ConsumerOwner } from './consumers.ts';
+import type { ConsumerOwner, ConsumerQuery } from './consumers.ts';
 import { optional, type Resources } from './filters.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -21,15 +21,11 @@ export type Holding = ConsumerOwner & {
   readonly expires_at: string | null;
 };
 
-/** Which holdings are listed. All given conditions must hold. */
-export type HoldingQuery = {
-  readonly project_id?: string | undefined;
-  readonly user_id?: string | undefined;
-  /** A type, or `unknown` for consumers without a type. */
-  readonly consumer_type?: string | undefined;
-  readonly resource_provider?: string | undefined;
-  /** Of the providers in the tree of this one. */
-  readonly in_tree?: string | undefined;
+/** Which holdings are listed. All given conditions must hold; those of a provider are of where it is held. */
+export type HoldingQuery = Pick<
+  ConsumerQuery,
+  'project_id' | 'user_id' | 'consumer_type' | 'resource_provider' | 'in_tree'
+> & {
   /** Only what is held of this class. */
   readonly resource_class?: string | undefined;
 };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 
-// Without `await`: test files that share a process would wait for it together, and their tests would be taken for those of one file.
+// It is read without `await`. Several test files share a process: with an `await` here all tests would be counted for the first file.
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Faults of a page. */

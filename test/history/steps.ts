@@ -10,7 +10,7 @@ import { classes, hosts, run, together, type World } from './world.ts';
  * Random steps by the service and by other programs. Each is one transaction, and may fail where another writer was faster.
  */
 
-/** Who makes steps, and for which consumers. */
+/** A writer of a random history, and the consumers that it writes. */
 export type Actor = {
   readonly world: World;
   readonly random: Random;

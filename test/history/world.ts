@@ -83,7 +83,7 @@ export const recordsOf = (world: World): Promise<readonly HistoryRecord[]> =>
 type Difference = { readonly what: string } & Readonly<Record<string, unknown>>;
 
 /**
- * Compares the open records with the allocations and their owners, and the names with those of the consumers, in one snapshot.
+ * In one snapshot: compares the open records with the allocations, their owners with those of the consumers, and their names as well.
  *
  * @returns what differs
  */

@@ -123,9 +123,10 @@ const endAll = `with gone as (delete from open_usage_records where consumer_id =
  * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
  *
- * A record that the same transaction has begun leaves nothing when it ends, because nobody saw it. Programs that delete and insert by two
- * statements end records that go on: so a transaction notes which ones it has ended, in a setting of its own. When it begins a record with the
- * same content, the one that was ended is open again; other ones get their reason anew, and what follows them begins when they ended.
+ * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
+ * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records it has ended.
+ * When it begins a record with the same content, the ended one is open again. Otherwise the reason of the ended one is found again, and the record
+ * that follows it begins at its end.
  */
 const settle = `declare
   has_own boolean;
@@ -346,8 +347,8 @@ end`,
 };
 
 /**
- * Those of allocations come, by their names, after the ones that make the tags of consumers and lock these. Each is for a statement, as its
- * rows are handed to other triggers anyway; a change of an owner is rare.
+ * The names of those of `allocations` sort behind `log_`, so they run after the triggers that lock the consumers. They are for each statement,
+ * since other triggers collect the rows of the statement already. The trigger for another owner is for each row: such a change is rare.
  */
 const triggers: readonly string[] = [
   `usage_insert after insert on allocations referencing new table as new_rows

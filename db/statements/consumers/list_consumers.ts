@@ -135,7 +135,8 @@ const holds = (classId: number | undefined): RawBuilder<unknown> => sql`exists (
           select from allocations a where a.consumer_id = c.uuid ${ofClass(classId)} offset 0
         )`;
 
-const ofClass = (classId: number | undefined): RawBuilder<unknown> =>
+/** A further condition on `allocations a`. */
+export const ofClass = (classId: number | undefined): RawBuilder<unknown> =>
   classId === undefined ? sql`` : sql`and a.resource_class_id = ${classId}::integer`;
 
 /** The allocations of a class, by the index of classes. The order keeps the server from reading the whole table. */

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { changedNodes, type JudgedNode } from '../providers/judged_provider.ts';
-import { type ConsumerQuery, pageOf } from './list_consumers.ts';
+import { type ConsumerQuery, ofClass, pageOf } from './list_consumers.ts';
 
 /** What a consumer has of one provider. */
 export type HoldingRow = {
@@ -98,5 +98,4 @@ type ReadRow = { readonly isChanged: boolean; readonly isMore: boolean } & (
 );
 
 const heldOf = (classId: number | undefined, providers: readonly number[] | undefined): RawBuilder<unknown> =>
-  sql`${classId === undefined ? sql`` : sql`and a.resource_class_id = ${classId}::integer`}
-        ${providers === undefined ? sql`` : sql`and a.resource_provider_id = any(${providers}::integer[])`}`;
+  sql`${ofClass(classId)} ${providers === undefined ? sql`` : sql`and a.resource_provider_id = any(${providers}::integer[])`}`;

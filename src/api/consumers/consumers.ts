@@ -27,7 +27,7 @@ import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { limitRefused, requireUncounted } from '../allocations/claim_requests.ts';
-import { checkMarker, newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
+import { newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import {
   answerOf,
@@ -41,7 +41,7 @@ import {
   ownerOf,
   represent,
 } from './consumer.ts';
-import { ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
+import { checkConsumerMarker, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
 
@@ -100,8 +100,7 @@ const changes = [
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
   refuseRepeated(request.query(), Object.keys(namedParameters));
-  const isKnown = marker && !isUuidLike(marker) ? (await readRow(database, marker)) !== undefined : false;
-  checkMarker(marker, () => isKnown);
+  await checkConsumerMarker(database, marker);
   const query = {
     projectId: asked.project_id,
     userId: asked.user_id,

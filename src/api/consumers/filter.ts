@@ -1,15 +1,19 @@
 import * as v from 'valibot';
+import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import { readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import type { FleetKeeper } from '../../fleet/keep/keeper.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { isUuidLike } from '../../placement/uuid.ts';
 import { badRequest, noSuchProvider } from '../../request/errors.ts';
 import { changedTooMuch } from '../../request/turns.ts';
 import type { ApiRequest, PolicyTarget } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { ownerId, shownConsumerType } from '../allocations/bodies.ts';
+import { checkMarker } from '../answers.ts';
 import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
 
 /*
@@ -30,6 +34,15 @@ export function ofOneProject({ query }: ApiRequest): PolicyTarget {
   const { last } = query();
   const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
   return { project_id: namesProvider ? null : (last('project_id') ?? null) };
+}
+
+/** Refuses a marker that is neither a UUID nor the name of a consumer that another program has stored. @throws ApiError 400 */
+export async function checkConsumerMarker(database: Database, marker: string | undefined): Promise<void> {
+  const isKnown =
+    marker !== undefined &&
+    !isUuidLike(marker) &&
+    (await repeatLostRaces(() => readConsumer(database, marker))) !== undefined;
+  checkMarker(marker, () => isKnown);
 }
 
 type AskedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };

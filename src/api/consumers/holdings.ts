@@ -1,17 +1,14 @@
 import * as v from 'valibot';
-import { repeatLostRaces } from '../../../db/engine/failures.ts';
-import { readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
 import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
 import { since } from '../../placement/microversions.ts';
-import { isUuidLike } from '../../placement/uuid.ts';
 import { badRequest, noSuchClass } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text } from '../../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
-import { checkMarker, newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
+import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { endText, incompleteOwner, ownerOf, timeText } from './consumer.ts';
-import { ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
+import { checkConsumerMarker, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
 
@@ -39,11 +36,7 @@ const parameters = { ...ownerParameters, resource_class: v.optional(text()), ...
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), object(parameters));
   refuseRepeated(request.query(), Object.keys(parameters));
-  const isKnown =
-    marker !== undefined && !isUuidLike(marker)
-      ? (await repeatLostRaces(() => readConsumer(database, marker))) !== undefined
-      : false;
-  checkMarker(marker, () => isKnown);
+  await checkConsumerMarker(database, marker);
   const { resource_class: className } = asked;
   const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
   if (className !== undefined && classId === undefined) throw badRequest(noSuchClass(className));

@@ -1,0 +1,28 @@
+import type { Placement } from '../client/index.ts';
+import { findProvider } from './find_provider.ts';
+
+/** The options of commands that select consumers, or what they hold and held. */
+export type ConsumerFilterOptions = {
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  /** The name or the UUID of a provider. */
+  readonly provider?: string;
+  readonly inTree?: string;
+};
+
+/** The same as parameters of a query. @throws Error with a hint if a provider does not exist */
+export async function consumerFilter(
+  placement: Placement,
+  { project, user, type, provider, inTree }: ConsumerFilterOptions,
+) {
+  const uuidOf = async (which: string | undefined) =>
+    which === undefined ? undefined : (await findProvider(placement, which)).uuid;
+  return {
+    project_id: project,
+    user_id: user,
+    consumer_type: type,
+    resource_provider: await uuidOf(provider),
+    in_tree: await uuidOf(inTree),
+  };
+}
