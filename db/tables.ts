@@ -119,6 +119,9 @@ export type Tables = {
     /** These two are of migration 006. */
     readonly uuid: string | null;
     readonly parts: number | null;
+    /** These two are of migration 013. */
+    readonly consumer_ids: readonly string[] | null;
+    readonly logged_at: Date | null;
   };
   /** Which transactions changed inventories, traits, aggregates or parents; see migration 006. */
   readonly inventory_changes: {
@@ -248,7 +251,7 @@ export type Tables = {
   /** When each process with claims that wait was heard of last. */
   readonly waiting_processes: { readonly id: string; readonly seen_at: Date };
   /** One row while the history of usages is on; see migration 013. */
-  readonly usage_history: { readonly since: Date; readonly is_complete: boolean };
+  readonly usage_history: { readonly since: Date; readonly is_complete: boolean; readonly until: Date | null };
   /** What is held now, while the history is on. */
   readonly open_usage_records: UsageRecord & {
     readonly resource_provider_id: number;

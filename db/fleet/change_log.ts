@@ -109,7 +109,10 @@ function rowsSince(query: RawBuilder<unknown>, point: LogPoint): RawBuilder<unkn
 
 /** The logged changes since a point. */
 export const changesSince = (point: LogPoint): RawBuilder<unknown> =>
-  rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, point);
+  rowsSince(
+    sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts, consumer_ids, logged_at from provider_changes`,
+    point,
+  );
 
 /**
  * The newest transaction in `changes`; null without rows. It is ordered by the column: the plain name would be that of

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely';
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
@@ -18,13 +18,22 @@ export const descendantsBit = 32;
 /** Set in a row that tells of limits. */
 const limitsBit = 64;
 
-/** Whether a row of the change log tells only that limits changed (migration 010), which clients do not follow. */
+/** Set in a row that tells of consumers (migration 013). */
+export const consumersBit = 128;
+/** Set where a consumer has nothing any more. */
+export const goneBit = 256;
+/** Set where its term had ended. */
+export const termBit = 512;
+
+/** Whether a row of the change log tells that limits changed (migration 010), which clients do not follow. */
 export const areLimits = sql`provider_id is null and whole and parts is not distinct from ${sql.lit(limitsBit)}`;
+/** Whether it tells that names of traits or of resource classes changed. */
+export const areNames = sql`provider_id is null and whole and (parts is null or parts < ${sql.lit(limitsBit)})`;
 
 /**
- * A row of the change log for clients that follow it. Without `providerId` it is about names: the bit of inventories stands for
- * resource classes, that of traits for traits, and `ids` are those that were renamed. `xid` is null where rows of several transactions
- * were merged.
+ * A row of the change log for clients that follow it. Without `providerId` it is about a consumer, or about names. Of a consumer the row has what
+ * it is as of the reading, and without a UUID it stands for all. Of names, the bit of inventories stands for resource classes, that of traits for
+ * traits, and `ids` are those that were renamed. `xid` is null where rows of several transactions were merged.
  */
 export type ChangedParts = readonly [
   xid: string | null,
@@ -46,8 +55,21 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
       case when whole then coalesce(parts, ${sql.lit(allParts + descendantsBit)}) when class_ids is not null then ${sql.lit(partBits.usages)}
         else 0 end as bits,
       case when provider_id is null then class_ids end as ids
-    from ${changes} where (provider_id is not null or whole) and not (${areLimits})
+    from ${changes} where provider_id is not null or (${areNames})
   ) as told where bits > 0`;
+
+/**
+ * The consumers that rows of the log tell of, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later one
+ * holds.
+ *
+ * @param changes a relation with the columns of `changesSince`
+ */
+export const selectChangedConsumers = (changes: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  select xid, null::integer as provider_id, consumer as uuid, case
+      when consumer is null or exists (select from allocations where consumer_id = consumer) then ${sql.lit(consumersBit)}
+      else parts | ${sql.lit(goneBit)} end as bits, null::integer[] as ids, logged_at
+    from ${changes} cross join lateral unnest(coalesce(consumer_ids, array[null]::varchar[])) as consumer
+    where provider_id is null and whole and parts >= ${sql.lit(consumersBit)}`;
 
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
 type ChangedIds = {
@@ -92,7 +114,7 @@ export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise
       ${lastXid} as "lastXid", ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
       (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
-      exists (select from changes where provider_id is null and whole and not (${areLimits})) as "areNamesChanged",
+      exists (select from changes where ${areNames}) as "areNamesChanged",
       exists (select from changes where ${areLimits}) as "areLimitsChanged"`,
   );
 
@@ -145,9 +167,25 @@ export const readChangedParts = (
       select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows
       where bits & ${bits}::integer <> 0 or provider_id is null
       group by provider_id, uuid, ids limit ${most + 1}
+    ), consumers as materialized (
+      ${bits & consumersBit ? lastOfEach(sql`changes`, most + 1) : noConsumers}
     )
     select ${serverRun} <> ${until.serverRun} as "isOtherRun",
       ${isPruned(from)} or exists (select from changes where provider_id is null and not whole)
-        or exists (select from changes offset ${sql.lit(mostRows)}) or (select count(*) > ${most}::bigint from told) as "isGone",
-      (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from told) as told`,
+        or exists (select from changes offset ${sql.lit(mostRows)})
+        or (select count(*) > ${most}::bigint from told) or (select count(*) > ${most}::bigint from consumers) as "isGone",
+      (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from (table told union all table consumers) as rows) as told`,
   );
+
+const lastOfEach = (changes: RawBuilder<unknown>, most: number) =>
+  sql`select distinct on (uuid) provider_id, uuid, bits, ids from (${selectChangedConsumers(changes)}) as rows
+      order by uuid, logged_at desc limit ${most}`;
+
+const noConsumers = sql`select null::integer as provider_id, null::text as uuid, 0 as bits, null::integer[] as ids where false`;
+
+/** Logs that any consumer may have changed, for clients that follow them. */
+export async function noteAllConsumers(db: Kysely<Tables>): Promise<void> {
+  await sql`insert into provider_changes (provider_id, whole, parts) values (null, true, ${sql.lit(consumersBit)})`.execute(
+    db,
+  );
+}

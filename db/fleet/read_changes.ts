@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { isReadOnly } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { changesSince, isLogTooShort, lastXid, type Moment, newestIn } from './change_log.ts';
-import { areLimits, type ChangedParts, selectChangedParts } from './changed_parts.ts';
+import { areLimits, areNames, type ChangedParts, selectChangedConsumers, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
   type InventoryRow,
@@ -132,8 +132,9 @@ export const readChanges = (
  */
 const mayBeRaised = sql`(class_ids is null or 0 < any(used_deltas))`;
 
-const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids))
-        from (${selectChangedParts(sql`changes`)}) as rows)`;
+const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids) order by logged_at)
+        from (select *, null::timestamptz as logged_at from (${selectChangedParts(sql`changes`)}) as parts
+          union all ${selectChangedConsumers(sql`changes`)}) as rows)`;
 
 /**
  * Runs a query for each changed provider separately. The OFFSET keeps the planner from joining the query with a whole
@@ -144,7 +145,7 @@ const ofEach = (providers: RawBuilder<unknown>, query: RawBuilder<unknown>) =>
   sql`select found.* from ${providers} as changed cross join lateral (${query} offset 0) as found`;
 
 const ifNamesChanged = (query: RawBuilder<unknown>) =>
-  sql`case when exists (select from changes where provider_id is null and whole and not (${areLimits})) then ${listOf(query)} end`;
+  sql`case when exists (select from changes where ${areNames}) then ${listOf(query)} end`;
 
 /**
  * Deletes logged changes of transactions that have not begun on this server. Only a dump of another server can have

@@ -180,7 +180,9 @@ create table provider_changes (
   class_ids integer[],
   used_deltas bigint[],
   uuid character varying(36),
-  parts smallint
+  parts smallint,
+  consumer_ids character varying(36)[],
+  logged_at timestamp with time zone
 ) with (vacuum_truncate=off);
 
 create table provider_changes_horizon (
@@ -273,7 +275,8 @@ create table usage_counting (
 
 create table usage_history (
   since timestamp with time zone not null,
-  is_complete boolean not null
+  is_complete boolean not null,
+  until timestamp with time zone
 );
 
 create table usage_records (
@@ -984,7 +987,12 @@ CREATE OR REPLACE FUNCTION public.name_usage_records(ids integer[])
  SET enable_seqscan TO 'off'
 AS $function$declare
   uuids text[] := array(select uuid from public.consumers where id = any(ids));
+  at_end constant text := 'released';
 begin
+  if cardinality(uuids) = 0 then return; end if;
+  insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+        clock_timestamp();
   perform from public.open_usage_records where consumer_id = any(uuids) order by id for update;
   update public.open_usage_records o set name = c.name from (
     select uuid, (select name from public.consumer_names n where n.consumer_id = consumers.id) as name from public.consumers where id = any(ids)
@@ -1001,10 +1009,15 @@ AS $function$declare
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   ended_list text;
 begin
-  if not exists (select from public.usage_history) then return null; end if;
+  if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
-  if nullif(current_setting('placement.ended_records', true), '') is null and not exists (select from public.allocations where consumer_id = any(uuids)) then
-    with gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
+  if (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
+  )) and not exists (select from public.allocations where consumer_id = any(uuids)) then
+    with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+        clock_timestamp()),
+      gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
       ended as (
         insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
           began_at, ended_at, ended)
@@ -1014,10 +1027,10 @@ begin
         left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
         left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-        returning id
+        returning id, consumer_id
       )
-      select string_agg(id::text, ',') into ended_list from ended;
-      if ended_list is not null then perform set_config('placement.ended_records', ended_list, true); end if;
+      select string_agg(chr(1) || id || '=' || consumer_id, '') into ended_list from ended;
+      if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || ended_list, true); end if;
     -- One that another transaction has begun, for which this one waited, is of what is held now.
     if exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
   else
@@ -1033,12 +1046,18 @@ CREATE OR REPLACE FUNCTION public.record_allocations_inserted()
  SET enable_seqscan TO 'off'
 AS $function$declare
   uuids text[];
+  at_end constant text := 'released';
 begin
-  if not exists (select from public.usage_history) then return null; end if;
+  if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from new_rows);
-  if nullif(current_setting('placement.ended_records', true), '') is null and not exists (select from public.open_usage_records where consumer_id = any(uuids))
+  if (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
+  )) and not exists (select from public.open_usage_records where consumer_id = any(uuids))
     and (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) then
-    insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
+    with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+        clock_timestamp())
+      insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
         name, provider_uuid, provider_name, class_name, began_at, begun_by)
       select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
         p.name, r.name, clock_timestamp(), pg_current_xact_id()
@@ -1060,7 +1079,7 @@ CREATE OR REPLACE FUNCTION public.record_allocations_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.settle_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows));
   end if;
   return null;
@@ -1070,7 +1089,7 @@ CREATE OR REPLACE FUNCTION public.record_consumers_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.settle_usage_records(array(
       select uuid from old_rows d where exists (select from public.allocations a where a.consumer_id = d.uuid offset 0)
     ));
@@ -1082,7 +1101,7 @@ CREATE OR REPLACE FUNCTION public.record_consumers_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     if exists (select from public.open_usage_records where project_id is null) then
       perform public.settle_usage_records(array(
         select uuid from new_rows n
@@ -1097,7 +1116,7 @@ CREATE OR REPLACE FUNCTION public.record_names_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.name_usage_records(array(select consumer_id from old_rows));
   end if;
   return null;
@@ -1107,7 +1126,7 @@ CREATE OR REPLACE FUNCTION public.record_names_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.name_usage_records(array(select consumer_id from new_rows));
   end if;
   return null;
@@ -1117,7 +1136,8 @@ CREATE OR REPLACE FUNCTION public.record_names_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
+    insert into public.provider_changes (provider_id, whole, parts) values (null, true, 128);
     update public.open_usage_records set name = null where name is not null;
   end if;
   return null;
@@ -1127,7 +1147,7 @@ CREATE OR REPLACE FUNCTION public.record_names_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.name_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows));
   end if;
   return null;
@@ -1137,7 +1157,7 @@ CREATE OR REPLACE FUNCTION public.record_owner_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.settle_usage_records(array[old.uuid, new.uuid]::text[]);
   end if;
   return null;
@@ -1147,7 +1167,7 @@ CREATE OR REPLACE FUNCTION public.record_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if exists (select from public.usage_history) then
+  if exists (select from public.usage_history where until is null) then
     perform public.settle_usage_records(array(select consumer_id from public.open_usage_records union select consumer_id from public.allocations));
   end if;
   return null;
@@ -1171,12 +1191,12 @@ CREATE OR REPLACE FUNCTION public.settle_usage_records(uuids text[])
 AS $function$declare
   has_own boolean;
   moment timestamptz;
-  past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
+  past_ids bigint[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   gone_ids bigint[];
   gone_count bigint;
   ended_ids bigint[] := '{}';
-  again_ids bigint[];
+  ended_list text;
   consumer_ids text[];
   provider_ids integer[];
   class_ids integer[];
@@ -1187,6 +1207,9 @@ AS $function$declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
+  insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+        clock_timestamp();
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from public.open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -1212,6 +1235,12 @@ begin
       group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
     ) as changed;
   if gone_ids is null and consumer_ids is null then return; end if;
+  if not (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
+  )) then past_ids := (
+    select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(current_setting('placement.ended_records', true), chr(1))) as entry
+    where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
+  ); end if;
   if gone_ids is not null then
     with gone as (
       delete from public.open_usage_records where consumer_id = any(uuids) and id in (select unnest(gone_ids)) returning *
@@ -1236,10 +1265,12 @@ begin
       left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
       left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
       where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-      returning id
+      returning id, consumer_id
     )
-    select (select count(*) from gone), array(select id from ended) into gone_count, ended_ids;
+    select (select count(*) from gone), array(select id from ended), (select string_agg(chr(1) || id || '=' || consumer_id, '') from ended)
+      into gone_count, ended_ids, ended_list;
     if gone_count <> cardinality(gone_ids) then perform public.lost_race(); end if;
+    if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || ended_list, true); end if;
   end if;
   if consumer_ids is not null then
     insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
@@ -1293,11 +1324,7 @@ begin
       from beginnings b
       where o.consumer_id = any(uuids) and o.id = b.id and (b.new_id, b.began_at) is distinct from (o.id, o.began_at)
     )
-    select array(select id from again) into again_ids;
-    past_ids := array(select unnest(past_ids) except all select unnest(again_ids));
-    perform set_config('placement.ended_records', array_to_string(past_ids, ','), true);
-  elsif cardinality(ended_ids) > 0 then
-    perform set_config('placement.ended_records', array_to_string(ended_ids, ','), true);
+    select count(*) into gone_count from again;
   end if;
 end$function$;
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
+import { noteAllConsumers } from '../fleet/changed_parts.ts';
 import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_locks.ts';
 
 /*
@@ -9,6 +10,7 @@ import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_lo
 
 /**
  * Switches the history of usages on, if it is off. From then on all writes are recorded. What is held already is recorded by `takeInHeld`.
+ * While records of an earlier history are being closed, nothing is done.
  *
  * It waits until the transactions have ended that are writing allocations or consumers, since their triggers found the history off.
  *
@@ -23,13 +25,18 @@ export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?:
       await lockTogether(trx, ['allocations', 'consumers'], 'share row exclusive');
       const { rows } = await sql`insert into usage_history (since, is_complete) select clock_timestamp(), false
         where not exists (select from usage_history) returning since`.execute(trx);
-      return rows.length > 0;
+      if (rows.length === 0) return false;
+      // Of a transaction of another program whose snapshot was older than the former switch.
+      await sql`delete from open_usage_records`.execute(trx);
+      // Until now it was not logged which consumers changed.
+      await noteAllConsumers(trx);
+      return true;
     }),
   );
 }
 
 /**
- * Switches the history of usages off, if it is on. All open records end, without a reason.
+ * Switches the history of usages off, if it is on. From then on nothing is recorded; what is recorded as held is closed by `closeRecords`.
  *
  * The row of the switch is locked before the tables. So `takeInHeld`, which locks it first as well, waits before it has locked a consumer.
  *
@@ -43,21 +50,56 @@ export function switchHistoryOff({ patient }: Pick<Database, 'patient'>, signal?
       await waitBriefly(trx);
       await sql`select from usage_history for update`.execute(trx);
       await lockTogether(trx, ['allocations', 'consumers'], 'share row exclusive');
-      const { rows } = await sql`
-        with gone as (delete from open_usage_records returning *),
-        ended as (
-          insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
-            amount, began_at, ended_at)
-          select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-            coalesce(r.name, g.class_name), g.amount, g.began_at, now.at
-          from gone g cross join (select clock_timestamp() as at) as now
-          left join resource_providers p on p.id = g.resource_provider_id left join resource_classes r on r.id = g.resource_class_id
-          where g.began_at < now.at
-        )
-        delete from usage_history returning since`.execute(trx);
+      const { rows } =
+        await sql`update usage_history set until = clock_timestamp() where until is null returning since`.execute(trx);
+      // From now on it is not logged which consumers change.
+      if (rows.length > 0) await noteAllConsumers(trx);
       return rows.length > 0;
     }),
   );
+}
+
+/**
+ * Closes some of the open records of a history that was switched off, as of that time and without a reason. The last call removes the switch.
+ * Several processes may do it at once.
+ *
+ * @param limit how many records to close at most
+ * @returns whether there may be more; false if it was not switched off
+ */
+export async function closeRecords({ kysely }: Pick<Database, 'kysely'>, limit: number): Promise<boolean> {
+  const { isMore } = await onlyRow(
+    kysely,
+    sql<{ readonly isMore: boolean }>`
+    with switched as materialized (select until from usage_history where until is not null),
+    gone as (
+      delete from open_usage_records where ctid = any(array(
+        select ctid from open_usage_records where exists (select from switched) limit ${sql.lit(limit)} for update skip locked
+      )) returning *
+    ),
+    ended as (
+      insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
+        amount, began_at, ended_at)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
+        coalesce(r.name, g.class_name), g.amount, g.began_at, s.until
+      from gone g cross join switched s
+      left join resource_providers p on p.id = g.resource_provider_id left join resource_classes r on r.id = g.resource_class_id
+      where g.began_at < s.until
+    )
+    select exists (select from switched) and exists (select from gone) as "isMore"`,
+  );
+  if (isMore) return true;
+  const { rows } =
+    await sql`delete from usage_history where until is not null and not exists (select from open_usage_records)
+    returning since`.execute(kysely);
+  if (rows.length > 0) return false;
+  // Another process is closing the others.
+  const { isClosing } = await onlyRow(
+    kysely,
+    sql<{
+      readonly isClosing: boolean;
+    }>`select exists (select from usage_history where until is not null) as "isClosing"`,
+  );
+  return isClosing;
 }
 
 /** How far the history has taken in what was held when it was switched on. */
@@ -85,7 +127,7 @@ export async function takeInHeld(
   const { since, uuids } = await onlyRow(
     kysely,
     sql<{ readonly since: string | null; readonly uuids: readonly string[] }>`
-    with switched as materialized (select since::text as since from usage_history where not is_complete),
+    with switched as materialized (select since::text as since from usage_history where not is_complete and until is null),
     seen as materialized (
       select consumer_id from allocations where consumer_id >
         (select case when since = ${position?.since ?? ''}::text then ${position?.after ?? ''}::text else '' end from switched)
@@ -103,7 +145,7 @@ export async function takeInHeld(
     sql`select from usage_history for share`,
     sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
     sql`select id from allocations where consumer_id = any(${uuids}::text[]) order by id for update`,
-    sql`select settle_usage_records(${uuids}::text[]) where exists (select from usage_history)`,
+    sql`select settle_usage_records(${uuids}::text[]) where exists (select from usage_history where until is null)`,
   ]);
   return { since, after: last };
 }

@@ -64,7 +64,7 @@ export async function listOpenRecords(
   const { consumer = '', id = 0 } = after ?? {};
   const behind = sql`o.consumer_id >= ${consumer}::text and (o.consumer_id > ${consumer}::text or o.id > ${id}::bigint)`;
   const { rows } = await sql<UsageRecordRow>`
-    select ${columns}, null::timestamptz as until, null as "untilMicros" from (
+    select ${columns}, ${switchedOffAt} as until, null as "untilMicros" from (
       select * from ${openRecords(filter, consumer)} where ${sql.join([behind, ...openConditions(filter)], sql` and `)}
       order by o.consumer_id, o.id limit ${limit}
     ) as u ${presentNames} order by u.consumer_id, u.id`.execute(kysely);
@@ -95,6 +95,9 @@ export async function listEndedRecords(
     ) as u ${namesAtEnd} order by u.ended_at, u.id`.execute(kysely);
   return rows;
 }
+
+/** When the history was switched off, while records are being closed; else null. */
+const switchedOffAt = sql`(select until from usage_history)`;
 
 const timeOf = (micros: string) => sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 
@@ -243,7 +246,7 @@ export async function sumUsage(
   const keys = sql.join(by.map((key) => sql`${named[key]} as ${sql.ref(key)}`));
   const numbers = sql.join(by.map((_, index) => sql.lit(index + 1)));
   const { rows } = await sql<UsageTotalRow>`
-    with now as materialized (select clock_timestamp() as at),
+    with now as materialized (select least(clock_timestamp(), ${switchedOffAt}) as at),
     record as (
       select u.project_id, u.user_id, u.consumer_type_id, u.provider_uuid, u.provider_name, u.class_name, u.amount, u.began_at, u.ended_at
       from usage_records u where ${sql.join([sql`true`, ...endedConditions(filter)], sql` and `)}
@@ -275,8 +278,13 @@ export async function sumUsage(
   return rows;
 }
 
-/** Whether the history is on. */
-export async function isHistoryOn({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
-  const { rows } = await sql`select from usage_history`.execute(kysely);
-  return rows.length > 0;
+/** Whether the history is on; `closing`: it was switched off, and not all records are closed yet. */
+export type HistoryState = 'on' | 'closing' | 'off';
+
+export async function readHistoryState({ kysely }: Pick<Database, 'kysely'>): Promise<HistoryState> {
+  const { rows } = await sql<{ readonly isOn: boolean }>`select until is null as "isOn" from usage_history`.execute(
+    kysely,
+  );
+  if (rows.length === 0) return 'off';
+  return rows.some(({ isOn }) => isOn) ? 'on' : 'closing';
 }

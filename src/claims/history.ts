@@ -1,17 +1,20 @@
 import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import {
+  closeRecords,
   type HeldPosition,
   pruneUsageRecords,
   switchHistoryOff,
   switchHistoryOn,
   takeInHeld,
 } from '../../db/statements/usage_history.ts';
-import { isHistoryOn } from '../../db/statements/usage_records.ts';
+import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 
 /** How many allocations one transaction takes in. The consumers that have them are locked until its end. */
 const takenInAtOnce = 500;
+/** How many records one statement closes. */
+const closedAtOnce = 1000;
 /** How many records one statement removes, and the time between two searches for old ones. */
 const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
 /** The time between two tries to switch it. */
@@ -19,7 +22,7 @@ const switchEveryMs = 5_000;
 
 /**
  * Switches the history of usages on or off, if it is not so, and removes old records from time to time. The triggers of the database write
- * it. A process that starts decides for all. Writes wait while the history is switched off, since all open records end at once.
+ * it. A process that starts decides for all.
  *
  * @param options.keep how many seconds a record is kept after its end
  * @returns a function that stops it, and resolves when its last statement has ended
@@ -29,11 +32,11 @@ export async function keepHistory(
   reported: Reported,
   { enabled, keep }: { readonly enabled: boolean; readonly keep: number },
 ): Promise<() => Promise<void>> {
-  const wasOn = await isHistoryOn(database);
+  const wasOff = (await readHistoryState(database)) === 'off';
   const stopping = new AbortController();
   const { signal } = stopping;
   const failed = reporting(reported, 'The history of usages could not be switched; the next try is soon');
-  const switched = wasOn || enabled ? untilSwitched(database, reported, enabled, signal, failed) : Promise.resolve();
+  const switched = enabled || !wasOff ? untilSwitched(database, reported, enabled, signal, failed) : Promise.resolve();
   const stopPruning = inBackground({
     everyMs: pruneEveryMs,
     failed: reporting(reported, 'Old records of the history could not be removed; it is tried again later'),
@@ -60,10 +63,10 @@ async function untilSwitched(
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      if (!enabled) {
-        if (await switchHistoryOff(database, signal)) logger.info('The history of usages is off from now on.');
-        return;
-      }
+      if (!enabled && (await switchHistoryOff(database, signal)))
+        logger.info('The history of usages is off from now on.');
+      await close(database, signal);
+      if (!enabled) return;
       if (await switchHistoryOn(database, signal)) logger.info('The history of usages is on from now on.');
       await takeIn(database, signal);
       return;
@@ -75,12 +78,24 @@ async function untilSwitched(
   }
 }
 
-/** Takes in what was held when the history was switched on. Requests have the database for at least half of the time. */
-async function takeIn(database: Database, signal: AbortSignal): Promise<void> {
+/** Takes in what was held when the history was switched on. */
+function takeIn(database: Database, signal: AbortSignal): Promise<void> {
   let position: HeldPosition | undefined;
-  do {
-    const startedMs = performance.now();
+  return inParts(async () => {
     position = await takeInHeld(database, position, takenInAtOnce);
-    if (position !== undefined) await rest(performance.now() - startedMs, signal);
-  } while (position !== undefined && !signal.aborted);
+    return position !== undefined;
+  }, signal);
+}
+
+/** Closes what is recorded as held, after the history was switched off. */
+const close = (database: Database, signal: AbortSignal): Promise<void> =>
+  inParts(() => closeRecords(database, closedAtOnce), signal);
+
+/** Repeats a part of some work while there is more of it. Requests have the database for at least half of the time. */
+async function inParts(part: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  for (let isMore = true; isMore && !signal.aborted; ) {
+    const startedMs = performance.now();
+    isMore = await part();
+    if (isMore) await rest(performance.now() - startedMs, signal);
+  }
 }

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { switchHistoryOff, switchHistoryOn } from '../../db/statements/usage_history.ts';
+import { switchHistoryOn } from '../../db/statements/usage_history.ts';
 import { randomFrom, randomUuid, seedFor } from '../races/random.ts';
 import { engines } from '../support/engines.ts';
 import { Books } from './books.ts';
 import { type Actor, makeOwners, step } from './steps.ts';
-import { checkHistory, clockTick, differences, run, takeInAll, type World, withWorld } from './world.ts';
+import { checkHistory, clockTick, differences, run, switchOff, takeInAll, type World, withWorld } from './world.ts';
 
 const stepsOfAll = { embedded: 120, postgresql: 600 };
 const actorsOf = { embedded: 3, postgresql: 6 };
@@ -36,7 +36,7 @@ for (const engine of engines) {
         await switchHistoryOn(world.database);
         await takeInAll(world, 2);
         while (left > stepsOfAll[engine] * 0.4) await clockTick();
-        await switchHistoryOff(world.database);
+        await Promise.all([switchOff(world, 2), switchOff(world, 3)]);
         assert.deepEqual(await run(world, sql`select from open_usage_records`), []);
         await switchHistoryOn(world.database);
         await Promise.all([takeInAll(world, 2), takeInAll(world, 3)]);
@@ -68,7 +68,7 @@ for (const engine of engines) {
       await books.switched();
       for (let count = 0; count < 150; count += 1) {
         if (random.percent(2)) {
-          await switchHistoryOff(world.database);
+          await switchOff(world);
           await clockTick();
           await switchOn(world);
           await books.switched();

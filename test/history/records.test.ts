@@ -5,17 +5,25 @@ import { test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
-import { pruneUsageRecords, switchHistoryOff, switchHistoryOn, takeInHeld } from '../../db/statements/usage_history.ts';
+import {
+  closeRecords,
+  pruneUsageRecords,
+  switchHistoryOff,
+  switchHistoryOn,
+  takeInHeld,
+} from '../../db/statements/usage_history.ts';
 import { engines } from '../support/engines.ts';
 import { accepted, at, newClaim } from '../support/requests.ts';
 import {
   checkHistory,
+  clockOf,
   clockTick,
   differences,
   host1,
   host2,
   recordsOf,
   run,
+  switchOff,
   takeInAll,
   together,
   type World,
@@ -250,14 +258,22 @@ const cases: Readonly<Record<string, (world: World, consumer: string) => Promise
     ];
   },
   'the history switched off, and on again': async (world, consumer) => {
-    assert.deepEqual([await switchHistoryOff(world.database), await switchHistoryOff(world.database)], [true, false]);
-    assert.deepEqual(
-      (await recordsOf(world)).map(({ until, ended }) => [until !== null, ended]),
-      [[true, null]],
-    );
+    const { database } = world;
+    await claim(world, randomUUID(), { [host1]: { DISK_GB: 1 } });
+    assert.deepEqual([await switchHistoryOff(database), await switchHistoryOff(database)], [true, false]);
+    const switched = await clockOf(world);
     await claim(world, consumer, { [host1]: { VCPU: 2 } });
-    assert.equal((await recordsOf(world)).length, 1);
-    await switchHistoryOn(world.database);
+    assert.deepEqual([await switchHistoryOn(database), await closeRecords(database, 1)], [false, true]);
+    await claim(world, consumer, { [host1]: { VCPU: 3 } });
+    assert.deepEqual([await closeRecords(database, 2), await closeRecords(database, 2)], [true, false]);
+    const ends = (await recordsOf(world)).map(({ until, ended }) => [until !== null && until <= switched, ended]);
+    assert.deepEqual(ends, [
+      [true, null],
+      [true, null],
+    ]);
+    await claim(world, consumer, { [host1]: { VCPU: 2 } });
+    assert.equal((await recordsOf(world)).length, 2);
+    assert.equal(await switchHistoryOn(database), true);
     await takeInAll(world);
     return ['1 VCPU of 1 by p/u/INSTANCE: null', '2 VCPU of 1 by p/u/INSTANCE: open'];
   },
@@ -339,7 +355,7 @@ for (const engine of engines) {
         '1 DISK_GB of 1 by p/u/INSTANCE: open',
         '1 VCPU of 1 by p/u/INSTANCE: open',
       ]);
-      await switchHistoryOff(database);
+      await switchOff(world);
       await switchHistoryOn(database);
       const isComplete = async () => (await run(world, sql`select from usage_history where is_complete`)).length === 1;
       // The position was of the former switch.

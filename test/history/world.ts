@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
-import { type HeldPosition, takeInHeld } from '../../db/statements/usage_history.ts';
+import { closeRecords, type HeldPosition, switchHistoryOff, takeInHeld } from '../../db/statements/usage_history.ts';
 import type { Engine } from '../support/engines.ts';
 import { makeProvider, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
@@ -19,10 +19,15 @@ export type World = { readonly send: Send; readonly database: Database };
 export const withWorld = (engine: Engine, use: (world: World) => Promise<void>): Promise<void> =>
   withTestService(engine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.6');
-    const inventories = Object.fromEntries(classes.map((name) => [name, { total: 1_000_000 }]));
-    for (const host of hosts) await makeProvider(send, host, inventories);
+    await makeHosts(send);
     await use({ send, database: service.database });
   });
+
+/** Makes the three providers. */
+export async function makeHosts(send: Send): Promise<void> {
+  const inventories = Object.fromEntries(classes.map((name) => [name, { total: 1_000_000 }]));
+  for (const host of hosts) await makeProvider(send, host, inventories);
+}
 
 /** The clock of the embedded engine counts milliseconds. Between two ticks a record would be empty. */
 export const clockTick = (): Promise<void> => sleep(2);
@@ -46,6 +51,12 @@ export async function takeInAll({ database }: World, limit = 100): Promise<void>
   let position: HeldPosition | undefined;
   do position = await takeInHeld(database, position, limit);
   while (position !== undefined);
+}
+
+/** Switches the history off, and closes all open records. */
+export async function switchOff({ database }: World, limit = 100): Promise<void> {
+  await switchHistoryOff(database);
+  while (await closeRecords(database, limit));
 }
 
 /** A record, open or ended. Times are microseconds. */
@@ -80,6 +91,15 @@ export const recordsOf = (world: World): Promise<readonly HistoryRecord[]> =>
     order by began, until, "className", provider`,
   );
 
+/** What the clock of the database says, in microseconds. */
+export async function clockOf(world: World): Promise<number> {
+  const [row] = await run(
+    world,
+    sql<{ readonly now: number }>`select (extract(epoch from clock_timestamp()) * 1000000)::float8 as now`,
+  );
+  return row?.now ?? 0;
+}
+
 type Difference = { readonly what: string } & Readonly<Record<string, unknown>>;
 
 /**
@@ -102,10 +122,10 @@ export const differences = (world: World): Promise<readonly Difference[]> =>
       from both_sides group by 1, 2, 3, 4, 5, 6
     )
     select 'held' as what, to_jsonb(compared) as detail from compared
-    where held is distinct from amount and (amount is not null or (select is_complete from usage_history))
+    where held is distinct from amount and (select until is null and (amount is not null or is_complete) from usage_history)
     union all
     select 'name', to_jsonb(o) from open_usage_records o left join consumers c on c.uuid = o.consumer_id
-    left join consumer_names n on n.consumer_id = c.id where n.name is distinct from o.name`,
+    left join consumer_names n on n.consumer_id = c.id where n.name is distinct from o.name and exists (select from usage_history where until is null)`,
   );
 
 /** Checks that the open records are what is held, and that the records are in order. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isHistoryOn } from '../../db/statements/usage_records.ts';
+import { readHistoryState } from '../../db/statements/usage_records.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import type { Json } from '../openapi/document.ts';
 import { anyEngine } from '../support/engines.ts';
@@ -133,7 +133,7 @@ export async function tellStory(version: string): Promise<ReadonlyMap<string, Ex
   const examples = new Map<string, Example>();
   await withTestService(anyEngine, { history: { enabled: true } }, async (service) => {
     const send = requestsTo(service, version);
-    await until('the history is on', () => isHistoryOn(service.database));
+    await until('the history is on', async () => (await readHistoryState(service.database)) === 'on');
     const first = await send('GET', '/changes');
     const { next } = JSON.parse(first.text) as { readonly next: string }; // by openapi.yaml
     for (const [operation, method, path, body] of requests) {

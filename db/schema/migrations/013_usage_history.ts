@@ -1,11 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import { lockTogether } from '../brief_locks.ts';
+import { addMissingColumns, type Columns } from '../missing_table.ts';
 import { qualifyNames } from '../qualified_names.ts';
 
 /**
  * The history of usages: a record for each time that a consumer held an amount of one class at one provider.
  *
- * - `usage_history` has a row while the history is on. `is_complete` says that what was held at the switch has been taken in as well.
+ * - `usage_history` has a row while the history is on. `is_complete` says that what was held at the switch has been taken in as well. With
+ *   `until` it was switched off then: triggers record nothing more, and the open records are being closed as of that time.
  * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider, class
  *   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the beginning.
  *   `begun_by` is the transaction that began the record.
@@ -16,12 +18,17 @@ import { qualifyNames } from '../qualified_names.ts';
  * Triggers write all of it, whichever program writes allocations and consumers. They do not look at what a statement did, but compare what its
  * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
  *
- * It locks the tables of allocations, consumers and names only, and in the end.
+ * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the bit 128
+ * in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the same consumer the
+ * later one by `logged_at` is of the later write. Without `consumer_ids` it stands for all, as where the history is switched.
+ *
+ * It locks the tables of allocations, consumers and names, and the change log, only in the end.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table usage_history (
     since timestamptz not null,
-    is_complete boolean not null)`.execute(db);
+    is_complete boolean not null,
+    until timestamptz)`.execute(db);
   await sql`create sequence usage_record_id_seq`.execute(db);
   await sql`create table open_usage_records (
     id bigint not null default nextval('usage_record_id_seq'),
@@ -66,8 +73,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   }
   await qualifyNames(db, [...Object.keys(functions).map((signature) => signature.replace(/\(.*/, '')), 'lost_race']);
   await lockTogether(db, ['allocations', 'consumers', 'consumer_names'], 'share row exclusive');
+  await addMissingColumns(db, changedConsumers);
   for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
+
+const changedConsumers: Columns = {
+  table: 'provider_changes',
+  columns: { consumer_ids: 'varchar(36)[]', logged_at: 'timestamptz' },
+};
 
 /**
  * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty reads
@@ -87,8 +100,37 @@ const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = of
 const otherOwner = (one: string, other: string) =>
   `(${one}.project_id, ${one}.user_id, ${one}.consumer_type_id) is distinct from (${other}.project_id, ${other}.user_id, ${other}.consumer_type_id)`;
 
+/** How many consumers a row of the change log tells of at most. Clients are told no more at once: they read everything anew. */
+const mostLogged = 10_000;
+
+/** Logs that consumers may have changed. It needs `uuids` and `at_end`. */
+const logConsumers = `insert into provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= ${mostLogged} then uuids end,
+        clock_timestamp()`;
+
+const logAllConsumers = 'insert into provider_changes (provider_id, whole, parts) values (null, true, 128)';
+
+/** Whether the history is on. */
+const isOn = 'exists (select from usage_history where until is null)';
+
+/** The setting in which a transaction stores which records it has ended, and the text of one in it. */
+const endedRecords = `current_setting('placement.ended_records', true)`;
+const endedEntry = `chr(1) || id || '=' || consumer_id`;
+/** Adds `ended_list` to it. A record that is open again stays in it: it is not found any more. */
+const noteEnded = `perform set_config('placement.ended_records', coalesce(${endedRecords}, '') || ended_list, true)`;
+/** Reads from it which records of `uuids` have ended. */
+const readEnded = `past_ids := (
+    select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(${endedRecords}, chr(1))) as entry
+    where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
+  )`;
+/** Whether the transaction has ended no record of `uuids` yet. Among very many it does not look for each. */
+const isFirst = `(coalesce(${endedRecords}, '') = '' or cardinality(uuids) <= 8 and not exists (
+    select from unnest(uuids) as uuid where strpos(${endedRecords}, uuid) > 0
+  ))`;
+
 /** Begins records for all that consumers hold which have none. Their records in `consumers` are locked, so none is begun meanwhile. */
-const beginAll = `insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
+const beginAll = `with logged as (${logConsumers})
+      insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
         name, provider_uuid, provider_name, class_name, began_at, begun_by)
       select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
         p.name, r.name, clock_timestamp(), pg_current_xact_id()
@@ -102,7 +144,8 @@ const beginAll = `insert into open_usage_records (consumer_id, resource_provider
       left join lateral (select name from resource_classes where id = h.resource_class_id offset 0) as r on true`;
 
 /** Ends all records of consumers that hold nothing any more. */
-const endAll = `with gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
+const endAll = `with logged as (${logConsumers}),
+      gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
       ended as (
         insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
           began_at, ended_at, ended)
@@ -112,10 +155,10 @@ const endAll = `with gone as (delete from open_usage_records where consumer_id =
         left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
         left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-        returning id
+        returning id, consumer_id
       )
-      select string_agg(id::text, ',') into ended_list from ended;
-      if ended_list is not null then perform set_config('placement.ended_records', ended_list, true); end if`;
+      select string_agg(${endedEntry}, '') into ended_list from ended;
+      if ended_list is not null then ${noteEnded}; end if`;
 
 /**
  * Makes the open records of some consumers what these hold.
@@ -124,19 +167,20 @@ const endAll = `with gone as (delete from open_usage_records where consumer_id =
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
  *
  * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
- * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records it has ended.
+ * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records of which
+ * consumers it has ended.
  * When it begins a record with the same content, the ended one is open again. Otherwise the reason of the ended one is found again, and the record
  * that follows it begins at its end.
  */
 const settle = `declare
   has_own boolean;
   moment timestamptz;
-  past_ids bigint[] := string_to_array(nullif(current_setting('placement.ended_records', true), ''), ',');
+  past_ids bigint[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   gone_ids bigint[];
   gone_count bigint;
   ended_ids bigint[] := '{}';
-  again_ids bigint[];
+  ended_list text;
   consumer_ids text[];
   provider_ids integer[];
   class_ids integer[];
@@ -147,6 +191,7 @@ const settle = `declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
+  ${logConsumers};
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -172,6 +217,7 @@ begin
       group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
     ) as changed;
   if gone_ids is null and consumer_ids is null then return; end if;
+  if not ${isFirst} then ${readEnded}; end if;
   if gone_ids is not null then
     with gone as (
       delete from open_usage_records where consumer_id = any(uuids) and id in (select unnest(gone_ids)) returning *
@@ -196,10 +242,12 @@ begin
       left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
       left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
       where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-      returning id
+      returning id, consumer_id
     )
-    select (select count(*) from gone), array(select id from ended) into gone_count, ended_ids;
+    select (select count(*) from gone), array(select id from ended), (select string_agg(${endedEntry}, '') from ended)
+      into gone_count, ended_ids, ended_list;
     if gone_count <> cardinality(gone_ids) then perform lost_race(); end if;
+    if ended_list is not null then ${noteEnded}; end if;
   end if;
   if consumer_ids is not null then
     insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
@@ -253,32 +301,26 @@ begin
       from beginnings b
       where o.consumer_id = any(uuids) and o.id = b.id and (b.new_id, b.began_at) is distinct from (o.id, o.began_at)
     )
-    select array(select id from again) into again_ids;
-    past_ids := array(select unnest(past_ids) except all select unnest(again_ids));
-    perform set_config('placement.ended_records', array_to_string(past_ids, ','), true);
-  elsif cardinality(ended_ids) > 0 then
-    perform set_config('placement.ended_records', array_to_string(ended_ids, ','), true);
+    select count(*) into gone_count from again;
   end if;
 end`;
 
 /** The function of a trigger. Where the history is off, it does nothing else than look. */
 const whileOn = (statements: string) => `begin
-  if exists (select from usage_history) then
+  if ${isOn} then
     ${statements};
   end if;
   return null;
 end`;
-
-/** Whether the transaction has ended no record yet. */
-const isFirst = `nullif(current_setting('placement.ended_records', true), '') is null`;
 
 const functions: Readonly<Record<string, string>> = {
   [`settle_usage_records(uuids text[]) returns void ${byKeys}`]: settle,
   // Mostly for new consumers, which takes one statement.
   [`record_allocations_inserted() returns trigger ${byKeys}`]: `declare
   uuids text[];
+  at_end constant text := 'released';
 begin
-  if not exists (select from usage_history) then return null; end if;
+  if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from new_rows);
   if ${isFirst} and not exists (select from open_usage_records where consumer_id = any(uuids))
     and (select count(*) from consumers where uuid = any(uuids)) = cardinality(uuids) then
@@ -294,7 +336,7 @@ end`,
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   ended_list text;
 begin
-  if not exists (select from usage_history) then return null; end if;
+  if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
   if ${isFirst} and not exists (select from allocations where consumer_id = any(uuids)) then
     ${endAll};
@@ -333,12 +375,16 @@ end`,
     'perform name_usage_records(array(select consumer_id from old_rows union select consumer_id from new_rows))',
   ),
   'record_names_truncated() returns trigger': whileOn(
-    'update open_usage_records set name = null where name is not null',
+    `${logAllConsumers};
+    update open_usage_records set name = null where name is not null`,
   ),
   // The records are locked first, as they are when they are settled.
   [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
   uuids text[] := array(select uuid from consumers where id = any(ids));
+  at_end constant text := 'released';
 begin
+  if cardinality(uuids) = 0 then return; end if;
+  ${logConsumers};
   perform from open_usage_records where consumer_id = any(uuids) order by id for update;
   update open_usage_records o set name = c.name from (
     select uuid, (select name from consumer_names n where n.consumer_id = consumers.id) as name from consumers where id = any(ids)

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { readHistoryState } from '../../../db/statements/usage_records.ts';
 import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
 import { type FollowerSeat, mostEntries, type Told } from '../../fleet/follow/followers.ts';
 import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
@@ -30,26 +31,28 @@ export const changeEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const isPart = (name: string): name is Part => partNames.some((part) => part === name);
+type FollowedPart = Part | 'consumers';
+const followedParts: readonly FollowedPart[] = [...partNames, 'consumers'];
+const isFollowed = (name: string): name is FollowedPart => followedParts.some((part) => part === name);
 
-const ofParts = {
+const ofParts = (names: readonly string[]) => ({
   since: v.optional(text()),
   parts: v.optional(
     v.pipe(
       text(),
       v.check(
-        (value) => value.split(',').every(isPart),
-        failed('pattern', (value) => `${value} is not a list of some of ${partNames.join(', ')}`),
+        (value) => value.split(',').every((name) => names.includes(name)),
+        failed('pattern', (value) => `${value} is not a list of some of ${names.join(', ')}`),
       ),
     ),
   ),
-};
-
-const narrowed = object({ ...ofParts, resource_class: v.optional(text()), in_tree: v.optional(uuidText) });
+});
+const narrowing = { resource_class: v.optional(text()), in_tree: v.optional(uuidText) };
 
 const parameters = [
-  { since: since.teams, schema: narrowed },
-  { since: since.following, schema: object(ofParts) },
+  { since: since.names, schema: object({ ...ofParts(followedParts), ...narrowing }) },
+  { since: since.teams, schema: object({ ...ofParts(partNames), ...narrowing }) },
+  { since: since.following, schema: object(ofParts(partNames)) },
 ] as const;
 
 /** How long a request may wait, in seconds. */
@@ -58,7 +61,10 @@ const mostWaitSeconds = 60;
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked: v.InferOutput<typeof narrowed> = checkQuery(request.query(), bySince(parameters, request.version));
+  const asked: v.InferOutput<(typeof parameters)[0]['schema']> = checkQuery(
+    request.query(),
+    bySince(parameters, request.version),
+  );
   refuseRepeated(request.query(), ['since', 'parts', 'resource_class', 'in_tree']);
   const waitSeconds = preferredWait(request, { least: 0, most: mostWaitSeconds });
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
@@ -67,12 +73,19 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const name = resumed === undefined ? 'since' : 'Last-Event-ID';
   const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
 
-  const { fleet, followers } = dependencies;
+  const { database, fleet, followers } = dependencies;
+  const { resource_class: className, in_tree: tree } = asked;
+  const parts = asked.parts?.split(',').filter(isFollowed);
+  if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
+    throw badRequest(
+      "Invalid query string parameters: 'consumers' in 'parts' is told while the history is on ([history] enabled). It is off. " +
+        `Got: ${asked.parts}`,
+    );
+  }
   const { classes } = await fleet.fresh();
-  const { parts, resource_class: className, in_tree: tree } = asked;
   if (className !== undefined && !classes.byName.has(className)) throw badRequest(noSuchClass(className));
   const inTree = tree === undefined ? undefined : normalUuid(tree);
-  const interest = interestOf(parts?.split(',').filter(isPart), { className, inTree });
+  const interest = interestOf(parts, { className, inTree });
   const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, interest);
   if (told === 'expired') throw expired();
 

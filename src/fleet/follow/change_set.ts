@@ -1,4 +1,12 @@
-import { allParts, type ChangedParts, descendantsBit, partBits } from '../../../db/fleet/changed_parts.ts';
+import {
+  allParts,
+  type ChangedParts,
+  consumersBit,
+  descendantsBit,
+  goneBit,
+  partBits,
+  termBit,
+} from '../../../db/fleet/changed_parts.ts';
 import type { Fleet } from '../model/fleet.ts';
 import { type Provider, subtreeOf, treeOf } from '../model/provider.ts';
 
@@ -13,11 +21,13 @@ export type Change =
   | { readonly resource_provider: string; readonly parts: readonly Part[] }
   | { readonly resource_provider: string; readonly deleted: true }
   | { readonly traits: true }
-  | { readonly resource_classes: true };
+  | { readonly resource_classes: true }
+  | { readonly consumer: string }
+  | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
 
 /** What a client wants to be told of. */
 export type Interest = {
-  /** The bits of the parts. */
+  /** The bits of the parts, and that of consumers. */
   readonly bits: number;
   /** Only providers that have an inventory of the class with this name, or may have had one before. */
   readonly className?: string | undefined;
@@ -27,12 +37,12 @@ export type Interest = {
   readonly key: string;
 };
 
-/** Makes what a client wants to be told of. Without parts it is all of them. */
+/** Makes what a client wants to be told of. Without parts it is all of providers, and no consumer. */
 export function interestOf(
-  parts: readonly Part[] = partNames,
+  parts: readonly (Part | 'consumers')[] = partNames,
   { className, inTree }: Pick<Interest, 'className' | 'inTree'> = {},
 ): Interest {
-  const bits = parts.reduce((all, part) => all | partBits[part], 0);
+  const bits = parts.reduce((all, part) => all | (part === 'consumers' ? consumersBit : partBits[part]), 0);
   return { bits, className, inTree, key: `${bits} ${className ?? ''} ${inTree ?? ''}` };
 }
 
@@ -45,7 +55,7 @@ export const bitsToRead = (interest: Interest): number => interest.bits | decidi
 
 /** What changed between two positions, for clients that want to be told of the same or of other things. */
 export type ChangeSet = {
-  /** How many entries there are for a client. */
+  /** How many entries there are for a client; infinite where any consumer may have changed, and it wants to be told of them. */
   size(interest: Interest): number;
   /** The entries as a JSON list. It is made once for all clients that want the same. */
   text(interest: Interest): string;
@@ -60,10 +70,18 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
   const parts = new Map<string, number>();
   const deleted = new Set<string>();
   const kinds = { traits: false, classes: false };
+  /** The bits of the last row of each consumer. */
+  const consumers = new Map<string, number>();
+  let areAllChanged = false;
   const change = ({ uuid }: Provider, bits: number): void => {
     parts.set(uuid, (parts.get(uuid) ?? 0) | bits);
   };
   for (const [, id, uuid, bits, ids] of rows) {
+    if (bits & consumersBit) {
+      if (uuid === null) areAllChanged = true;
+      else consumers.set(uuid, bits);
+      continue;
+    }
     if (id === null) {
       takeNames(fleet, bits, ids, kinds, change);
       continue;
@@ -89,12 +107,20 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
     }
     return list;
   };
+  const wantsConsumers = ({ bits }: Interest): boolean => (bits & consumersBit) > 0;
+  const consumersOf = (interest: Interest): Change[] =>
+    wantsConsumers(interest) ? Array.from(consumers, consumerEntry) : [];
+  const countConsumers = (interest: Interest): number => {
+    if (!wantsConsumers(interest)) return 0;
+    return areAllChanged ? Number.POSITIVE_INFINITY : consumers.size;
+  };
   return {
-    size: (interest) => listOf(interest).length + deleted.size + names.length,
+    size: (interest) => listOf(interest).length + deleted.size + names.length + countConsumers(interest),
     text: (interest) => {
       let text = texts.get(interest.key);
       if (text === undefined) {
-        text = JSON.stringify([...listOf(interest).map(entryOf), ...Array.from(deleted, deletion), ...names]);
+        const ofProviders = [...listOf(interest).map(entryOf), ...Array.from(deleted, deletion)];
+        text = JSON.stringify([...ofProviders, ...names, ...consumersOf(interest)]);
         texts.set(interest.key, text);
       }
       return text;
@@ -102,13 +128,16 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
   };
 }
 
-/** A provider, and the bits of the parts that a client is told of. */
+/** A provider, and the bits of the parts that a client is told of; or a consumer and its bits. */
 type ToldParts = readonly [uuid: string, bits: number];
 
 const entryOf = ([uuid, bits]: ToldParts): Change => ({
   resource_provider: uuid,
   parts: partNames.filter((name) => bits & partBits[name]),
 });
+
+const consumerEntry = ([uuid, bits]: ToldParts): Change =>
+  bits & goneBit ? { consumer: uuid, gone: true, ended: bits & termBit ? 'term' : 'released' } : { consumer: uuid };
 
 const deletion = (uuid: string): Change => ({ resource_provider: uuid, deleted: true });
 
@@ -138,13 +167,15 @@ const movedWith = (provider: Provider): readonly Provider[] =>
 function* toldParts(fleet: Fleet, parts: ReadonlyMap<string, number>, interest: Interest): Generator<ToldParts> {
   const isOfInterest = filterOf(fleet, interest);
   const deciding = decidingBits(interest);
+  const asked = interest.bits & allParts;
+  if (asked === 0) return;
   const entered = treeEntered(fleet, parts, interest);
-  for (const { uuid } of entered) yield [uuid, interest.bits];
+  for (const { uuid } of entered) yield [uuid, asked];
   for (const [uuid, bits] of parts) {
     const provider = fleet.byUuid.get(uuid);
     if (provider !== undefined && entered.has(provider)) continue;
     // Of a provider that is of interest only from now on, the client knows nothing.
-    const told = bits & deciding ? interest.bits : bits & interest.bits;
+    const told = bits & deciding ? asked : bits & asked;
     if (told === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
     yield [uuid, told];
   }

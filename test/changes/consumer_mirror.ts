@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { accepted, at, type Send } from '../support/requests.ts';
+
+/** What a client knows of a consumer. */
+type ConsumerCopy = {
+  readonly name: unknown;
+  readonly owner: readonly unknown[];
+  /** The amounts by the UUID of the provider. */
+  readonly held: Readonly<Record<string, unknown>>;
+};
+
+/** A copy of all consumers that follows changes. */
+export type ConsumerMirror = {
+  /** Asks a service which consumers have changed, and reads from another one those that it is told of. @returns how many were told */
+  follow(changes: Send, reads: Send): Promise<number>;
+  /** Compares the copy with what a service shows. @param present what a provider is called now by which UUID the copy may call it */
+  check(send: Send, present: (uuid: string) => string): Promise<void>;
+  /** How often everything was read anew, the first time among them. */
+  readonly reads: number;
+};
+
+/**
+ * Reads all consumers, and from then on those that it is told of.
+ *
+ * @param onGone called for each consumer of which it is told that it is gone
+ */
+export async function openConsumerMirror(
+  first: Send,
+  onGone: (consumer: string, ended: unknown) => void,
+): Promise<ConsumerMirror> {
+  let copies = new Map<string, ConsumerCopy>();
+  let token = '';
+  let reads = 0;
+  const readAll = async (send: Send): Promise<void> => {
+    token = String(at(accepted(await send('GET', '/changes?parts=consumers')).json, 'next'));
+    copies = await readHoldings(send);
+    reads += 1;
+  };
+  await readAll(first);
+  return {
+    get reads() {
+      return reads;
+    },
+    follow: async (changes, read) => {
+      const answer = await changes('GET', `/changes?since=${token}&parts=consumers`);
+      if (answer.status === 410) {
+        await readAll(read);
+        return 1;
+      }
+      const told = listAt(accepted(answer).json, 'changes').filter((each) => at(each, 'consumer') !== undefined);
+      for (const each of told) {
+        const consumer = String(at(each, 'consumer'));
+        if (at(each, 'gone') === true) {
+          onGone(consumer, at(each, 'ended'));
+          copies.delete(consumer);
+          continue;
+        }
+        const copy = copyOf(accepted(await read('GET', `/allocations/${consumer}`)).json);
+        if (copy === undefined) copies.delete(consumer);
+        else copies.set(consumer, copy);
+      }
+      token = String(at(answer.json, 'next'));
+      return told.length;
+    },
+    check: async (send, present) => {
+      const named = (all: ReadonlyMap<string, ConsumerCopy>) =>
+        [...all]
+          .map(([consumer, { held, ...copy }]) => ({
+            consumer,
+            ...copy,
+            held: Object.fromEntries(Object.entries(held).map(([uuid, amounts]) => [present(uuid), amounts])),
+          }))
+          .toSorted((one, other) => (one.consumer < other.consumer ? -1 : 1));
+      assert.deepEqual(named(copies), named(await readHoldings(send)));
+    },
+  };
+}
+
+/** What all consumers have, by GET /holdings. */
+async function readHoldings(send: Send): Promise<Map<string, ConsumerCopy>> {
+  const copies = new Map<string, ConsumerCopy>();
+  for (let next: unknown = '/holdings?limit=1000'; next !== undefined; ) {
+    const { json } = accepted(await send('GET', String(next)));
+    for (const row of listAt(json, 'holdings')) {
+      const consumer = String(at(row, 'consumer'));
+      const held = {
+        ...copies.get(consumer)?.held,
+        [String(at(row, 'resource_provider', 'uuid'))]: at(row, 'resources'),
+      };
+      copies.set(consumer, { name: at(row, 'name'), owner: ownerOf(row), held });
+    }
+    next = at(json, 'holdings_links', 0, 'href');
+  }
+  return copies;
+}
+
+/** The same of an answer of GET /allocations/{consumer}; undefined if it has nothing. */
+function copyOf(json: unknown): ConsumerCopy | undefined {
+  const held = Object.entries(at(json, 'allocations') as Readonly<Record<string, unknown>>); // as openapi-2.yaml says
+  if (held.length === 0) return undefined;
+  return {
+    name: at(json, 'name'),
+    owner: ownerOf(json),
+    held: Object.fromEntries(held.map(([uuid, each]) => [uuid, at(each, 'resources')])),
+  };
+}
+
+const ownerOf = (json: unknown): readonly unknown[] =>
+  ['project_id', 'user_id', 'consumer_type'].map((name) => at(json, name));
+
+const listAt = (json: unknown, name: string): readonly unknown[] => {
+  const list = at(json, name);
+  return Array.isArray(list) ? list : [];
+};

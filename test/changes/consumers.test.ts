@@ -1,0 +1,209 @@
+/**
+ * A mirror of consumers that is updated by GET /changes alone equals the truth, after random writes by two services and by other programs.
+ * `HISTORIES=1000` runs more of them.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { switchHistoryOn } from '../../db/statements/usage_history.ts';
+import type { PlacementService } from '../../src/start/service.ts';
+import { type Actor, makeOwners, step } from '../history/steps.ts';
+import { makeHosts, run, switchOff, takeInAll, type World } from '../history/world.ts';
+import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
+import { type Engine, engines, freshDatabase } from '../support/engines.ts';
+import { accepted, at, requestsTo } from '../support/requests.ts';
+import { openServiceOn, withTestService } from '../support/services.ts';
+import { openConsumerMirror } from './consumer_mirror.ts';
+import { followFrom } from './follow.ts';
+
+const histories = Number(process.env.HISTORIES ?? 10);
+const stepsOfEach = 40;
+
+for (const engine of engines) {
+  test(`a mirror of consumers that follows changes equals what is there, on ${engine}`, async (t) => {
+    const random = randomFrom(seedFor(t));
+    const open = await openWorld(engine);
+    let told = 0;
+    let anew = 0;
+    try {
+      for (let history = 0; history < histories; history += 1) {
+        const writers = random.percent(50) ? 1 : 3;
+        const ends = openEnds(open.world());
+        const mirror = await openConsumerMirror(open.send(random), (consumer, ended) => {
+          if (writers === 1) ends.check(consumer, ended);
+        });
+        const late = engine === 'postgresql' ? await open.beginLate() : undefined;
+        const lateStep = random.below(stepsOfEach);
+        let left = stepsOfEach;
+        const write = async (own: Random): Promise<void> => {
+          const actor = open.actor(own);
+          while (left > 0) {
+            left -= 1;
+            const name = await step(actor);
+            if (writers === 1) await ends.note(name);
+            if (left > 0 && writers === 1 && own.percent(25)) {
+              told += await mirror.follow(open.send(own), open.send(own));
+            }
+            if (stepsOfEach - left === lateStep) await late?.commit();
+          }
+        };
+        const writing = Promise.all(Array.from({ length: writers }, () => write(random.fork())));
+        writing.catch(() => {}); // it is awaited below
+        const following = random.fork();
+        while (left > 0 && writers > 1) told += await mirror.follow(open.send(following), open.send(following));
+        await writing;
+        await late?.commit();
+        if (random.percent(10)) await open.restart(random);
+        if (random.percent(10)) await open.prune();
+        if (random.percent(10)) await open.switch(random);
+        for (let last = 1; last > 0; told += last) last = await mirror.follow(open.send(random), open.send(random));
+        await mirror.check(open.send(random), (uuid) => uuid);
+        anew += mirror.reads - 1;
+      }
+      t.diagnostic(`${told} consumers were told; everything was read anew ${anew} times`);
+      assert.ok(told > histories * 5, `only ${told}`);
+    } finally {
+      await open.close();
+    }
+  });
+}
+
+/** What two services on one database, or one on an embedded database, can be asked to do. */
+async function openWorld(engine: Engine) {
+  const database = await freshDatabase(engine);
+  const open = () => openServiceOn(database, { history: { enabled: true } });
+  const services: PlacementService[] = [await open(), ...(engine === 'postgresql' ? [await open()] : [])];
+  const first = (): PlacementService => services[0] as PlacementService; // opened above
+  const world = (): World => ({ send: requestsTo(first(), 'placement 2.6'), database: first().database });
+  await makeHosts(world().send);
+  await makeOwners(world());
+  const random = randomFrom(7);
+  const uuids = (count: number) => Array.from({ length: count }, () => randomUuid(random));
+  const [shared, unrecorded] = [uuids(4), uuids(2)];
+  return {
+    world,
+    send: (own: Random) => requestsTo(own.pick(services), 'placement 2.9'),
+    actor: (own: Random): Actor => ({ world: world(), random: own, shared, own: uuids(1), unrecorded }),
+    /** A transaction that commits after many others that began later. */
+    beginLate: async () => {
+      const other = await openDatabase(database.settings);
+      const mayEnd = Promise.withResolvers<void>();
+      const begun = Promise.withResolvers<void>();
+      const done = other.kysely.transaction().execute(async (trx) => {
+        await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+          select id, 0, ${randomUuid(random)}, 1 from resource_providers limit 1`.execute(trx);
+        begun.resolve();
+        await mayEnd.promise;
+      });
+      await begun.promise;
+      let hasEnded = false;
+      return {
+        commit: async () => {
+          if (hasEnded) return;
+          hasEnded = true;
+          mayEnd.resolve();
+          await done;
+          await other.close();
+        },
+      };
+    },
+    restart: async (own: Random) => {
+      const place = own.below(services.length);
+      if (engine === 'embedded') return; // it is in the memory of the process
+      await services[place]?.close();
+      services[place] = await open();
+    },
+    prune: async () => {
+      await pruneChanges(first().database, await pruneChanges(first().database, undefined));
+    },
+    /** The history is switched off, consumers change, and it is switched on again. */
+    switch: async (own: Random) => {
+      await switchOff(world());
+      const actor: Actor = { world: world(), random: own, shared, own: uuids(1), unrecorded };
+      for (let count = 0; count < 5; count += 1) await step(actor);
+      await switchHistoryOn(world().database);
+      await takeInAll(world());
+    },
+    close: async () => {
+      for (const service of services) await service.close();
+      await database.drop();
+    },
+  };
+}
+
+/** A second bookkeeping of why consumers went, for histories of one writer. */
+function openEnds(world: World) {
+  let held = new Set<string>();
+  const ended = new Map<string, string>();
+  return {
+    /** Looks at what is held after a step. */
+    note: async (name: string): Promise<void> => {
+      const rows = await run(world, sql<{ readonly id: string }>`select distinct consumer_id as id from allocations`);
+      const present = new Set(rows.map(({ id }) => id));
+      for (const id of held) if (!present.has(id)) ended.set(id, name === 'term' ? 'term' : 'released');
+      for (const id of present) ended.delete(id);
+      held = present;
+    },
+    /** Compares what was told of a consumer. One that came and went in one step is not known here. */
+    check: (consumer: string, why: unknown): void => {
+      assert.ok(!held.has(consumer), `${consumer} is not gone`);
+      if (ended.has(consumer)) assert.equal(why, ended.get(consumer), consumer);
+    },
+  };
+}
+
+for (const engine of engines) {
+  test(`consumers that came, changed and went are told where they are asked for, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, 'placement 2.9');
+      const world = { send, database: service.database };
+      await makeHosts(send);
+      const refused = await send('GET', '/changes?parts=usages,consumers');
+      assert.equal(refused.status, 400);
+      assert.match(String(at(refused.json, 'errors', 0, 'detail')), /'consumers' in 'parts'.*off.*usages,consumers/);
+      assert.equal((await requestsTo(service, 'placement 2.8')('GET', '/changes?parts=consumers')).status, 400);
+      await switchHistoryOn(world.database);
+      const before = await followFrom(send);
+      await takeInAll(world);
+      const [all, feed] = [await followFrom(send), await followFrom(send, 'consumers')];
+      const consumer = randomUuid(randomFrom(1));
+      const actor = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
+      const claim = (body: object) =>
+        send('PUT', `/allocations/${consumer}`, {
+          allocations: { '00000000-0000-4000-8000-000000000001': { resources: { VCPU: 1 } } },
+          ...actor,
+          ...body,
+        });
+      accepted(await claim({ consumer_generation: null }));
+      assert.deepEqual(await feed(), [{ consumer }]);
+      accepted(await send('PUT', `/consumers/${consumer}`, { ...actor, project_id: 'q', consumer_generation: 1 }));
+      assert.deepEqual(await feed(), [{ consumer }], 'another owner');
+      accepted(
+        await send('PUT', `/consumers/${consumer}`, { ...actor, project_id: 'q', consumer_generation: 2, name: 'web' }),
+      );
+      assert.deepEqual(await feed(), [{ consumer }], 'another name');
+      accepted(await send('DELETE', `/allocations/${consumer}`));
+      assert.deepEqual(await feed(), [{ consumer, gone: true, ended: 'released' }]);
+      assert.deepEqual(await feed(), []);
+      const others = (await all()) as readonly object[]; // as openapi-2.yaml says
+      assert.ok(others.length > 0 && others.every((each) => !('consumer' in each)), 'a client that did not ask');
+      // A statement that changes very many.
+      await run(
+        world,
+        sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+          select min(id), 0, 'many' || n, 1 from resource_providers, generate_series(1, 10001) as n group by n`,
+      );
+      await feed.isExpired();
+      const [anew, usages] = [await followFrom(send, 'consumers'), await followFrom(send, 'usages')];
+      await switchOff(world, 100_000);
+      assert.equal((await send('GET', `/changes?since=${anew.token()}&parts=consumers`)).status, 400);
+      await switchHistoryOn(world.database);
+      await anew.isExpired();
+      assert.deepEqual(await usages(), [], 'a client that did not ask');
+      const query = `/changes?since=${before.token()}&parts=consumers`;
+      assert.equal((await send('GET', query)).status, 410, 'a token of another question');
+    });
+  });
+}
