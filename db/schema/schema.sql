@@ -1210,6 +1210,10 @@ begin
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
         clock_timestamp();
+  perform pg_advisory_xact_lock(1450013, bucket) from (
+    select distinct hashtext(u.id) & 63 as bucket from unnest(uuids) as u (id)
+    where not exists (select from public.consumers where uuid = u.id) order by 1 offset 0
+  ) as unrecorded;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from public.open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),

@@ -14,7 +14,11 @@ export type Change =
   | { readonly resource_provider: string; readonly parts: readonly ProviderPart[] }
   | { readonly resource_provider: string; readonly deleted: true }
   | { readonly traits: true }
-  | { readonly resource_classes: true };
+  | { readonly resource_classes: true }
+  /** A consumer that came or changed; only where `parts` has consumers. */
+  | { readonly consumer: string }
+  /** A consumer that has nothing any more. */
+  | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
 
 /** A change, and the token to go on with after it. A program that stores the token can be stopped at any time. */
 export type FollowedChange = Change & { readonly token: string };
@@ -23,8 +27,11 @@ export type FollowedChange = Change & { readonly token: string };
 export type FollowOptions = {
   /** Where to begin: the token of an earlier change. Without it the first change is `everything`. */
   readonly since?: string | undefined;
-  /** Only these parts. Deleted providers and changes of names are always told. Default: all. */
-  readonly parts?: readonly ProviderPart[] | undefined;
+  /**
+   * Only these parts of providers, and consumers (from 2.9, while the history is on). Deleted providers and changes of names are always told.
+   * Default: all parts of providers.
+   */
+  readonly parts?: readonly (ProviderPart | 'consumers')[] | undefined;
   /** Only providers with an inventory of this class, and those that may have had one; from 2.7. */
   readonly resource_class?: string | undefined;
   /** Only providers of the tree that this provider is in, and those that may have been in it; from 2.7. */
@@ -46,6 +53,7 @@ type ChangesAnswer = { readonly changes: readonly Change[]; readonly next: strin
 
 const since = versionNumber('2.5');
 const sinceNarrowed = versionNumber('2.7');
+const sinceConsumers = versionNumber('2.9');
 
 /** How long to wait before it is tried again, in milliseconds: a random time up to this, so that clients do not come together. */
 const pauseMs = 5_000;
@@ -67,7 +75,7 @@ export function changesCall(call: Call): ChangesCall {
           since,
           query: [
             ...optional('since', token),
-            ...optional('parts', parts?.join(',')),
+            ...optional('parts', parts?.join(','), parts?.includes('consumers') ? sinceConsumers : undefined),
             ...optional('resource_class', resource_class, sinceNarrowed),
             ...optional('in_tree', in_tree, sinceNarrowed),
           ],

@@ -90,7 +90,10 @@ export const changes = {
     'The detail of an error no longer begins with a sentence about its status.',
   ],
   waiting: ['2.8', 'Claims by query that wait for their turn: Prefer: wait, line; /waiting.'],
-  names: ['2.9', 'Names of consumers; GET /holdings; the history of usages: GET /usage_records, GET /usage_totals.'],
+  names: [
+    '2.9',
+    'Names of consumers; GET /holdings; the history of usages: GET /usage_records, GET /usage_totals; GET /changes: consumers in parts.',
+  ],
 } as const satisfies VersionChanges;
 
 /** The version that brought each change: `request.version >= since.mappings`. */

@@ -49,7 +49,7 @@ test('changes are iterated from a token on, and everything is to be read where t
 });
 
 test('the mirror of docs/changes.md is right after it was killed, and placement watch prints lines', async () => {
-  const server = await startServer();
+  const server = await startServer({}, { history: { enabled: true, keep: 3600 } });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-changes-'));
   const start = (args: readonly string[]) => {
     const child = spawn(process.execPath, args, {
@@ -83,11 +83,26 @@ test('the mirror of docs/changes.md is right after it was killed, and placement 
     const watch = start([path.join(project, 'src', 'bin', 'placement.ts'), 'watch', '--parts', 'provider']);
     await mirror.said('1 host-1\n');
     await watch.said('everything may have changed');
+    const consumers = start([path.join(project, 'src', 'bin', 'placement.ts'), 'watch', '--parts', 'consumers']);
+    await consumers.said('everything may have changed');
     const { uuid } = await placement.providers.create({ name: 'host-2' });
     await mirror.said('2 host-1 host-2\n');
     await watch.said(`${uuid} provider\n`);
+    await placement.inventories.set(uuid, { inventories: { VCPU: { total: 1 } }, resource_provider_generation: 0 });
+    const consumer = 'a0000000-0000-4000-8000-000000000001';
+    await placement.allocations.set(consumer, {
+      allocations: { [uuid]: { resources: { VCPU: 1 } } },
+      project_id: 'p',
+      user_id: 'u',
+      consumer_generation: null,
+      consumer_type: 'JOB',
+    });
+    await consumers.said(`consumer ${consumer} changed\n`);
+    await placement.allocations.delete(consumer);
+    await consumers.said(`consumer ${consumer} gone: released\n`);
     mirror.kill();
     watch.kill();
+    consumers.kill();
     await placement.providers.delete(uuid);
     const again = start([program]);
     await again.said('1 host-1\n');

@@ -370,25 +370,41 @@ for (const engine of engines) {
   });
 }
 
+/** Runs statements of a program, and one of another program that waits for them. */
+const oneAfterTheOther = (world: World, first: readonly RawBuilder<unknown>[], second: RawBuilder<unknown>) =>
+  world.database.kysely.connection().execute((one) =>
+    world.database.kysely.connection().execute(async (other) => {
+      await sql`begin`.execute(one);
+      for (const statement of first) await statement.execute(one);
+      await sql`begin`.execute(other);
+      const waits = second.execute(other);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await sql`commit`.execute(one);
+      await waits;
+      await sql`commit`.execute(other);
+    }),
+  );
+
 test('a deletion that waited for another writer leaves what that one has written: postgresql', async () => {
   await withWorld('postgresql', async (world) => {
-    const { kysely } = world.database;
     const consumer = randomUUID(); // without a record, so that no writer locks it
     await switchHistoryOn(world.database);
     await takeInAll(world);
     await together(world, inserted(consumer, { [host1]: { VCPU: 1 } }));
-    await kysely.connection().execute((first) =>
-      kysely.connection().execute(async (second) => {
-        await sql`begin`.execute(first);
-        for (const statement of inserted(consumer, { [host1]: { VCPU: 2 } })) await statement.execute(first);
-        await sql`begin`.execute(second);
-        const waits = sql`delete from allocations where consumer_id = ${consumer}`.execute(second);
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        await sql`commit`.execute(first);
-        await waits;
-        await sql`commit`.execute(second);
-      }),
-    );
+    const rewritten = inserted(consumer, { [host1]: { VCPU: 2 } });
+    await oneAfterTheOther(world, rewritten, sql`delete from allocations where consumer_id = ${consumer}`);
     assert.deepEqual(await differences(world), []);
+  });
+});
+
+test('two programs that write a consumer without a record at once begin one record: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const consumer = randomUUID();
+    await switchHistoryOn(world.database);
+    await takeInAll(world);
+    const [insert = sql``] = inserted(consumer, { [host1]: { VCPU: 1 } });
+    await oneAfterTheOther(world, [insert], insert);
+    assert.deepEqual(await told(world, consumer), ['1 VCPU of 1 by : rewritten', '2 VCPU of 1 by : open']);
+    await checkHistory(world);
   });
 });

@@ -110,6 +110,9 @@ const logConsumers = `insert into provider_changes (provider_id, whole, parts, c
 
 const logAllConsumers = 'insert into provider_changes (provider_id, whole, parts) values (null, true, 128)';
 
+/** The first number of the advisory locks of consumers without a record; the second one is made of the consumer. */
+const unrecordedLock = 1_450_013;
+
 /** Whether the history is on. */
 const isOn = 'exists (select from usage_history where until is null)';
 
@@ -165,6 +168,7 @@ const endAll = `with logged as (${logConsumers}),
  *
  * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
+ * Consumers without a record share some advisory locks instead.
  *
  * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
  * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records of which
@@ -192,6 +196,10 @@ const settle = `declare
 begin
   if cardinality(uuids) = 0 then return; end if;
   ${logConsumers};
+  perform pg_advisory_xact_lock(${unrecordedLock}, bucket) from (
+    select distinct hashtext(u.id) & 63 as bucket from unnest(uuids) as u (id)
+    where not exists (select from consumers where uuid = u.id) order by 1 offset 0
+  ) as unrecorded;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
