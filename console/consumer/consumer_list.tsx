@@ -10,13 +10,14 @@ import { isUuid } from '../uuid.ts';
 
 const pageSize = 100;
 
-/** Consumers by project, user and type, and a field that opens a consumer by UUID. */
+/** Consumers by name, project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
   const { query } = useRoute();
   const asked = {
     project_id: query.get('project') ?? undefined,
     user_id: query.get('user') ?? undefined,
     consumer_type: query.get('type') ?? undefined,
+    name: query.get('name') ?? undefined,
   };
   const after = query.get('after') ?? undefined;
   const [fields, setFields] = useState({
@@ -24,6 +25,7 @@ export function ConsumerList() {
     project: asked.project_id ?? '',
     user: asked.user_id ?? '',
     type: asked.consumer_type ?? '',
+    name: asked.name ?? '',
   });
   const { value, error, isLoading, again } = useLoaded(query.toString() || 'all', (signal) =>
     placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal }),
@@ -33,7 +35,9 @@ export function ConsumerList() {
     const uuid = fields.uuid.trim();
     if (uuid !== '') return navigate(urlOf('consumers', isUuid(uuid) ? uuid.toLowerCase() : uuid));
     const { project, user, type } = fields;
-    find(urlOf('consumers', undefined, { project, user, type }), again);
+    // Blanks belong to a name, and a field that holds nothing else is empty.
+    const name = fields.name.trim() === '' ? '' : fields.name;
+    find(urlOf('consumers', undefined, { project, user, type, name }), again);
   };
   const field = fieldsOf(fields, setFields);
   const shown = value?.slice(0, pageSize);
@@ -47,6 +51,7 @@ export function ConsumerList() {
       <h1>Consumers</h1>
       <form class="find" onSubmit={submit}>
         {field('uuid', 'UUID')}
+        {field('name', 'Name')}
         {field('project', 'Project')}
         {field('user', 'User')}
         {field('type', 'Type')}

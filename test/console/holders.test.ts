@@ -212,6 +212,9 @@ testView('a consumer, the consumers of a provider and the list of consumers have
   await until('three consumers are listed', async () => (await rows(page).count()) === 3);
   await rowOf(page, trainer).getByRole('rowheader').getByText(markup, { exact: true }).waitFor();
   assert.equal(await rowOf(page, nameless).getByRole('rowheader').innerText(), nameless);
+  await page.getByRole('textbox', { name: 'Name' }).fill(markup);
+  await page.getByRole('button', { name: 'Find' }).click();
+  await until('one consumer is listed', async () => (await rows(page).count()) === 1);
   await page.getByRole('link', { name: trainer }).click();
   await page.getByRole('heading', { level: 1, name: markup }).waitFor();
   await page.locator('.view-header').getByText(trainer).waitFor();

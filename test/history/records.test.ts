@@ -408,3 +408,26 @@ test('two programs that write a consumer without a record at once begin one reco
     await checkHistory(world);
   });
 });
+
+test('no claim waits for the removal of old records, nor the removal for claims: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const { kysely } = world.database;
+    const [consumer, other] = [randomUUID(), randomUUID()];
+    await switchHistoryOn(world.database);
+    await takeInAll(world);
+    for (const amount of [1, 2, 3]) await claim(world, consumer, { [host1]: { VCPU: amount } });
+    await claim(world, other, { [host1]: { VCPU: 1 } });
+    const prune = (database: typeof kysely) => pruneUsageRecords({ kysely: database }, { keepSeconds: 0, limit: 1 });
+    await clockTick();
+    await kysely.transaction().execute(async (removing) => {
+      assert.equal(await prune(removing), 1);
+      await claim(world, consumer, { [host1]: { VCPU: 4 } });
+      accepted(await world.send('DELETE', `/allocations/${other}`));
+      await kysely.transaction().execute(async (claiming) => {
+        await sql`delete from allocations where consumer_id = ${consumer}`.execute(claiming);
+        assert.equal(await prune(kysely), 1);
+      });
+    });
+    assert.deepEqual(await differences(world), []);
+  });
+});
