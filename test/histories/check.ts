@@ -5,7 +5,7 @@ import { withoutConsumer } from './consumer_generations.ts';
 import type { Operation } from './history.ts';
 import { linearize, type Order } from './linearize.ts';
 import type { Life } from './live.ts';
-import { keyOf, type ProviderState, type State, sortedJson, usagesOf } from './state.ts';
+import { type ConsumerState, keyOf, type ProviderState, type State, sortedJson, usagesOf } from './state.ts';
 import { afterRemovals, anyTime, type Moment } from './terms.ts';
 import { rootOf } from './trees.ts';
 
@@ -118,6 +118,17 @@ const parts = {
   usages: part((_, { consumers }, uuid) => usagesOf(consumers)[uuid] ?? {}),
 } as const;
 
+/** What of a consumer GET /changes tells of. */
+const toldOf = ({ consumers }: State, uuid: string) => {
+  const consumer = consumers[uuid];
+  if (consumer === undefined) return undefined;
+  const { project, user, type, name, allocations } = consumer;
+  return { project, user, type, name, allocations };
+};
+
+/** Another name of a class is no change of the consumers that have it. */
+const isRename = ({ method, path }: Action): boolean => method === 'PUT' && path.startsWith('/resource_classes/');
+
 /**
  * A change that was answered must be in an answer of `GET /changes` that ended after the request of the change was
  * sent. A removal must be in one after the end of the term.
@@ -137,6 +148,13 @@ function untold(
       ({ completed, action: { path, body } }) =>
         completed === undefined && `${path} ${JSON.stringify(body)}`.includes(consumer),
     );
+  /** When a consumer may have been removed already: at the end of its term, or by a request without an answer. */
+  const lossesOf = (uuid: string, { term }: ConsumerState): readonly number[] => {
+    if (mayBeGoneEarlier(uuid)) return [Number.NEGATIVE_INFINITY];
+    if (term === undefined) return [];
+    // By a clock that jumps, an end says nothing about when the removal was.
+    return [circumstances.isClockSteady ? term.earliest : Number.NEGATIVE_INFINITY];
+  };
   /**
    * When consumers whose allocations of a provider a request changes may have lost them already: at the end of a term, or by a request
    * without an answer. The order need not say so, since the state after the request is the same.
@@ -147,12 +165,7 @@ function untold(
         ([uuid, { allocations }]) =>
           !isDeepStrictEqual(allocations[provider], to.consumers[uuid]?.allocations[provider]),
       )
-      .flatMap(([uuid, { term }]) => {
-        if (mayBeGoneEarlier(uuid)) return [Number.NEGATIVE_INFINITY];
-        if (term === undefined) return [];
-        // By a clock that jumps, an end says nothing about when the removal was.
-        return [circumstances.isClockSteady ? term.earliest : Number.NEGATIVE_INFINITY];
-      });
+      .flatMap(([uuid, consumer]) => lossesOf(uuid, consumer));
   /**
    * When a provider may have got its present place in a tree: a move to it that is under way at the same time, or has no answer, may
    * have been done first, although the order has another one first.
@@ -176,6 +189,18 @@ function untold(
       [before ?? seen, state, operation.invoked, ''],
     ] as const) {
       if (from === to) continue;
+      for (const uuid of isRename(operation.action) ? [] : Object.keys({ ...from.consumers, ...to.consumers })) {
+        if (isDeepStrictEqual(toldOf(from, uuid), toldOf(to, uuid))) continue;
+        const former = from.consumers[uuid];
+        const sinceMs = Math.min(changedMs, ...(former === undefined ? [] : lossesOf(uuid, former)));
+        const { since: followedSince = Number.POSITIVE_INFINITY, changes } = told.consumers;
+        const ofConsumer = changes.filter((each) => each.uuid === uuid).map(({ completed }) => completed);
+        if (sinceMs < followedSince || ofConsumer.some((completed) => completed > sinceMs)) continue;
+        const text =
+          `consumer ${uuid}, changed after ${sinceMs}, after ${what} ${described(operation)}\n` +
+          `It was told at ${ofConsumer.join(', ') || 'no time'}; the client follows since ${followedSince}.`;
+        return { kind: 'not told', text };
+      }
       for (const uuid of Object.keys({ ...from.providers, ...to.providers })) {
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;

@@ -9,12 +9,17 @@ import type { History } from './history.ts';
 /** What GET /changes told of the providers of an arena, and when. Of a deleted provider it is `deleted` instead of parts. */
 export type Told = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
 
+/** A consumer of which GET /changes told, and when. */
+export type ToldConsumer = Pick<Told, 'uuid' | 'completed'>;
+
 /** A client that follows changes. */
 export type Follower = {
   readonly told: {
     readonly changes: readonly Told[];
     /** Since when it follows without a gap; undefined if it does not any more. */
     readonly since: number | undefined;
+    /** The same of the consumers. They are told only while the history of usages is on. */
+    readonly consumers: { readonly changes: readonly ToldConsumer[]; readonly since: number | undefined };
   };
   /** Reads until everything that was done before this call must have been told, and ends. */
   end(): Promise<void>;
@@ -26,6 +31,7 @@ type Answer = {
     readonly resource_provider?: string;
     readonly parts?: readonly string[];
     readonly deleted?: true;
+    readonly consumer?: string;
   }[];
 };
 
@@ -40,12 +46,23 @@ export async function startFollower(
   random: Random,
 ): Promise<Follower> {
   const changes: Told[] = [];
-  const told: { changes: readonly Told[]; since: number | undefined } = { changes, since: undefined };
+  const ofConsumers: { readonly changes: ToldConsumer[]; since: number | undefined } = {
+    changes: [],
+    since: undefined,
+  };
+  const told: { changes: readonly Told[]; since: number | undefined; consumers: typeof ofConsumers } = {
+    changes,
+    since: undefined,
+    consumers: ofConsumers,
+  };
+  const parts = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
+  let asksForConsumers = true;
   let token: string | undefined;
   let isEnding = false;
 
   const look = async (wait: number): Promise<Answer | undefined> => {
-    const path = `/changes${token === undefined ? '' : `?since=${token}`}`;
+    const asked = asksForConsumers ? [...parts, 'consumers'] : parts;
+    const path = `/changes?parts=${asked.join()}${token === undefined ? '' : `&since=${token}`}`;
     const request = {
       method: 'GET',
       path,
@@ -56,13 +73,24 @@ export async function startFollower(
     if (reply?.status === 410) {
       token = undefined;
       told.since = undefined;
+      ofConsumers.since = undefined;
+    }
+    if (reply?.status === 400 && asksForConsumers) {
+      // The history is off.
+      asksForConsumers = false;
+      ofConsumers.since = undefined;
+      return look(wait);
     }
     if (reply?.status !== 200) return undefined;
     const answer = reply.body as Answer; // the shape of the API
     token = answer.next;
     const completed = history.now();
     told.since ??= completed;
-    for (const { resource_provider: uuid, parts = [], deleted } of answer.changes) {
+    if (asksForConsumers) ofConsumers.since ??= completed;
+    for (const { resource_provider: uuid, parts = [], deleted, consumer } of answer.changes) {
+      if (consumer !== undefined && arena.consumers.includes(consumer)) {
+        ofConsumers.changes.push({ uuid: consumer, completed });
+      }
       if (uuid !== undefined && arena.providers.includes(uuid)) {
         changes.push({ uuid, parts: deleted ? ['deleted'] : parts, completed });
       }
@@ -105,6 +133,7 @@ export async function startFollower(
         if (answer === undefined) await sleep(50);
       }
       told.since = undefined;
+      ofConsumers.since = undefined;
     },
   };
 }

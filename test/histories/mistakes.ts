@@ -4,6 +4,9 @@ import { reliedMistakes } from './relied_mistakes.ts';
 import { treeMistakes } from './tree_mistakes.ts';
 import { waitingMistakes } from './waiting_mistakes.ts';
 
+/** Switches the history of usages on, without which no consumers are told. */
+export const historyOn = 'insert into usage_history (since, is_complete) values (now(), true)';
+
 /** Mistakes that the checker of histories must find. */
 export const mistakes: readonly Mistake[] = [
   {
@@ -79,6 +82,24 @@ export const mistakes: readonly Mistake[] = [
     file: 'src/fleet/follow/change_set.ts',
     from: 'change(provider, bits & allParts);',
     to: 'change(provider, bits & allParts & ~partBits.usages);',
+  },
+  {
+    name: 'consumers that went are not told',
+    statements: [historyOn],
+    file: 'src/fleet/follow/change_set.ts',
+    from: 'else consumers.set(uuid, bits);',
+    to: 'else if (!(bits & goneBit)) consumers.set(uuid, bits);',
+  },
+  {
+    name: 'another owner of a consumer is not told',
+    statements: [historyOn, 'drop trigger usage_owner on consumers'],
+  },
+  {
+    name: 'of several consumers that changed only the first is told',
+    statements: [historyOn],
+    file: 'src/fleet/follow/change_set.ts',
+    from: 'else consumers.set(uuid, bits);',
+    to: 'else if (consumers.size === 0) consumers.set(uuid, bits);',
   },
   {
     name: 'a claim does not raise the generation of its providers',

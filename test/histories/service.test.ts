@@ -12,6 +12,7 @@ import { makeArena, type Scene, scenes } from './arena.ts';
 import { check } from './check.ts';
 import { connectTo } from './connection.ts';
 import { dense, type Life, live, paced, small, type Work } from './live.ts';
+import { historyOn } from './mistakes.ts';
 import { findWrongRoot } from './stored_roots.ts';
 
 const { HISTORIES = '1' } = process.env;
@@ -36,6 +37,8 @@ for (const engine of engines) {
       const [first] = connections;
       const [server] = servers;
       assert.ok(first && server);
+      // In half of the runs usages are recorded, and consumers are told.
+      if (random.percent(50)) await server.query(historyOn);
       let operations = 0;
       const liveOnce = async (scene: Scene, work: Work, choice: Random): Promise<Life> => {
         const arena = await makeArena(first, choice, scene);

@@ -107,6 +107,7 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
           { uuid: otherHost, parts: ['usages'], completed: Number.POSITIVE_INFINITY },
         ],
         since: toldAtMs === undefined ? undefined : startMs - 10,
+        consumers: { changes: [], since: undefined },
       },
       removedAfterMs: [],
     },
