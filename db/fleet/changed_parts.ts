@@ -58,9 +58,12 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
     from ${changes} where provider_id is not null or (${areNames})
   ) as told where bits > 0`;
 
+/** How many consumers are told by one statement. If there are more, clients that want to be told of them read everything anew. */
+const mostConsumers = 20_000;
+
 /**
  * The consumers that rows of the log tell of, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later one
- * holds.
+ * holds; of two at the same time the one that tells of a term.
  *
  * @param changes a relation with the columns of `changesSince`
  */
@@ -68,8 +71,12 @@ export const selectChangedConsumers = (changes: RawBuilder<unknown>): RawBuilder
   select xid, null::integer as provider_id, consumer as uuid, case
       when consumer is null or exists (select from allocations where consumer_id = consumer) then ${sql.lit(consumersBit)}
       else parts | ${sql.lit(goneBit)} end as bits, null::integer[] as ids, logged_at
-    from ${changes} cross join lateral unnest(coalesce(consumer_ids, array[null]::varchar[])) as consumer
-    where provider_id is null and whole and parts >= ${sql.lit(consumersBit)}`;
+    from (
+      select *, sum(cardinality(consumer_ids)) over () as count from ${changes}
+      where provider_id is null and whole and parts >= ${sql.lit(consumersBit)}
+    ) as logged cross join lateral unnest(
+      case when consumer_ids is null or count > ${sql.lit(mostConsumers)} then array[null]::varchar[] else consumer_ids end
+    ) as consumer`;
 
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
 type ChangedIds = {
@@ -168,7 +175,7 @@ export const readChangedParts = (
       where bits & ${bits}::integer <> 0 or provider_id is null
       group by provider_id, uuid, ids limit ${most + 1}
     ), consumers as materialized (
-      ${bits & consumersBit ? lastOfEach(sql`changes`, most + 1) : noConsumers}
+      ${bits & consumersBit ? lastOfEach(from, most + 1) : noConsumers}
     )
     select ${serverRun} <> ${until.serverRun} as "isOtherRun",
       ${isPruned(from)} or exists (select from changes where provider_id is null and not whole)
@@ -177,9 +184,14 @@ export const readChangedParts = (
       (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from (table told union all table consumers) as rows) as told`,
   );
 
-const lastOfEach = (changes: RawBuilder<unknown>, most: number) =>
-  sql`select distinct on (uuid) provider_id, uuid, bits, ids from (${selectChangedConsumers(changes)}) as rows
-      order by uuid, logged_at desc limit ${most}`;
+/**
+ * What the present snapshot knows of each consumer. Rows that the client is told later are read as well: whether a consumer is gone is as of now,
+ * and why it is gone must be so, too.
+ */
+const lastOfEach = (from: LogPoint, most: number) =>
+  sql`select distinct on (uuid) provider_id, uuid, bits, ids
+      from (${selectChangedConsumers(sql`(select * from (${changesSince(from)}) as since limit ${sql.lit(mostRows + 1)}) as changes`)}) as rows
+      order by uuid, logged_at desc, bits desc limit ${most}`;
 
 const noConsumers = sql`select null::integer as provider_id, null::text as uuid, 0 as bits, null::integer[] as ids where false`;
 

@@ -132,7 +132,7 @@ export const readChanges = (
  */
 const mayBeRaised = sql`(class_ids is null or 0 < any(used_deltas))`;
 
-const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids) order by logged_at)
+const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids) order by logged_at, bits)
         from (select *, null::timestamptz as logged_at from (${selectChangedParts(sql`changes`)}) as parts
           union all ${selectChangedConsumers(sql`changes`)}) as rows)`;
 

@@ -991,7 +991,7 @@ AS $function$declare
 begin
   if cardinality(uuids) = 0 then return; end if;
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
-      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp();
   perform from public.open_usage_records where consumer_id = any(uuids) order by id for update;
   update public.open_usage_records o set name = c.name from (
@@ -1015,7 +1015,7 @@ begin
     select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
   )) and not exists (select from public.allocations where consumer_id = any(uuids)) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
-      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp()),
       gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
       ended as (
@@ -1055,7 +1055,7 @@ begin
   )) and not exists (select from public.open_usage_records where consumer_id = any(uuids))
     and (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
-      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp())
       insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
         name, provider_uuid, provider_name, class_name, began_at, begun_by)
@@ -1208,7 +1208,7 @@ AS $function$declare
 begin
   if cardinality(uuids) = 0 then return; end if;
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
-      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 10000 then uuids end,
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp();
   perform pg_advisory_xact_lock(1450013, bucket) from (
     select distinct hashtext(u.id) & 63 as bucket from unnest(uuids) as u (id)

@@ -15,6 +15,7 @@ import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts
 import { type Engine, engines, freshDatabase } from '../support/engines.ts';
 import { accepted, at, requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { openConsumerMirror } from './consumer_mirror.ts';
 import { followFrom } from './follow.ts';
 
@@ -193,7 +194,7 @@ for (const engine of engines) {
       await run(
         world,
         sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
-          select min(id), 0, 'many' || n, 1 from resource_providers, generate_series(1, 10001) as n group by n`,
+          select min(id), 0, 'many' || n, 1 from resource_providers, generate_series(1, 2001) as n group by n`,
       );
       await feed.isExpired();
       const [anew, usages] = [await followFrom(send, 'consumers'), await followFrom(send, 'usages')];
@@ -207,3 +208,30 @@ for (const engine of engines) {
     });
   });
 }
+
+test('a client without a token is refused, or told of the switch, while the history is switched off: postgresql', async () => {
+  await withTestService('postgresql', {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.9');
+    const world = { send, database: service.database };
+    for (let round = 0; round < 5; round += 1) {
+      await switchHistoryOn(world.database);
+      const tokens: string[] = [];
+      let isOver = false;
+      const asking = Array.from({ length: 8 }, async () => {
+        while (!isOver) {
+          const { status, json } = await send('GET', '/changes?parts=consumers');
+          if (status === 200) tokens.push(String(at(json, 'next')));
+          else assert.equal(status, 400);
+        }
+      });
+      await until('the first client has a token', async () => tokens.length > 0);
+      await switchOff(world);
+      isOver = true;
+      await Promise.all(asking);
+      await switchHistoryOn(world.database);
+      const told = await Promise.all(tokens.map((token) => send('GET', `/changes?parts=consumers&since=${token}`)));
+      assert.deepEqual([...new Set(told.map(({ status }) => status))], [410]);
+      await switchOff(world);
+    }
+  });
+});

@@ -100,8 +100,8 @@ const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = of
 const otherOwner = (one: string, other: string) =>
   `(${one}.project_id, ${one}.user_id, ${one}.consumer_type_id) is distinct from (${other}.project_id, ${other}.user_id, ${other}.consumer_type_id)`;
 
-/** How many consumers a row of the change log tells of at most. Clients are told no more at once: they read everything anew. */
-const mostLogged = 10_000;
+/** How many consumers a row of the change log tells of at most. Clients are told of more only that they must read everything anew. */
+const mostLogged = 2_000;
 
 /** Logs that consumers may have changed. It needs `uuids` and `at_end`. */
 const logConsumers = `insert into provider_changes (provider_id, whole, parts, consumer_ids, logged_at)

@@ -76,17 +76,19 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { database, fleet, followers } = dependencies;
   const { resource_class: className, in_tree: tree } = asked;
   const parts = asked.parts?.split(',').filter(isFollowed);
+  const { classes } = await fleet.fresh();
+  // It is read before the state of the history: if that is switched off from now on, the log tells it.
+  const { position } = fleet.recent;
   if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
     throw badRequest(
       "Invalid query string parameters: 'consumers' in 'parts' is told while the history is on ([history] enabled). It is off. " +
         `Got: ${asked.parts}`,
     );
   }
-  const { classes } = await fleet.fresh();
   if (className !== undefined && !classes.byName.has(className)) throw badRequest(noSuchClass(className));
   const inTree = tree === undefined ? undefined : normalUuid(tree);
   const interest = interestOf(parts, { className, inTree });
-  const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, interest);
+  const told = read === undefined ? nothingSince(position) : await followers.since(read, interest);
   if (told === 'expired') throw expired();
 
   if (wantsEvents) {
