@@ -26,9 +26,14 @@ const ofEach = (query: (table: keyof Tables, sequence: RawBuilder<unknown>) => R
     sql` union all `,
   );
 
-/** Records of usages get their ids when they begin, and keep them in another table when they end. */
-const highestRecord = sql`select pg_get_serial_sequence('open_usage_records', 'id')::regclass,
-  greatest((select max(id) from usage_records), (select max(id) from open_usage_records))`;
+/**
+ * Records of usages get their ids when they begin, and keep them in another table when they end. Of what has ended, which may be very much, the
+ * newest is enough: an older record is in no page with a new one.
+ */
+const highestRecord = sql`select pg_get_serial_sequence('open_usage_records', 'id')::regclass, greatest(
+    (select max(id) from (select id from usage_records order by ended_at desc limit 10000) as newest),
+    (select max(id) from open_usage_records)
+  )`;
 
 /** The last value of a sequence; null if it was never used, or the role may not read it. */
 const last = sql`case when has_sequence_privilege(sequence, 'usage, select') then pg_sequence_last_value(sequence) end`;

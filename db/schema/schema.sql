@@ -430,7 +430,7 @@ alter table traits add constraint traits_pkey PRIMARY KEY (id);
 
 alter table traits add constraint uniq_traits0name UNIQUE (name);
 
-alter table usage_records add constraint usage_records_pkey PRIMARY KEY (id);
+alter table usage_records add constraint usage_records_pkey PRIMARY KEY (ended_at, id);
 
 alter table users add constraint uniq_users0external_id UNIQUE (external_id);
 
@@ -489,8 +489,6 @@ CREATE INDEX resource_providers_parent_provider_id_idx ON public.resource_provid
 CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_providers USING btree (root_provider_id);
 
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
-
-CREATE INDEX usage_records_ended_at_idx ON public.usage_records USING btree (ended_at);
 
 CREATE INDEX usage_records_project_id_ended_at_idx ON public.usage_records USING btree (project_id, ended_at);
 
@@ -1008,6 +1006,7 @@ AS $function$declare
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   ended_list text;
+  moment timestamptz;
 begin
   if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
@@ -1018,19 +1017,29 @@ begin
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp()),
       gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
+      -- One end for all, after the locks of the records were waited for.
+      at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
+      -- Each name is looked up once.
+      providers as materialized (
+        select k.id, p.name from (select distinct resource_provider_id as id from gone) as k
+        left join lateral (select name from public.resource_providers where id = k.id offset 0) as p on true
+      ),
+      classes as materialized (
+        select k.id, r.name from (select distinct resource_class_id as id from gone) as k
+        left join lateral (select name from public.resource_classes where id = k.id offset 0) as r on true
+      ),
       ended as (
         insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
           began_at, ended_at, ended)
         select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
           coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
-        from gone g cross join (select clock_timestamp() as moment offset 0) as at
-        left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
-        left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
+        from gone g cross join at join providers p on p.id = g.resource_provider_id join classes r on r.id = g.resource_class_id
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-        returning id, consumer_id
+        returning id, consumer_id, ended_at
       )
-      select string_agg(chr(1) || id || '=' || consumer_id, '') into ended_list from ended;
-      if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || ended_list, true); end if;
+      select string_agg(chr(1) || id || '=' || consumer_id, ''), max(ended_at) into ended_list, moment from ended;
+      if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || chr(1) || '@'
+      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true); end if;
     -- One that another transaction has begun, for which this one waited, is of what is held now.
     if exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
   else
@@ -1192,6 +1201,7 @@ AS $function$declare
   has_own boolean;
   moment timestamptz;
   past_ids bigint[];
+  past_ends timestamptz[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   gone_ids bigint[];
   gone_count bigint;
@@ -1244,6 +1254,10 @@ begin
   )) then past_ids := (
     select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(current_setting('placement.ended_records', true), chr(1))) as entry
     where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
+  );
+  past_ends := array(
+    select timestamptz 'epoch' + substr(entry, 2)::bigint * interval '1 microsecond'
+    from unnest(string_to_array(current_setting('placement.ended_records', true), chr(1))) as entry where entry ~ '^@[0-9]+$'
   ); end if;
   if gone_ids is not null then
     with gone as (
@@ -1274,7 +1288,8 @@ begin
     select (select count(*) from gone), array(select id from ended), (select string_agg(chr(1) || id || '=' || consumer_id, '') from ended)
       into gone_count, ended_ids, ended_list;
     if gone_count <> cardinality(gone_ids) then perform public.lost_race(); end if;
-    if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || ended_list, true); end if;
+    if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || chr(1) || '@'
+      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true); end if;
   end if;
   if consumer_ids is not null then
     insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
@@ -1288,7 +1303,10 @@ begin
   end if;
   if has_own or past_ids is not null then
     past_ids := coalesce(past_ids, '{}') || ended_ids;
-    with past as materialized (select * from public.usage_records where id = any(past_ids) and consumer_id = any(uuids)),
+    past_ends := coalesce(past_ends, '{}') || moment;
+    with past as materialized (select * from public.usage_records
+      where ended_at = any(past_ends) and id = any(past_ids) and consumer_id = any(uuids)
+    ),
     own as materialized (
       select * from public.open_usage_records where consumer_id = any(uuids) and begun_by = pg_current_xact_id()
     ),
@@ -1303,7 +1321,7 @@ begin
     owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from next),
     places as (select consumer_id, class_name, array_agg(provider_uuid) as provider_uuids from next group by 1, 2),
     reasons as (
-      select p.id, case
+      select p.ended_at, p.id, case
         when o.consumer_id is not null and (o.project_id, o.user_id, o.consumer_type_id) is distinct from (p.project_id, p.user_id, p.consumer_type_id) then 'owner'
         when p.provider_uuid = any(l.provider_uuids) then 'rewritten'
         when l.consumer_id is not null then 'moved'
@@ -1312,9 +1330,9 @@ begin
       left join places l on l.consumer_id = p.consumer_id and l.class_name = p.class_name
     ),
     told as (
-      update public.usage_records u set ended = r.ended from reasons r where u.id = r.id and u.ended is distinct from r.ended
+      update public.usage_records u set ended = r.ended from reasons r where u.ended_at = r.ended_at and u.id = r.id and u.ended is distinct from r.ended
     ),
-    removed as (delete from public.usage_records where id in (select id from again)),
+    removed as (delete from public.usage_records where ended_at = any(past_ends) and id in (select id from again)),
     beginnings as (
       select o.id, coalesce(a.id, o.id) as new_id, coalesce(a.began_at, s.ended_at, l.ended_at, o.began_at) as began_at, a.id is null as is_own
       from own o left join again a on a.own_id = o.id

@@ -53,7 +53,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
   await sql`create table usage_records (
-    id bigint primary key,
+    id bigint not null,
     consumer_id varchar(36) not null,
     name varchar(255),
     project_id integer,
@@ -65,9 +65,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     amount bigint not null,
     began_at timestamptz not null,
     ended_at timestamptz not null,
-    ended varchar(16))`.execute(db);
+    ended varchar(16),
+    primary key (ended_at, id))`.execute(db);
   await sql`create index usage_records_project_id_ended_at_idx on usage_records (project_id, ended_at)`.execute(db);
-  await sql`create index usage_records_ended_at_idx on usage_records (ended_at)`.execute(db);
   for (const [signature, body] of Object.entries(functions)) {
     await sql`create or replace function ${sql.raw(signature)} language plpgsql as ${sql.lit(body)}`.execute(db);
   }
@@ -116,15 +116,20 @@ const unrecordedLock = 1_450_013;
 /** Whether the history is on. */
 const isOn = 'exists (select from usage_history where until is null)';
 
-/** The setting in which a transaction stores which records it has ended, and the text of one in it. */
+/** The setting in which a transaction stores which records it has ended and when, and the text of one in it. */
 const endedRecords = `current_setting('placement.ended_records', true)`;
 const endedEntry = `chr(1) || id || '=' || consumer_id`;
-/** Adds `ended_list` to it. A record that is open again stays in it: it is not found any more. */
-const noteEnded = `perform set_config('placement.ended_records', coalesce(${endedRecords}, '') || ended_list, true)`;
-/** Reads from it which records of `uuids` have ended. */
+/** Adds `ended_list`, of what ended at `moment`. A record that is open again stays in it: it is not found any more. */
+const noteEnded = `perform set_config('placement.ended_records', coalesce(${endedRecords}, '') || chr(1) || '@'
+      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true)`;
+/** Reads from it which records of `uuids` have ended, and when any have: the index has both. */
 const readEnded = `past_ids := (
     select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(${endedRecords}, chr(1))) as entry
     where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
+  );
+  past_ends := array(
+    select timestamptz 'epoch' + substr(entry, 2)::bigint * interval '1 microsecond'
+    from unnest(string_to_array(${endedRecords}, chr(1))) as entry where entry ~ '^@[0-9]+$'
   )`;
 /** Whether the transaction has ended no record of `uuids` yet. Among very many it does not look for each. */
 const isFirst = `(coalesce(${endedRecords}, '') = '' or cardinality(uuids) <= 8 and not exists (
@@ -149,18 +154,27 @@ const beginAll = `with logged as (${logConsumers})
 /** Ends all records of consumers that hold nothing any more. */
 const endAll = `with logged as (${logConsumers}),
       gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
+      -- One end for all, after the locks of the records were waited for.
+      at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
+      -- Each name is looked up once.
+      providers as materialized (
+        select k.id, p.name from (select distinct resource_provider_id as id from gone) as k
+        left join lateral (select name from resource_providers where id = k.id offset 0) as p on true
+      ),
+      classes as materialized (
+        select k.id, r.name from (select distinct resource_class_id as id from gone) as k
+        left join lateral (select name from resource_classes where id = k.id offset 0) as r on true
+      ),
       ended as (
         insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
           began_at, ended_at, ended)
         select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
           coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
-        from gone g cross join (select clock_timestamp() as moment offset 0) as at
-        left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
-        left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
+        from gone g cross join at join providers p on p.id = g.resource_provider_id join classes r on r.id = g.resource_class_id
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-        returning id, consumer_id
+        returning id, consumer_id, ended_at
       )
-      select string_agg(${endedEntry}, '') into ended_list from ended;
+      select string_agg(${endedEntry}, ''), max(ended_at) into ended_list, moment from ended;
       if ended_list is not null then ${noteEnded}; end if`;
 
 /**
@@ -180,6 +194,7 @@ const settle = `declare
   has_own boolean;
   moment timestamptz;
   past_ids bigint[];
+  past_ends timestamptz[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   gone_ids bigint[];
   gone_count bigint;
@@ -269,7 +284,10 @@ begin
   end if;
   if has_own or past_ids is not null then
     past_ids := coalesce(past_ids, '{}') || ended_ids;
-    with past as materialized (select * from usage_records where id = any(past_ids) and consumer_id = any(uuids)),
+    past_ends := coalesce(past_ends, '{}') || moment;
+    with past as materialized (select * from usage_records
+      where ended_at = any(past_ends) and id = any(past_ids) and consumer_id = any(uuids)
+    ),
     own as materialized (
       select * from open_usage_records where consumer_id = any(uuids) and begun_by = pg_current_xact_id()
     ),
@@ -284,7 +302,7 @@ begin
     owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from next),
     places as (select consumer_id, class_name, array_agg(provider_uuid) as provider_uuids from next group by 1, 2),
     reasons as (
-      select p.id, case
+      select p.ended_at, p.id, case
         when o.consumer_id is not null and ${otherOwner('o', 'p')} then 'owner'
         when p.provider_uuid = any(l.provider_uuids) then 'rewritten'
         when l.consumer_id is not null then 'moved'
@@ -293,9 +311,9 @@ begin
       left join places l on l.consumer_id = p.consumer_id and l.class_name = p.class_name
     ),
     told as (
-      update usage_records u set ended = r.ended from reasons r where u.id = r.id and u.ended is distinct from r.ended
+      update usage_records u set ended = r.ended from reasons r where u.ended_at = r.ended_at and u.id = r.id and u.ended is distinct from r.ended
     ),
-    removed as (delete from usage_records where id in (select id from again)),
+    removed as (delete from usage_records where ended_at = any(past_ends) and id in (select id from again)),
     beginnings as (
       select o.id, coalesce(a.id, o.id) as new_id, coalesce(a.began_at, s.ended_at, l.ended_at, o.began_at) as began_at, a.id is null as is_own
       from own o left join again a on a.own_id = o.id
@@ -343,6 +361,7 @@ end`,
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   ended_list text;
+  moment timestamptz;
 begin
   if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
