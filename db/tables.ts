@@ -250,7 +250,7 @@ export type Tables = {
   };
   /** When each process with claims that wait was heard of last. */
   readonly waiting_processes: { readonly id: string; readonly seen_at: Date };
-  /** One row while the history of usages is on; see migration 013. */
+  /** One row while the history of usages is on; see migration 014. */
   readonly usage_history: { readonly since: Date; readonly is_complete: boolean; readonly until: Date | null };
   /** What is held now, while the history is on. */
   readonly open_usage_records: UsageRecord & {

@@ -19,7 +19,8 @@ export const migrationNames = [
   '010_limits',
   '011_waiting',
   '012_consumer_names',
-  '013_usage_history',
+  '013_changed_consumers',
+  '014_usage_history',
 ] as const;
 
 /**

@@ -12,7 +12,8 @@ import * as tokens from './migrations/009_tokens.ts';
 import * as limits from './migrations/010_limits.ts';
 import * as waiting from './migrations/011_waiting.ts';
 import * as consumerNames from './migrations/012_consumer_names.ts';
-import * as usageHistory from './migrations/013_usage_history.ts';
+import * as changedConsumers from './migrations/013_changed_consumers.ts';
+import * as usageHistory from './migrations/014_usage_history.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -28,5 +29,6 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '010_limits': limits,
   '011_waiting': waiting,
   '012_consumer_names': consumerNames,
-  '013_usage_history': usageHistory,
+  '013_changed_consumers': changedConsumers,
+  '014_usage_history': usageHistory,
 };

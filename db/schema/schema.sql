@@ -985,7 +985,7 @@ CREATE OR REPLACE FUNCTION public.name_usage_records(ids integer[])
  SET enable_seqscan TO 'off'
 AS $function$declare
   uuids text[] := array(select uuid from public.consumers where id = any(ids));
-  at_end constant text := 'released';
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
 begin
   if cardinality(uuids) = 0 then return; end if;
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
@@ -1005,18 +1005,21 @@ CREATE OR REPLACE FUNCTION public.record_allocations_deleted()
 AS $function$declare
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
-  ended_list text;
-  moment timestamptz;
+  noted_count bigint;
 begin
   if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
-  if (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
-    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
-  )) and not exists (select from public.allocations where consumer_id = any(uuids)) then
+  if cardinality(uuids) = 0 then return null; end if;
+  if not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
+  ) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp()),
-      gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
+      gone as (
+        delete from public.open_usage_records
+        where consumer_id = any(uuids) and not (select exists (select from public.allocations where consumer_id = any(uuids))) returning *
+      ),
       -- One end for all, after the locks of the records were waited for.
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
       -- Each name is looked up once.
@@ -1037,10 +1040,10 @@ begin
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
         returning id, consumer_id, ended_at
       )
-      select string_agg(chr(1) || id || '=' || consumer_id, ''), max(ended_at) into ended_list, moment from ended;
-      if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || chr(1) || '@'
-      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true); end if;
-    -- One that another transaction has begun, for which this one waited, is of what is held now.
+      select (select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
+        select 'placement.ended_' || (hashtext(consumer_id) & 255) as setting, string_agg(chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id, '') as list from ended group by 1
+      ) as noted) into noted_count;
+    -- Where one of them holds something, or another transaction has begun a record meanwhile.
     if exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
   else
     perform public.settle_usage_records(uuids);
@@ -1059,9 +1062,10 @@ AS $function$declare
 begin
   if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from new_rows);
-  if (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
-    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
-  )) and not exists (select from public.open_usage_records where consumer_id = any(uuids))
+  if cardinality(uuids) = 0 then return null; end if;
+  if not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
+  ) and not exists (select from public.open_usage_records where consumer_id = any(uuids))
     and (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
@@ -1198,6 +1202,7 @@ CREATE OR REPLACE FUNCTION public.settle_usage_records(uuids text[])
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$declare
+  unrecorded integer[];
   has_own boolean;
   moment timestamptz;
   past_ids bigint[];
@@ -1206,7 +1211,7 @@ AS $function$declare
   gone_ids bigint[];
   gone_count bigint;
   ended_ids bigint[] := '{}';
-  ended_list text;
+  noted_count bigint;
   consumer_ids text[];
   provider_ids integer[];
   class_ids integer[];
@@ -1220,10 +1225,14 @@ begin
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp();
-  perform pg_advisory_xact_lock(1450013, bucket) from (
-    select distinct hashtext(u.id) & 63 as bucket from unnest(uuids) as u (id)
-    where not exists (select from public.consumers where uuid = u.id) order by 1 offset 0
-  ) as unrecorded;
+  unrecorded := array(
+    select distinct hashtext(u.id) from unnest(uuids) as u (id) where not exists (select from public.consumers where uuid = u.id) order by 1
+  );
+  if cardinality(unrecorded) > 100 then
+    perform pg_advisory_xact_lock(1450013, 0);
+  elsif cardinality(unrecorded) > 0 then
+    perform pg_advisory_xact_lock_shared(1450013, 0), pg_advisory_xact_lock(1450014, each) from unnest(unrecorded) as each;
+  end if;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from public.open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -1249,16 +1258,16 @@ begin
       group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
     ) as changed;
   if gone_ids is null and consumer_ids is null then return; end if;
-  if not (coalesce(current_setting('placement.ended_records', true), '') = '' or cardinality(uuids) <= 8 and not exists (
-    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_records', true), uuid) > 0
-  )) then past_ids := (
-    select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(current_setting('placement.ended_records', true), chr(1))) as entry
-    where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
-  );
-  past_ends := array(
-    select timestamptz 'epoch' + substr(entry, 2)::bigint * interval '1 microsecond'
-    from unnest(string_to_array(current_setting('placement.ended_records', true), chr(1))) as entry where entry ~ '^@[0-9]+$'
-  ); end if;
+  if not not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
+  ) then select array_agg(split_part(key, '@', 1)::bigint),
+      array_agg(distinct timestamptz 'epoch' + split_part(key, '@', 2)::bigint * interval '1 microsecond')
+    into past_ids, past_ends
+    from (select distinct 'placement.ended_' || (hashtext(uuid) & 255) as setting from unnest(uuids) as uuid) as s
+    cross join lateral unnest(string_to_array(current_setting(setting, true), chr(1))) as entry
+    cross join lateral (select split_part(entry, '=', 1) as key, substr(entry, strpos(entry, '=') + 1) as consumer_id) as parts
+    join unnest(uuids) as u (id) on u.id = consumer_id
+    where key ~ '^[0-9]+@[0-9]+$'; end if;
   if gone_ids is not null then
     with gone as (
       delete from public.open_usage_records where consumer_id = any(uuids) and id in (select unnest(gone_ids)) returning *
@@ -1283,13 +1292,12 @@ begin
       left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
       left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
       where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-      returning id, consumer_id
+      returning id, consumer_id, ended_at
     )
-    select (select count(*) from gone), array(select id from ended), (select string_agg(chr(1) || id || '=' || consumer_id, '') from ended)
-      into gone_count, ended_ids, ended_list;
+    select (select count(*) from gone), array(select id from ended), (select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
+        select 'placement.ended_' || (hashtext(consumer_id) & 255) as setting, string_agg(chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id, '') as list from ended group by 1
+      ) as noted) into gone_count, ended_ids, noted_count;
     if gone_count <> cardinality(gone_ids) then perform public.lost_race(); end if;
-    if ended_list is not null then perform set_config('placement.ended_records', coalesce(current_setting('placement.ended_records', true), '') || chr(1) || '@'
-      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true); end if;
   end if;
   if consumer_ids is not null then
     insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,

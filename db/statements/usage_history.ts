@@ -5,7 +5,7 @@ import { noteAllConsumers } from '../fleet/changed_parts.ts';
 import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_locks.ts';
 
 /*
- * The history of usages (migration 013): its switch, and what is done beside the triggers that write it.
+ * The history of usages (migration 014): its switch, and what is done beside the triggers that write it.
  */
 
 /**

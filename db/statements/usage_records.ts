@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 
 /*
- * The records of the history of usages (migration 013), and their sums.
+ * The records of the history of usages (migration 014), and their sums.
  */
 
 /** A time for which a consumer held an amount of a class of a provider. */

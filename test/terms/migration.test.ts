@@ -93,7 +93,8 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         '010_limits',
         '011_waiting',
         '012_consumer_names',
-        '013_usage_history',
+        '013_changed_consumers',
+        '014_usage_history',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');

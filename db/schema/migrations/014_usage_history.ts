@@ -1,6 +1,5 @@
 import { type Kysely, sql } from 'kysely';
 import { lockTogether } from '../brief_locks.ts';
-import { addMissingColumns, type Columns } from '../missing_table.ts';
 import { qualifyNames } from '../qualified_names.ts';
 
 /**
@@ -22,7 +21,7 @@ import { qualifyNames } from '../qualified_names.ts';
  * in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the same consumer the
  * later one by `logged_at` is of the later write. Without `consumer_ids` it stands for all, as where the history is switched.
  *
- * It locks the tables of allocations, consumers and names, and the change log, only in the end.
+ * It locks the tables of allocations, consumers and names only, and in the end.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table usage_history (
@@ -73,14 +72,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   }
   await qualifyNames(db, [...Object.keys(functions).map((signature) => signature.replace(/\(.*/, '')), 'lost_race']);
   await lockTogether(db, ['allocations', 'consumers', 'consumer_names'], 'share row exclusive');
-  await addMissingColumns(db, changedConsumers);
   for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
-
-const changedConsumers: Columns = {
-  table: 'provider_changes',
-  columns: { consumer_ids: 'varchar(36)[]', logged_at: 'timestamptz' },
-};
 
 /**
  * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty reads
@@ -110,31 +103,35 @@ const logConsumers = `insert into provider_changes (provider_id, whole, parts, c
 
 const logAllConsumers = 'insert into provider_changes (provider_id, whole, parts) values (null, true, 128)';
 
-/** The first number of the advisory locks of consumers without a record; the second one is made of the consumer. */
-const unrecordedLock = 1_450_013;
+/** The first numbers of the advisory locks of consumers without a record: of all of them, and of one, which is the second number. */
+const [allUnrecorded, oneUnrecorded] = [1_450_013, 1_450_014];
 
 /** Whether the history is on. */
 const isOn = 'exists (select from usage_history where until is null)';
 
-/** The setting in which a transaction stores which records it has ended and when, and the text of one in it. */
-const endedRecords = `current_setting('placement.ended_records', true)`;
-const endedEntry = `chr(1) || id || '=' || consumer_id`;
-/** Adds `ended_list`, of what ended at `moment`. A record that is open again stays in it: it is not found any more. */
-const noteEnded = `perform set_config('placement.ended_records', coalesce(${endedRecords}, '') || chr(1) || '@'
-      || (extract(epoch from moment) * 1000000)::bigint || ended_list, true)`;
-/** Reads from it which records of `uuids` have ended, and when any have: the index has both. */
-const readEnded = `past_ids := (
-    select array_agg(split_part(entry, '=', 1)::bigint) from unnest(string_to_array(${endedRecords}, chr(1))) as entry
-    where entry ~ '^[0-9]+=' and substr(entry, strpos(entry, '=') + 1) = any(uuids)
-  );
-  past_ends := array(
-    select timestamptz 'epoch' + substr(entry, 2)::bigint * interval '1 microsecond'
-    from unnest(string_to_array(${endedRecords}, chr(1))) as entry where entry ~ '^@[0-9]+$'
+/**
+ * The settings in which a transaction stores which records it has ended and when, and the text of one of them. They are as many as this so that a
+ * transaction of very many statements does not read all of it each time.
+ */
+const endedRecords = (uuid: string) => `'placement.ended_' || (hashtext(${uuid}) & 255)`;
+const endedEntry = `chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id`;
+/** Adds those of the table `ended`. A record that is open again stays there: it is not found any more. */
+const noteEnded = `(select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
+        select ${endedRecords('consumer_id')} as setting, string_agg(${endedEntry}, '') as list from ended group by 1
+      ) as noted)`;
+/** Reads from them which records of `uuids` have ended, and when. */
+const readEnded = `select array_agg(split_part(key, '@', 1)::bigint),
+      array_agg(distinct timestamptz 'epoch' + split_part(key, '@', 2)::bigint * interval '1 microsecond')
+    into past_ids, past_ends
+    from (select distinct ${endedRecords('uuid')} as setting from unnest(uuids) as uuid) as s
+    cross join lateral unnest(string_to_array(current_setting(setting, true), chr(1))) as entry
+    cross join lateral (select split_part(entry, '=', 1) as key, substr(entry, strpos(entry, '=') + 1) as consumer_id) as parts
+    join unnest(uuids) as u (id) on u.id = consumer_id
+    where key ~ '^[0-9]+@[0-9]+$'`;
+/** Whether the transaction has ended no record of `uuids` yet. */
+const isFirst = `not exists (
+    select from unnest(uuids) as uuid where strpos(current_setting(${endedRecords('uuid')}, true), uuid) > 0
   )`;
-/** Whether the transaction has ended no record of `uuids` yet. Among very many it does not look for each. */
-const isFirst = `(coalesce(${endedRecords}, '') = '' or cardinality(uuids) <= 8 and not exists (
-    select from unnest(uuids) as uuid where strpos(${endedRecords}, uuid) > 0
-  ))`;
 
 /** Begins records for all that consumers hold which have none. Their records in `consumers` are locked, so none is begun meanwhile. */
 const beginAll = `with logged as (${logConsumers})
@@ -151,9 +148,12 @@ const beginAll = `with logged as (${logConsumers})
       left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true
       left join lateral (select name from resource_classes where id = h.resource_class_id offset 0) as r on true`;
 
-/** Ends all records of consumers that hold nothing any more. */
+/** Ends all records of consumers that hold nothing any more; none, if one of them holds something. */
 const endAll = `with logged as (${logConsumers}),
-      gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
+      gone as (
+        delete from open_usage_records
+        where consumer_id = any(uuids) and not (select exists (select from allocations where consumer_id = any(uuids))) returning *
+      ),
       -- One end for all, after the locks of the records were waited for.
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
       -- Each name is looked up once.
@@ -174,15 +174,14 @@ const endAll = `with logged as (${logConsumers}),
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
         returning id, consumer_id, ended_at
       )
-      select string_agg(${endedEntry}, ''), max(ended_at) into ended_list, moment from ended;
-      if ended_list is not null then ${noteEnded}; end if`;
+      select ${noteEnded} into noted_count`;
 
 /**
  * Makes the open records of some consumers what these hold.
  *
  * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
- * Consumers without a record share some advisory locks instead.
+ * Those of consumers without a record are advisory locks; a statement of very many locks all of these.
  *
  * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
  * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records of which
@@ -191,6 +190,7 @@ const endAll = `with logged as (${logConsumers}),
  * that follows it begins at its end.
  */
 const settle = `declare
+  unrecorded integer[];
   has_own boolean;
   moment timestamptz;
   past_ids bigint[];
@@ -199,7 +199,7 @@ const settle = `declare
   gone_ids bigint[];
   gone_count bigint;
   ended_ids bigint[] := '{}';
-  ended_list text;
+  noted_count bigint;
   consumer_ids text[];
   provider_ids integer[];
   class_ids integer[];
@@ -211,10 +211,14 @@ const settle = `declare
 begin
   if cardinality(uuids) = 0 then return; end if;
   ${logConsumers};
-  perform pg_advisory_xact_lock(${unrecordedLock}, bucket) from (
-    select distinct hashtext(u.id) & 63 as bucket from unnest(uuids) as u (id)
-    where not exists (select from consumers where uuid = u.id) order by 1 offset 0
-  ) as unrecorded;
+  unrecorded := array(
+    select distinct hashtext(u.id) from unnest(uuids) as u (id) where not exists (select from consumers where uuid = u.id) order by 1
+  );
+  if cardinality(unrecorded) > 100 then
+    perform pg_advisory_xact_lock(${allUnrecorded}, 0);
+  elsif cardinality(unrecorded) > 0 then
+    perform pg_advisory_xact_lock_shared(${allUnrecorded}, 0), pg_advisory_xact_lock(${oneUnrecorded}, each) from unnest(unrecorded) as each;
+  end if;
   select coalesce(bool_or(begun_by = pg_current_xact_id()), false), greatest(clock_timestamp(), max(began_at)) into has_own, moment
     from (select began_at, begun_by from open_usage_records where consumer_id = any(uuids) order by id for update) as o;
   select string_to_array(string_agg(ids, ','), ','), array_agg(consumer_id) filter (where held is not null),
@@ -265,12 +269,10 @@ begin
       left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
       left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
       where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
-      returning id, consumer_id
+      returning id, consumer_id, ended_at
     )
-    select (select count(*) from gone), array(select id from ended), (select string_agg(${endedEntry}, '') from ended)
-      into gone_count, ended_ids, ended_list;
+    select (select count(*) from gone), array(select id from ended), ${noteEnded} into gone_count, ended_ids, noted_count;
     if gone_count <> cardinality(gone_ids) then perform lost_race(); end if;
-    if ended_list is not null then ${noteEnded}; end if;
   end if;
   if consumer_ids is not null then
     insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount, name,
@@ -348,6 +350,7 @@ const functions: Readonly<Record<string, string>> = {
 begin
   if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from new_rows);
+  if cardinality(uuids) = 0 then return null; end if;
   if ${isFirst} and not exists (select from open_usage_records where consumer_id = any(uuids))
     and (select count(*) from consumers where uuid = any(uuids)) = cardinality(uuids) then
     ${beginAll};
@@ -360,14 +363,14 @@ end`,
   [`record_allocations_deleted() returns trigger ${byKeys}`]: `declare
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
-  ended_list text;
-  moment timestamptz;
+  noted_count bigint;
 begin
   if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
-  if ${isFirst} and not exists (select from allocations where consumer_id = any(uuids)) then
+  if cardinality(uuids) = 0 then return null; end if;
+  if ${isFirst} then
     ${endAll};
-    -- One that another transaction has begun, for which this one waited, is of what is held now.
+    -- Where one of them holds something, or another transaction has begun a record meanwhile.
     if exists (select from open_usage_records where consumer_id = any(uuids)) then perform settle_usage_records(uuids); end if;
   else
     perform settle_usage_records(uuids);
@@ -408,7 +411,7 @@ end`,
   // The records are locked first, as they are when they are settled.
   [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
   uuids text[] := array(select uuid from consumers where id = any(ids));
-  at_end constant text := 'released';
+  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
 begin
   if cardinality(uuids) = 0 then return; end if;
   ${logConsumers};
