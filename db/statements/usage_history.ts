@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { noteAllConsumers } from '../fleet/changed_parts.ts';
@@ -141,13 +141,38 @@ export async function takeInHeld(
     await write([sql`update usage_history set is_complete = true where since::text = ${since}`]);
     return undefined;
   }
-  await write([
-    sql`select from usage_history for share`,
-    sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
-    sql`select id from allocations where consumer_id = any(${uuids}::text[]) order by id for update`,
-    sql`select settle_usage_records(${uuids}::text[]) where exists (select from usage_history where until is null)`,
-  ]);
+  await write(settled(uuids));
   return { since, after: last };
+}
+
+/** Locks consumers and their allocations, and makes their open records what they hold. */
+const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
+  sql`select from usage_history for share`,
+  sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
+  sql`select id from allocations where consumer_id = any(${uuids}::text[]) order by id for update`,
+  sql`select settle_usage_records(${uuids}::text[]) where exists (select from usage_history where until is null)`,
+];
+
+/**
+ * Gives open records without an owner to their consumers. They are left so where one program inserts allocations of a consumer, and another one the
+ * consumer, and neither sees what the other has not committed yet.
+ *
+ * @param limit how many consumers at most
+ * @returns how many
+ */
+export async function giveOwners(
+  { kysely, write }: Pick<Database, 'kysely' | 'write'>,
+  limit: number,
+): Promise<number> {
+  const { uuids } = await onlyRow(
+    kysely,
+    sql<{ readonly uuids: readonly string[] }>`select array(
+      select distinct consumer_id from open_usage_records o
+      where project_id is null and exists (select from consumers where uuid = o.consumer_id) limit ${sql.lit(limit)}
+    ) as uuids`,
+  );
+  if (uuids.length > 0) await write(settled(uuids.toSorted()));
+  return uuids.length;
 }
 
 /**

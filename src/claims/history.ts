@@ -2,6 +2,7 @@ import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import {
   closeRecords,
+  giveOwners,
   type HeldPosition,
   pruneUsageRecords,
   switchHistoryOff,
@@ -17,6 +18,8 @@ const takenInAtOnce = 500;
 const closedAtOnce = 1000;
 /** How many records one statement removes, and the time between two searches for old ones. */
 const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
+/** How many consumers without owner get one by one transaction, and the time between two. */
+const [givenAtOnce, giveEveryMs] = [100, 10_000];
 /** The time between two tries to switch it. */
 const switchEveryMs = 5_000;
 
@@ -48,9 +51,19 @@ export async function keepHistory(
       }
     },
   });
+  const stopGiving = inBackground({
+    everyMs: giveEveryMs,
+    failed: reporting(
+      reported,
+      'Records of the history could not be given to their consumers; it is tried again later',
+    ),
+    round: async () => {
+      if (enabled) await giveOwners(database, givenAtOnce);
+    },
+  });
   return async () => {
     stopping.abort();
-    await Promise.all([switched, stopPruning()]);
+    await Promise.all([switched, stopPruning(), stopGiving()]);
   };
 }
 

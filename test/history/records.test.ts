@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
+import { isLostRace } from '../../db/engine/failures.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import {
   closeRecords,
+  giveOwners,
   pruneUsageRecords,
   switchHistoryOff,
   switchHistoryOn,
@@ -406,6 +408,47 @@ test('two programs that write a consumer without a record at once begin one reco
     await oneAfterTheOther(world, [insert], insert);
     assert.deepEqual(await told(world, consumer), ['1 VCPU of 1 by : rewritten', '2 VCPU of 1 by : open']);
     await checkHistory(world);
+  });
+});
+
+test('a record that was begun while its consumer was made by another program gets its owner: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const { kysely } = world.database;
+    const [consumer, first] = [randomUUID(), randomUUID()];
+    await switchHistoryOn(world.database);
+    await takeInAll(world);
+    await claim(world, first, { [host1]: { VCPU: 1 } });
+    await kysely.transaction().execute(async (writing) => {
+      for (const statement of inserted(consumer, { [host1]: { VCPU: 2 } })) await statement.execute(writing);
+      await sql`insert into consumers (uuid, project_id, user_id, consumer_type_id, generation)
+        select ${consumer}, project_id, user_id, consumer_type_id, 0 from consumers where uuid = ${first}`.execute(
+        kysely,
+      );
+    });
+    assert.equal((await differences(world)).length, 2);
+    assert.deepEqual([await giveOwners(world.database, 10), await giveOwners(world.database, 10)], [1, 0]);
+    assert.deepEqual(await differences(world), []);
+    assert.deepEqual(await told(world, consumer), ['2 VCPU of 1 by : owner', '2 VCPU of 1 by p/u/INSTANCE: open']);
+  });
+});
+
+test('a deletion of what has no record sees what another transaction begins meanwhile: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const { kysely } = world.database;
+    const consumer = randomUUID();
+    await switchHistoryOn(world.database);
+    await takeInAll(world);
+    const [insert = sql``] = inserted(consumer, { [host1]: { VCPU: 1 } });
+    const write = async (statement: RawBuilder<unknown>) => {
+      for (let count = 0; count < 400; count += 1) {
+        await statement.execute(kysely).catch((error: unknown) => {
+          if (!isLostRace(error)) throw error;
+        });
+      }
+    };
+    const one = sql`delete from allocations where id = (select id from allocations where consumer_id = ${consumer} limit 1)`;
+    await Promise.all([write(insert), write(insert), write(one), write(one)]);
+    assert.deepEqual(await differences(world), []);
   });
 });
 
