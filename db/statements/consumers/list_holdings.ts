@@ -77,9 +77,11 @@ export async function listHoldings(
       (select expires_at from consumer_terms t where t.consumer_id = c.id and t.generation = c.generation) as expires
     from (select) as one left join shown c on true
     left join lateral (
-      select a.resource_provider_id, json_object_agg(k.name, a.used order by k.name) as resources, min(a.created_at) as since
-      from allocations a join resource_classes k on k.id = a.resource_class_id
-      where a.consumer_id = c.uuid ${isAsked} group by a.resource_provider_id offset 0
+      select a.resource_provider_id, json_object_agg(k.name, a.amount order by k.name) as resources, min(a.since) as since
+      from (
+        select a.resource_provider_id, a.resource_class_id, sum(a.used) as amount, min(a.created_at) as since from allocations a
+        where a.consumer_id = c.uuid ${isAsked} group by 1, 2
+      ) as a join resource_classes k on k.id = a.resource_class_id group by a.resource_provider_id offset 0
     ) as h on true
     left join lateral (select * from resource_providers where id = h.resource_provider_id offset 0) as p on true
     left join lateral (select * from resource_providers where id = coalesce(p.root_provider_id, p.id) offset 0) as r on true
