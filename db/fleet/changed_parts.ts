@@ -18,7 +18,7 @@ export const descendantsBit = 32;
 /** Set in a row that tells of limits. */
 const limitsBit = 64;
 
-/** Set in a row that tells of consumers (migration 013). */
+/** Set in a row that tells of consumers (migration 014). */
 export const consumersBit = 128;
 /** Set where a consumer has nothing any more. */
 export const goneBit = 256;

@@ -1006,6 +1006,7 @@ AS $function$declare
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   noted_count bigint;
+  is_holding boolean;
 begin
   if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
@@ -1016,9 +1017,9 @@ begin
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
         clock_timestamp()),
+      held as materialized (select exists (select from public.allocations where consumer_id = any(uuids)) as is_any),
       gone as (
-        delete from public.open_usage_records
-        where consumer_id = any(uuids) and not (select exists (select from public.allocations where consumer_id = any(uuids))) returning *
+        delete from public.open_usage_records where consumer_id = any(uuids) and not (select is_any from held) returning *
       ),
       -- One end for all, after the locks of the records were waited for.
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
@@ -1042,9 +1043,9 @@ begin
       )
       select (select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
         select 'placement.ended_' || (hashtext(consumer_id) & 255) as setting, string_agg(chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id, '') as list from ended group by 1
-      ) as noted) into noted_count;
-    -- Where one of them holds something, or another transaction has begun a record meanwhile.
-    if exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
+      ) as noted), (select is_any from held) into noted_count, is_holding;
+    -- Another transaction may have begun a record meanwhile.
+    if is_holding or exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
   else
     perform public.settle_usage_records(uuids);
   end if;

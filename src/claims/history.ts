@@ -51,16 +51,18 @@ export async function keepHistory(
       }
     },
   });
-  const stopGiving = inBackground({
-    everyMs: giveEveryMs,
-    failed: reporting(
-      reported,
-      'Records of the history could not be given to their consumers; it is tried again later',
-    ),
-    round: async () => {
-      if (enabled) await giveOwners(database, givenAtOnce);
-    },
-  });
+  const stopGiving = enabled
+    ? inBackground({
+        everyMs: giveEveryMs,
+        failed: reporting(
+          reported,
+          'Records of the history could not be given to their consumers; it is tried again later',
+        ),
+        round: async () => {
+          await giveOwners(database, givenAtOnce);
+        },
+      })
+    : async () => {};
   return async () => {
     stopping.abort();
     await Promise.all([switched, stopPruning(), stopGiving()]);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { accepted, at, type Send } from '../support/requests.ts';
+import { accepted, at, listAt, type Send } from '../support/requests.ts';
 
 /** What a client knows of a consumer. */
 type ConsumerCopy = {
@@ -108,8 +108,3 @@ function copyOf(json: unknown): ConsumerCopy | undefined {
 
 const ownerOf = (json: unknown): readonly unknown[] =>
   ['project_id', 'user_id', 'consumer_type'].map((name) => at(json, name));
-
-const listAt = (json: unknown, name: string): readonly unknown[] => {
-  const list = at(json, name);
-  return Array.isArray(list) ? list : [];
-};

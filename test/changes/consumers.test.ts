@@ -10,7 +10,7 @@ import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { switchHistoryOn } from '../../db/statements/usage_history.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { type Actor, makeOwners, step } from '../history/steps.ts';
-import { makeHosts, run, switchOff, takeInAll, type World } from '../history/world.ts';
+import { makeHosts, run, switchOff, switchOn, takeInAll, type World } from '../history/world.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
 import { type Engine, engines, freshDatabase } from '../support/engines.ts';
 import { accepted, at, requestsTo } from '../support/requests.ts';
@@ -124,8 +124,7 @@ async function openWorld(engine: Engine) {
       await switchOff(world());
       const actor: Actor = { world: world(), random: own, shared, own: uuids(1), unrecorded };
       for (let count = 0; count < 5; count += 1) await step(actor);
-      await switchHistoryOn(world().database);
-      await takeInAll(world());
+      await switchOn(world());
     },
     close: async () => {
       for (const service of services) await service.close();
@@ -170,19 +169,19 @@ for (const engine of engines) {
       await takeInAll(world);
       const [all, feed] = [await followFrom(send), await followFrom(send, 'consumers')];
       const consumer = randomUuid(randomFrom(1));
-      const actor = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
+      const owner = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
       const claim = (body: object) =>
         send('PUT', `/allocations/${consumer}`, {
           allocations: { '00000000-0000-4000-8000-000000000001': { resources: { VCPU: 1 } } },
-          ...actor,
+          ...owner,
           ...body,
         });
       accepted(await claim({ consumer_generation: null }));
       assert.deepEqual(await feed(), [{ consumer }]);
-      accepted(await send('PUT', `/consumers/${consumer}`, { ...actor, project_id: 'q', consumer_generation: 1 }));
+      accepted(await send('PUT', `/consumers/${consumer}`, { ...owner, project_id: 'q', consumer_generation: 1 }));
       assert.deepEqual(await feed(), [{ consumer }], 'another owner');
       accepted(
-        await send('PUT', `/consumers/${consumer}`, { ...actor, project_id: 'q', consumer_generation: 2, name: 'web' }),
+        await send('PUT', `/consumers/${consumer}`, { ...owner, project_id: 'q', consumer_generation: 2, name: 'web' }),
       );
       assert.deepEqual(await feed(), [{ consumer }], 'another name');
       accepted(await send('DELETE', `/allocations/${consumer}`));

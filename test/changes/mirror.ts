@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { accepted, at, type Send } from '../support/requests.ts';
+import { accepted, at, listAt, type Send } from '../support/requests.ts';
 
 /** What a client knows of a provider, part by part. */
 type Copy = Record<string, unknown>;
@@ -96,8 +96,3 @@ function copiesOf(json: unknown): Map<string, Copy> {
 }
 
 const sorted = (copies: ReadonlyMap<string, Copy>) => [...copies].sort(([a], [b]) => (a < b ? -1 : 1));
-
-const listAt = (json: unknown, name: string): readonly unknown[] => {
-  const list = at(json, name);
-  return Array.isArray(list) ? list : [];
-};

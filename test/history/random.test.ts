@@ -7,7 +7,7 @@ import { randomFrom, randomUuid, seedFor } from '../races/random.ts';
 import { engines } from '../support/engines.ts';
 import { Books } from './books.ts';
 import { type Actor, makeOwners, step } from './steps.ts';
-import { checkHistory, clockTick, differences, run, switchOff, takeInAll, type World, withWorld } from './world.ts';
+import { checkHistory, clockTick, differences, run, switchOff, switchOn, takeInAll, withWorld } from './world.ts';
 
 const stepsOfAll = { embedded: 120, postgresql: 600 };
 const actorsOf = { embedded: 3, postgresql: 6 };
@@ -82,9 +82,4 @@ for (const engine of engines) {
       await books.compare();
     });
   });
-}
-
-async function switchOn(world: World): Promise<void> {
-  await switchHistoryOn(world.database);
-  await takeInAll(world);
 }

@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
-import { closeRecords, type HeldPosition, switchHistoryOff, takeInHeld } from '../../db/statements/usage_history.ts';
+import {
+  closeRecords,
+  type HeldPosition,
+  switchHistoryOff,
+  switchHistoryOn,
+  takeInHeld,
+} from '../../db/statements/usage_history.ts';
 import type { Engine } from '../support/engines.ts';
-import { makeProvider, requestsTo, type Send } from '../support/requests.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
 /** The providers of a world; in each there is room for all that a test claims. */
@@ -51,6 +57,12 @@ export async function takeInAll({ database }: World, limit = 100): Promise<void>
   let position: HeldPosition | undefined;
   do position = await takeInHeld(database, position, limit);
   while (position !== undefined);
+}
+
+/** Switches the history on, and takes in all that is held. */
+export async function switchOn(world: World): Promise<void> {
+  await switchHistoryOn(world.database);
+  await takeInAll(world);
 }
 
 /** Switches the history off, and closes all open records. */
@@ -146,3 +158,40 @@ export async function checkHistory(world: World): Promise<void> {
   );
   assert.deepEqual(disorder, [], 'records overlap, or end before they begin');
 }
+
+/** Amounts by provider and class. */
+export type ClaimedAmounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/** Claims for a consumer, whatever its generation is. */
+export async function claim(
+  { send }: World,
+  consumer: string,
+  amounts: ClaimedAmounts,
+  more: object = {},
+): Promise<void> {
+  await clockTick();
+  const generation = at((await send('GET', `/allocations/${consumer}`)).json, 'consumer_generation') ?? null;
+  accepted(
+    await send('PUT', `/allocations/${consumer}`, { ...newClaim(amounts), consumer_generation: generation, ...more }),
+  );
+}
+
+/** The records of a consumer as texts, such as `1 VCPU of 2 by p/u/INSTANCE: moved`, after a check of all. */
+export async function told(world: World, consumer: string): Promise<readonly string[]> {
+  await checkHistory(world);
+  const records = (await recordsOf(world)).filter((record) => record.consumer === consumer);
+  return records.map(
+    ({ provider, className, amount, owner, until, ended }) =>
+      `${amount} ${className} of ${provider.at(-1)} by ${owner}: ${until === null ? 'open' : ended}`,
+  );
+}
+
+/** Allocations of a consumer as another program inserts them, one by one. */
+export const inserted = (consumer: string, amounts: ClaimedAmounts): readonly RawBuilder<unknown>[] =>
+  Object.entries(amounts).flatMap(([provider, resources]) =>
+    Object.entries(resources).map(
+      ([name, used]) => sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+        select p.id, r.id, ${consumer}, ${used}::integer from resource_providers p, resource_classes r
+        where p.uuid = ${provider} and r.name = ${name}`,
+    ),
+  );

@@ -67,6 +67,12 @@ export function at(json: unknown, ...path: readonly (string | number)[]): unknow
   return found;
 }
 
+/** The list that an object of an answer has under a name; empty if it has none. */
+export function listAt(json: unknown, name: string): readonly unknown[] {
+  const list = at(json, name);
+  return Array.isArray(list) ? list : [];
+}
+
 /** Checks that an answer is a success. @returns it */
 export function accepted(answer: Answer): Answer {
   const { request, status, text } = answer;

@@ -115,7 +115,7 @@ const isOn = 'exists (select from usage_history where until is null)';
  */
 const endedRecords = (uuid: string) => `'placement.ended_' || (hashtext(${uuid}) & 255)`;
 const endedEntry = `chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id`;
-/** Adds those of the table `ended`. A record that is open again stays there: it is not found any more. */
+/** Stores there what the table `ended` has. A record that is opened again later is not removed from there: no ended record has its id any more. */
 const noteEnded = `(select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
         select ${endedRecords('consumer_id')} as setting, string_agg(${endedEntry}, '') as list from ended group by 1
       ) as noted)`;
@@ -148,11 +148,11 @@ const beginAll = `with logged as (${logConsumers})
       left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true
       left join lateral (select name from resource_classes where id = h.resource_class_id offset 0) as r on true`;
 
-/** Ends all records of consumers that hold nothing any more; none, if one of them holds something. */
+/** Ends all records of consumers that hold nothing any more; none, if one of them holds something, which `is_holding` says then. */
 const endAll = `with logged as (${logConsumers}),
+      held as materialized (select exists (select from allocations where consumer_id = any(uuids)) as is_any),
       gone as (
-        delete from open_usage_records
-        where consumer_id = any(uuids) and not (select exists (select from allocations where consumer_id = any(uuids))) returning *
+        delete from open_usage_records where consumer_id = any(uuids) and not (select is_any from held) returning *
       ),
       -- One end for all, after the locks of the records were waited for.
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
@@ -174,17 +174,17 @@ const endAll = `with logged as (${logConsumers}),
         where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
         returning id, consumer_id, ended_at
       )
-      select ${noteEnded} into noted_count`;
+      select ${noteEnded}, (select is_any from held) into noted_count, is_holding`;
 
 /**
  * Makes the open records of some consumers what these hold.
  *
  * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
- * Those of consumers without a record are advisory locks; a statement of very many locks all of these.
+ * A consumer without a record has none to lock: it has an advisory lock. Where a statement writes very many such consumers, it takes one lock for all.
  *
  * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
- * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in a setting which records of which
+ * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in settings which records of which
  * consumers it has ended.
  * When it begins a record with the same content, the ended one is open again. Otherwise the reason of the ended one is found again, and the record
  * that follows it begins at its end.
@@ -364,14 +364,15 @@ end`,
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
   noted_count bigint;
+  is_holding boolean;
 begin
   if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
   if cardinality(uuids) = 0 then return null; end if;
   if ${isFirst} then
     ${endAll};
-    -- Where one of them holds something, or another transaction has begun a record meanwhile.
-    if exists (select from open_usage_records where consumer_id = any(uuids)) then perform settle_usage_records(uuids); end if;
+    -- Another transaction may have begun a record meanwhile.
+    if is_holding or exists (select from open_usage_records where consumer_id = any(uuids)) then perform settle_usage_records(uuids); end if;
   else
     perform settle_usage_records(uuids);
   end if;
