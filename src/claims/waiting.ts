@@ -546,6 +546,8 @@ export function openWaiting(
   };
   const endIfRemoved = async (waiter: Waiter): Promise<void> => {
     await stored.entered(waiter);
+    // The row was of an earlier request. What is read below would be older than the row that this one may get meanwhile.
+    if (!waiter.isStored) return;
     // If the database is away, the row is looked for again within a second.
     const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
     if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());

@@ -162,6 +162,7 @@ for (const [named, line] of kinds) {
         const again = claimOne(clients[round % 2 === 0 ? 0 : 1], uuid, line);
         assert.equal((await earlier).status, 409);
         assert.equal(await Promise.race([again, sleep(300).then(() => 'waits')]), 'waits');
+        await untilListed(here, [uuid]);
         assert.equal((await there.send('DELETE', `/waiting/${uuid}`)).status, 204);
         assert.equal((await again).status, 409);
       }
