@@ -1011,7 +1011,19 @@ begin
   if not exists (select from public.usage_history where until is null) then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
   if cardinality(uuids) = 0 then return null; end if;
-  if not exists (
+  if coalesce(current_setting('placement.released_whole', true), '') = 'on' then
+    with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
+        clock_timestamp()),
+      gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
+      at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone)
+      insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
+        amount, began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
+        coalesce((select name from public.resource_providers where id = g.resource_provider_id), g.provider_name),
+        coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
+      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now());
+  elsif not exists (
     select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
   ) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
@@ -1021,24 +1033,14 @@ begin
       gone as (
         delete from public.open_usage_records where consumer_id = any(uuids) and not (select is_any from held) returning *
       ),
-      -- One end for all, after the locks of the records were waited for.
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
-      -- Each name is looked up once.
-      providers as materialized (
-        select k.id, p.name from (select distinct resource_provider_id as id from gone) as k
-        left join lateral (select name from public.resource_providers where id = k.id offset 0) as p on true
-      ),
-      classes as materialized (
-        select k.id, r.name from (select distinct resource_class_id as id from gone) as k
-        left join lateral (select name from public.resource_classes where id = k.id offset 0) as r on true
-      ),
       ended as (
-        insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
-          began_at, ended_at, ended)
-        select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-          coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
-        from gone g cross join at join providers p on p.id = g.resource_provider_id join classes r on r.id = g.resource_class_id
-        where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+        insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
+        amount, began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
+        coalesce((select name from public.resource_providers where id = g.resource_provider_id), g.provider_name),
+        coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
+      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
         returning id, consumer_id, ended_at
       )
       select (select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
@@ -1074,15 +1076,14 @@ begin
       insert into public.open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
         name, provider_uuid, provider_name, class_name, began_at, begun_by)
       select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
-        p.name, r.name, clock_timestamp(), pg_current_xact_id()
+        p.name, (select name from public.resource_classes where id = h.resource_class_id), clock_timestamp(), pg_current_xact_id()
       from (
         select uuid, project_id, user_id, consumer_type_id, (select name from public.consumer_names where consumer_id = consumers.id) as name
         from public.consumers where uuid = any(uuids) offset 0
       ) as c cross join lateral (
         select resource_provider_id, resource_class_id, sum(used) as amount from public.allocations where consumer_id = c.uuid group by 1, 2 offset 0
       ) as h
-      left join lateral (select uuid, name from public.resource_providers where id = h.resource_provider_id offset 0) as p on true
-      left join lateral (select name from public.resource_classes where id = h.resource_class_id offset 0) as r on true;
+      left join lateral (select uuid, name from public.resource_providers where id = h.resource_provider_id offset 0) as p on true;
   else
     perform public.settle_usage_records(uuids);
   end if;
@@ -1104,9 +1105,11 @@ CREATE OR REPLACE FUNCTION public.record_consumers_deleted()
  LANGUAGE plpgsql
 AS $function$begin
   if exists (select from public.usage_history where until is null) then
-    perform public.settle_usage_records(array(
-      select uuid from old_rows d where exists (select from public.allocations a where a.consumer_id = d.uuid offset 0)
-    ));
+    if not coalesce(current_setting('placement.released_whole', true), '') = 'on' then
+      perform public.settle_usage_records(array(
+        select uuid from old_rows d where exists (select from public.allocations a where a.consumer_id = d.uuid offset 0)
+      ));
+    end if;
   end if;
   return null;
 end$function$;

@@ -8,6 +8,15 @@ import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_lo
  * The history of usages (migration 014): its switch, and what is done beside the triggers that write it.
  */
 
+/** Tells the triggers why the usages of this transaction end. */
+export const usagesEndWithTerms = sql`set_config('placement.ended', 'term', true)`;
+
+/**
+ * Tells the triggers that the next statement is the only write of its transaction, and releases all that consumers hold whose records are
+ * locked already.
+ */
+export const usagesAreReleasedWhole = sql`set_config('placement.released_whole', 'on', true)`;
+
 /**
  * Switches the history of usages on, if it is off. From then on all writes are recorded. What is held already is recorded by `takeInHeld`.
  * While records of an earlier history are being closed, nothing is done.

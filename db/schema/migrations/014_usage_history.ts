@@ -138,15 +138,25 @@ const beginAll = `with logged as (${logConsumers})
       insert into open_usage_records (consumer_id, resource_provider_id, resource_class_id, project_id, user_id, consumer_type_id, amount,
         name, provider_uuid, provider_name, class_name, began_at, begun_by)
       select c.uuid, h.resource_provider_id, h.resource_class_id, c.project_id, c.user_id, c.consumer_type_id, h.amount, c.name, p.uuid,
-        p.name, r.name, clock_timestamp(), pg_current_xact_id()
+        p.name, (select name from resource_classes where id = h.resource_class_id), clock_timestamp(), pg_current_xact_id()
       from (
         select uuid, project_id, user_id, consumer_type_id, (select name from consumer_names where consumer_id = consumers.id) as name
         from consumers where uuid = any(uuids) offset 0
       ) as c cross join lateral (
         select resource_provider_id, resource_class_id, sum(used) as amount from allocations where consumer_id = c.uuid group by 1, 2 offset 0
       ) as h
-      left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true
-      left join lateral (select name from resource_classes where id = h.resource_class_id offset 0) as r on true`;
+      left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true`;
+
+/** Adds what the table `gone` has to the records that have ended. It needs `at_end`, and `at` with the moment of the end. */
+const addEnded = `insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
+        amount, began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
+        coalesce((select name from resource_providers where id = g.resource_provider_id), g.provider_name),
+        coalesce((select name from resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
+      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())`;
+
+/** One end for all, after the locks of the records were waited for. */
+const oneEnd = 'select greatest(clock_timestamp(), max(began_at)) as moment from gone';
 
 /** Ends all records of consumers that hold nothing any more; none, if one of them holds something, which `is_holding` says then. */
 const endAll = `with logged as (${logConsumers}),
@@ -154,27 +164,22 @@ const endAll = `with logged as (${logConsumers}),
       gone as (
         delete from open_usage_records where consumer_id = any(uuids) and not (select is_any from held) returning *
       ),
-      -- One end for all, after the locks of the records were waited for.
-      at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
-      -- Each name is looked up once.
-      providers as materialized (
-        select k.id, p.name from (select distinct resource_provider_id as id from gone) as k
-        left join lateral (select name from resource_providers where id = k.id offset 0) as p on true
-      ),
-      classes as materialized (
-        select k.id, r.name from (select distinct resource_class_id as id from gone) as k
-        left join lateral (select name from resource_classes where id = k.id offset 0) as r on true
-      ),
+      at as materialized (${oneEnd}),
       ended as (
-        insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
-          began_at, ended_at, ended)
-        select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-          coalesce(r.name, g.class_name), g.amount, g.began_at, at.moment, at_end
-        from gone g cross join at join providers p on p.id = g.resource_provider_id join classes r on r.id = g.resource_class_id
-        where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+        ${addEnded}
         returning id, consumer_id, ended_at
       )
       select ${noteEnded}, (select is_any from held) into noted_count, is_holding`;
+
+/**
+ * Whether the transaction has locked the records of the consumers, and this statement, its only write, releases all that they hold. Then nothing
+ * is looked up again. The statements of this service say so (db/statements/usage_history.ts), for ends are the half of all writes.
+ */
+const releasesWhole = "coalesce(current_setting('placement.released_whole', true), '') = 'on'";
+const endWhole = `with logged as (${logConsumers}),
+      gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
+      at as materialized (${oneEnd})
+      ${addEnded}`;
 
 /**
  * Makes the open records of some consumers what these hold.
@@ -369,7 +374,9 @@ begin
   if not ${isOn} then return null; end if;
   uuids := array(select distinct consumer_id from old_rows);
   if cardinality(uuids) = 0 then return null; end if;
-  if ${isFirst} then
+  if ${releasesWhole} then
+    ${endWhole};
+  elsif ${isFirst} then
     ${endAll};
     -- Another transaction may have begun a record meanwhile.
     if is_holding or exists (select from open_usage_records where consumer_id = any(uuids)) then perform settle_usage_records(uuids); end if;
@@ -393,9 +400,11 @@ end`,
         where exists (select from open_usage_records o where o.consumer_id = n.uuid and o.project_id is null offset 0)
       ));
     end if`),
-  'record_consumers_deleted() returns trigger': whileOn(`perform settle_usage_records(array(
-      select uuid from old_rows d where exists (select from allocations a where a.consumer_id = d.uuid offset 0)
-    ))`),
+  'record_consumers_deleted() returns trigger': whileOn(`if not ${releasesWhole} then
+      perform settle_usage_records(array(
+        select uuid from old_rows d where exists (select from allocations a where a.consumer_id = d.uuid offset 0)
+      ));
+    end if`),
   'record_names_inserted() returns trigger': whileOn(
     'perform name_usage_records(array(select consumer_id from new_rows))',
   ),

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
+import { usagesAreReleasedWhole } from '../usage_history.ts';
 import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**
@@ -39,8 +40,8 @@ export async function deleteAllocations(
     onDeleted({ counts, xid: released[0]?.xid, released });
     return left;
   };
-  const old = await remove(consumerUuids, [lockConsumers(consumerUuids)]);
-  if (old.length > 0) await remove(old, [lockOld(old), lockConsumers(old)]);
+  const old = await remove(consumerUuids, [lockConsumers(consumerUuids, true)]);
+  if (old.length > 0) await remove(old, [lockOld(old), lockConsumers(old, false)]);
   return counts;
 }
 
@@ -60,10 +61,13 @@ type LeftRow = { readonly uuid: string; readonly xid: null };
 /**
  * Locks the consumers, in a statement of its own, so that the next one has a newer snapshot and sees everything that earlier
  * transactions wrote. Later claims find no consumer, so their guard fails.
+ *
+ * @param isWhole whether all that is released is of consumers that are locked here
  */
-const lockConsumers = (uuids: readonly string[]) => sql`
+const lockConsumers = (uuids: readonly string[], isWhole: boolean) => sql`
     with locked as (select uuid from consumers where uuid = any(${uuids}::text[]) order by uuid for update)
-    select set_config('placement.locked_consumers', coalesce(array_agg(uuid), '{}')::text, true) from locked`;
+    select set_config('placement.locked_consumers', coalesce(array_agg(uuid), '{}')::text, true)
+      ${isWhole ? sql`, ${usagesAreReleasedWhole}` : sql``} from locked`;
 
 /**
  * Locks old allocations without a consumer record, before the consumers. The online data migration or a claim may create the record:

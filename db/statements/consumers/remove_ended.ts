@@ -4,6 +4,7 @@ import { isLockRefused } from '../../engine/failures.ts';
 import { onlyRow } from '../../engine/only_row.ts';
 import { briefWait } from '../../engine/slow_lane.ts';
 import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
+import { usagesAreReleasedWhole, usagesEndWithTerms } from '../usage_history.ts';
 
 /** A consumer that was removed because its term has ended. */
 export type RemovedConsumer = {
@@ -29,9 +30,6 @@ type Removal = {
 
 /** The position before all terms. */
 export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0 };
-
-/** Tells the history of usages why these end. */
-const usagesEndWithTerms = sql`set_config('placement.ended', 'term', true)`;
 
 /** With this advisory lock only one process at a time removes consumers. The lock ends with the transaction. */
 const removalLock = 1_450_000;
@@ -111,7 +109,7 @@ async function remove(
     ),
     ${free},
     noted as materialized (
-      select set_config('placement.locked_consumers', array(select id from free)::text, true), ${usagesEndWithTerms},
+      select set_config('placement.locked_consumers', array(select id from free)::text, true), ${usagesEndWithTerms}, ${usagesAreReleasedWhole},
         set_config('placement.other_terms', array(select consumer_id from ended where consumer_id not in (select id from locked))::text, true)
     )
     select (select count(*) from ended)::integer as count, last.expires_at::text as expires, last.consumer_id as "consumerId"
