@@ -24,6 +24,7 @@ const waiting = [
   'keystone/',
   'races/',
   'soak/',
+  'support/debian_packages',
   'upgrades/',
   'upstream/',
   'workers/',
