@@ -96,7 +96,7 @@ async function serve(flags: ApiFlags): Promise<void> {
   if (unconfigured) say.line(unconfiguredNotice(config));
   say.warnings(warnings, loaded.warnings);
 
-  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger).catch(say.failure);
+  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
   close = server.close;
   process.on('SIGHUP', () => void renew(server, config, { log, readAgain: () => read(overrides).config }));
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
@@ -106,9 +106,10 @@ async function serve(flags: ApiFlags): Promise<void> {
   tellSystemd(listens, logger);
 }
 
-async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
+async function serveAlone(config: Config, tls: Tls | undefined, { logger, health }: Log): Promise<Listening> {
   const service = await openService(config, {
     logger,
+    logHealth: health,
     embeddedStopped: (err) => {
       logger.fatal({ err }, 'The process ends, since its embedded database cannot write to its files');
       process.exit(1);
@@ -164,7 +165,11 @@ async function openOperatorSocket(
   });
 }
 
-async function serveTogether(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
+async function serveTogether(
+  config: Config,
+  tls: Tls | undefined,
+  { logger }: Pick<Log, 'logger'>,
+): Promise<Listening> {
   // Imported only here, since a process that serves alone does not need it.
   const { serveByWorkers } = await import('../workers/supervisor.ts');
   return serveByWorkers(config, { tls, program: workerProgram, logger });

@@ -83,6 +83,8 @@ const removedAtOnce = 256;
 type RemovalOptions = Reported & {
   /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
+  /** Called after each search with how long ago the oldest term ended of which the consumer is still there. */
+  readonly onSearched?: (overdueSeconds: number) => void;
   /** Called with whether usages are counted, after each search. */
   readonly onCounting?: (isCounting: boolean) => void;
 };
@@ -95,16 +97,17 @@ type RemovalOptions = Reported & {
  * @returns a function that stops the removal, and resolves when its last transaction has ended
  */
 export function removeEndedConsumers(database: Database, options: RemovalOptions): () => Promise<void> {
-  const { logger, outages, onRemoved, onCounting } = options;
+  const { logger, outages, onRemoved, onSearched, onCounting } = options;
   return inBackground({
     everyMs,
     failed: reporting(options, 'Consumers whose terms have ended could not be removed; the next try is soon'),
     round: async (stopping) => {
       const askedMs = performance.now();
-      const { haveEnded, isCounting } = await haveTermsEnded(database);
+      const { overdueSeconds, isCounting } = await haveTermsEnded(database);
       outages.answered(askedMs);
       onCounting?.(isCounting);
-      let position: TermPosition | undefined = haveEnded ? firstPosition : undefined;
+      onSearched?.(overdueSeconds ?? 0);
+      let position: TermPosition | undefined = overdueSeconds === null ? undefined : firstPosition;
       while (position !== undefined && !stopping.aborted) {
         const startedMs = performance.now();
         const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(

@@ -39,6 +39,8 @@ import { canBeAsked, type TakenAmount } from './would_take.ts';
 export type WaitingClaims = {
   /** How many wait. */
   readonly size: number;
+  /** How long the one has waited that has waited longest, in seconds; 0 where none waits. */
+  longestSeconds(): number;
   /**
    * Writes a claim by query. Where it fits nowhere, or exceeds a limit, it waits.
    *
@@ -633,6 +635,11 @@ export function openWaiting(
   return {
     get size() {
       return seats.size;
+    },
+    longestSeconds: () => {
+      const nowMs = performance.now();
+      const waitedMs = [...waiters.values()].map(({ hasSeat, sinceMs }) => (hasSeat ? nowMs - sinceMs : 0));
+      return waitedMs.reduce((longest, each) => Math.max(longest, each), 0) / 1000;
     },
     write,
     noteWrite: () => {

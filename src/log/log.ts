@@ -14,6 +14,19 @@ export type Log = {
   readonly isFile: boolean;
   /** Opens the log file by its name again, after it was renamed. @returns whether there is a log file */
   reopen(): boolean;
+  readonly health: LogHealth;
+};
+
+/** Whether lines of the log arrive where it is written to. */
+export type LogHealth = {
+  /** The file; undefined for standard error. */
+  readonly file: string | undefined;
+  /** Whether the last write succeeded. */
+  isWritable(): boolean;
+  /** How much text has not been written yet, in bytes. */
+  waitingBytes(): number;
+  /** How many lines were lost, since too much text waited. */
+  linesLost(): number;
 };
 
 /**
@@ -58,7 +71,7 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
     maxWrite,
     mode: 0o640,
   });
-  surviveErrors(destination);
+  const failing = surviveErrors(destination);
   const gathered = gatherLines(destination, maxWrite);
   const form = lineForm(settings, file === undefined && process.stderr.isTTY);
   const stream: DestinationStream = { write: (json) => gathered.write(form(json)) };
@@ -80,6 +93,7 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
       destination.reopen();
       return true;
     },
+    health: { file, isWritable: () => !failing(), waitingBytes: gathered.waitingBytes, linesLost: gathered.linesLost },
   };
 }
 
@@ -102,11 +116,21 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   let lines = '';
   let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
+  let waitingBytes = 0;
+  let linesLost = 0;
+  destination.on('write', (written: number) => {
+    waitingBytes -= written;
+  });
+  destination.on('drop', (text: string) => {
+    waitingBytes -= Buffer.byteLength(text);
+    linesLost += text.split('\n').length - 1;
+  });
   const flush = (): void => {
     clearTimeout(timer);
     timer = undefined;
     if (lines === '') return;
     const written = lines;
+    waitingBytes += bytes;
     lines = '';
     bytes = 0;
     destination.write(written);
@@ -123,14 +147,16 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
     bytes += added;
     timer ??= setTimeout(flush, gatheringMs);
   };
-  return { write, flush };
+  return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
 /**
  * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process
  * end: the remaining lines are not flushed after a failed write, since pino would try it for ever.
+ *
+ * @returns a function that tells whether the last write failed
  */
-function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
+function surviveErrors(destination: ReturnType<typeof pino.destination>): () => boolean {
   let failed = false;
   destination.on('error', () => {
     failed = true;
@@ -142,6 +168,7 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
   destination.flushSync = () => {
     if (!failed) flushSync();
   };
+  return () => failed;
 }
 
 /** Combines the two options as oslo.log does: an absolute path in `log_file`, as Kolla sets it, ignores the folder. */

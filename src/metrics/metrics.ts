@@ -7,15 +7,18 @@ import { parseShapes } from '../api/candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { CountingOptions } from '../claims/limits.ts';
+import type { WaitingClaims } from '../claims/waiting.ts';
 import { version } from '../config/version.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
+import type { LogHealth } from '../log/log.ts';
 import type { ApiError } from '../request/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../request/turns.ts';
 import { capacityText, shapeCapacityText } from './capacity.ts';
 import { atIntervals, type Gathering, textOf } from './gathering.ts';
 import type { IdWatch } from './id_watch.ts';
 import { limitsText } from './limits.ts';
+import { registerLog } from './log.ts';
 import { registerState } from './state.ts';
 
 /** A request that was answered. */
@@ -47,9 +50,11 @@ export type Metrics = {
   /** Notes how long a claim that was placed has waited. */
   readonly claimWaited: (seconds: number) => void;
   /** Shows how many claims wait, from now on. */
-  showWaiting(waiting: { readonly size: number }): void;
+  showWaiting(waiting: Pick<WaitingClaims, 'size' | 'longestSeconds'>): void;
   /** Counts consumers that were removed because their terms had ended. */
   readonly consumersRemoved: (count: number) => void;
+  /** Notes how long ago the oldest term ended of which the consumer is still there. */
+  readonly endedTermsSearched: (overdueSeconds: number) => void;
   /** Counts that the fleet differed from the database. */
   readonly fleetDiffered: () => void;
   /** The text of a scrape: the metrics of each process that serves the port, and the capacity of the fleet. */
@@ -64,6 +69,8 @@ const databasePatienceMs = 2_000;
  * @param options.shapes queries whose number of placements is shown
  * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
+ * @param options.check what /readyz asks
+ * @param options.logHealth what is known of the log; undefined where nothing is logged
  * @param options.logger gets a line the first time that a shape cannot be counted
  */
 export function openMetrics(
@@ -76,6 +83,8 @@ export function openMetrics(
     readonly gathering?: Gathering | undefined;
     readonly logger: Pick<Logger, 'warn'>;
     readonly ids: Pick<IdWatch, 'used'>;
+    readonly check: () => Promise<unknown>;
+    readonly logHealth?: LogHealth | undefined;
     /** How usages count for limits. */
     readonly limits: CountingOptions;
   },
@@ -96,8 +105,9 @@ export function openMetrics(
   gathering?.offer({
     figures: async () => {
       const figures = [...(await ofProcess.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())];
-      // The process that is scraped refreshes its own fleet. The others refresh theirs after they have reported its age.
-      if (underWay === undefined) fleet.fresh().catch(() => {});
+      // The process that is scraped refreshes its own fleet. The others do that and ask whether they are ready after they have reported,
+      // so that they tell what the scrape before has found.
+      if (underWay === undefined) void readiness.look();
       return figures;
     },
     shapes: async () => countShapes(await fleet.fresh()),
@@ -105,6 +115,7 @@ export function openMetrics(
   /** Where there are several processes, the primary one keeps the interval. */
   const shapesNow = atIntervals(options.shapesInterval * 1000, countShapes);
   const registers = [register];
+  const readiness = openReadiness(options.check);
   /** The scrape of this process that is under way. */
   let underWay: Promise<Buffer<ArrayBuffer>> | undefined;
   /** How old the fleet was before that scrape. */
@@ -154,19 +165,34 @@ export function openMetrics(
     help: 'Consumers that this process removed because their terms had ended.',
     registers,
   });
+  /** When the oldest term ended of which the consumer may still be there, by `performance.now()`. */
+  let oldestEndMs = performance.now();
+  new Gauge({
+    name: 'placement_terms_overdue_seconds',
+    help: 'How long ago the oldest term ended of which the consumer may still be there; while the database is away it grows.',
+    registers,
+    collect() {
+      this.set((performance.now() - oldestEndMs) / 1000);
+    },
+  });
   const differences = new Counter({
     name: 'placement_fleet_differences_total',
     help: 'How often a comparison found that the database was changed unnoticed, so that the fleet was loaded whole.',
     registers,
   });
-  registerState(register, { database, fleet, ids: options.ids }, () => ageBeforeScrape ?? fleet.ageSeconds());
+  registerState(
+    register,
+    { database, fleet, ids: options.ids },
+    { fleetAgeSeconds: () => ageBeforeScrape ?? fleet.ageSeconds(), isReady: readiness.isReady },
+  );
+  if (options.logHealth !== undefined) registerLog(register, options.logHealth);
 
   const scrape = async (): Promise<Buffer<ArrayBuffer>> => {
     // Read the age before the scrape refreshes the fleet.
     ageBeforeScrape = fleet.ageSeconds();
     // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
     const late = sleep(databasePatienceMs, undefined, { ref: false });
-    const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
+    const [current] = await Promise.all([Promise.race([fleet.fresh().catch(() => undefined), late]), readiness.look()]);
     const capacity = current === undefined ? [] : await inTurns(capacityText(current, options.providerLimit));
     const limits = current === undefined ? '' : await limitsText(database, current, options.limits).catch(() => '');
     if (gathering === undefined) {
@@ -209,8 +235,19 @@ export function openMetrics(
           this.set(waiting.size);
         },
       });
+      new Gauge({
+        name: 'placement_waiting_longest_seconds',
+        help: 'How long the claim has waited that has waited longest of those that wait; 0 where none waits.',
+        registers,
+        collect() {
+          this.set(waiting.longestSeconds());
+        },
+      });
     },
     consumersRemoved: (count) => ended.inc(count),
+    endedTermsSearched: (overdueSeconds) => {
+      oldestEndMs = performance.now() - overdueSeconds * 1000;
+    },
     fleetDiffered: () => differences.inc(),
     scrape: () => {
       // Usually any client may scrape, so all requests that come during a scrape share its answer.
@@ -220,6 +257,21 @@ export function openMetrics(
       });
       return underWay;
     },
+  };
+}
+
+/** Asks what /readyz asks, for as long as a scrape waits for the database, and remembers the answer. */
+function openReadiness(check: () => Promise<unknown>): { look(): Promise<void>; isReady(): boolean } {
+  let isReady = true; // else the service would not have started
+  return {
+    look: async () => {
+      const answers = check().then(
+        () => true,
+        () => false,
+      );
+      isReady = await Promise.race([answers, sleep(databasePatienceMs, false, { ref: false })]);
+    },
+    isReady: () => isReady,
   };
 }
 
@@ -237,6 +289,8 @@ const joined = (before: string, parts: readonly Buffer[], after: string): Buffer
   Buffer.concat([Buffer.from(before), ...parts, Buffer.from(after)]);
 
 const outcomes = ['accepted', 'unauthorized', 'unavailable', 'busy'] as const;
+/** The answers by which Keystone decides about a token. A 401 means that it refuses the service user. */
+const goodStatuses: ReadonlySet<number> = new Set([200, 201, 404]);
 
 /** Registers the metrics of a service that asks Keystone about tokens. */
 function registerKeystone(register: Registry): KeystoneObserver {
@@ -259,6 +313,15 @@ function registerKeystone(register: Registry): KeystoneObserver {
     labelNames: ['outcome'],
     registers,
   });
+  let answeredMs = performance.now();
+  new Gauge({
+    name: 'placement_keystone_answer_age_seconds',
+    help: 'Time since the last answer by which Keystone decided about a token; before the first one, since the start.',
+    registers,
+    collect() {
+      this.set((performance.now() - answeredMs) / 1000);
+    },
+  });
   // So that the first one is a growth, which queries see.
   for (const outcome of outcomes) decided.inc({ outcome }, 0);
   for (const status of ['200', 'none']) attempts.inc({ status }, 0);
@@ -266,6 +329,7 @@ function registerKeystone(register: Registry): KeystoneObserver {
     attempted: ({ status, seconds }) => {
       attempts.inc({ status: status === undefined ? 'none' : String(status) });
       durations.observe(seconds);
+      if (status !== undefined && goodStatuses.has(status)) answeredMs = performance.now();
     },
     decided: (outcome) => decided.inc({ outcome }),
     countQueued: (size) => {

@@ -9,7 +9,8 @@ type StateFigure = readonly [name: string, help: string, value: () => number];
  * Registers the metrics that are read from the process at each scrape: of its fleet, its connections, and the ids of the
  * database as it last read them.
  *
- * @param fleetAgeSeconds how old the fleet was before the scrape refreshed it
+ * @param last.fleetAgeSeconds how old the fleet was before the scrape refreshed it
+ * @param last.isReady what the last check found
  */
 export function registerState(
   register: Registry,
@@ -18,13 +19,22 @@ export function registerState(
     fleet,
     ids,
   }: { readonly database: Database; readonly fleet: FleetKeeper; readonly ids: Pick<IdWatch, 'used'> },
-  fleetAgeSeconds: () => number,
+  last: { readonly fleetAgeSeconds: () => number; readonly isReady: () => boolean },
 ): void {
   const registers = [register];
   const gauges: readonly StateFigure[] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
-    ['placement_fleet_age_seconds', 'How long before this scrape the fleet was true to the database.', fleetAgeSeconds],
+    [
+      'placement_fleet_age_seconds',
+      'How long before this scrape the fleet was true to the database.',
+      last.fleetAgeSeconds,
+    ],
+    [
+      'placement_ready',
+      'What /readyz says, asked at each scrape: 1 for 200, 0 for 503.',
+      () => (last.isReady() ? 1 : 0),
+    ],
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
     ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
     ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],

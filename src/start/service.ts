@@ -24,7 +24,7 @@ import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { servesConsole } from '../http/own_hosts.ts';
 import type { RefusedConnection } from '../http/server/refusals.ts';
-import { logSlowStatements } from '../log/log.ts';
+import { type LogHealth, logSlowStatements } from '../log/log.ts';
 import { openOutages } from '../log/outages.ts';
 import type { Gathering } from '../metrics/gathering.ts';
 import { openIdWatch } from '../metrics/id_watch.ts';
@@ -68,6 +68,7 @@ export type PlacementService = {
  * that the standard traits and classes exist, and loads the fleet.
  *
  * @param options.embeddedTemplate a dump of an embedded database; a new embedded database starts from it
+ * @param options.logHealth what is known of the log of `options.logger`, for /metrics
  * @param options.gathering given if this process is one of several that serve one port
  * @param options.embeddedStopped called when the embedded database has stopped by itself; then the process has to end
  * @param options.speaks the microversions that are offered; default: all up to [api] max_microversion
@@ -79,6 +80,7 @@ export async function openService(
   options: {
     readonly embeddedTemplate?: Blob;
     readonly logger?: Logger;
+    readonly logHealth?: LogHealth;
     readonly gathering?: Gathering;
     readonly speaks?: Service;
     readonly embeddedStopped?: (error: Error) => void;
@@ -129,8 +131,13 @@ export async function openService(
     ends.push(followers.end);
     const { gathering } = options;
     const limits = countingOptions(config);
+    const check = async (): Promise<void> => {
+      await fleet.fresh();
+      await requireWritable(database);
+    };
+    const { logHealth } = options;
     const metrics = config.metrics.enabled
-      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, ids, limits })
+      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, logHealth, ids, check, limits })
       : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {
@@ -160,7 +167,7 @@ export async function openService(
       onCounting: (counting) => {
         if (counting !== isCounting()) fleet.fresh().catch(() => {});
       },
-      ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved }),
+      ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved, onSearched: metrics.endedTermsSearched }),
     });
     const stopComparing = compareFromTimeToTime(database, fleet, {
       ...reported,
@@ -203,12 +210,7 @@ export async function openService(
       config,
       authentication: authenticationBy({ keystone, tokens }, config.keystoneAuthtoken),
       policy,
-      probed: {
-        check: async () => {
-          await fleet.fresh();
-          await requireWritable(database);
-        },
-      },
+      probed: { check },
       metrics,
       mountConsole: servesConsole(config) ? (await consoleParts()).mountConsole : undefined,
       outages,

@@ -53,9 +53,9 @@ export async function serveAsWorker(): Promise<void> {
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
 
-  const { logger, reopen } = openLog(config.default, worker);
+  const { logger, reopen, health: logHealth } = openLog(config.default, worker);
   reopenLog = reopen;
-  const service = await openService(config, { logger, gathering });
+  const service = await openService(config, { logger, logHealth, gathering });
   service.renewServiceUser(config.keystoneAuthtoken); // it may have come while the service was opened
   renewServiceUser = service.renewServiceUser;
   await giveBackMemory();

@@ -1,12 +1,16 @@
 /** The dashboard uses only metrics that the service exports, and shows all that it should show. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parser } from '@prometheus-io/lezer-promql';
-import { anyEngine } from '../support/engines.ts';
+import { defaultConfig } from '../../src/config/config.ts';
+import { openLog } from '../../src/log/log.ts';
+import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
+import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
-import { withTestService } from '../support/services.ts';
+import { openServiceOn, withTestService } from '../support/services.ts';
 import { type Exposition, readExposition } from './exposition.ts';
 
 type Target = { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } };
@@ -67,8 +71,30 @@ function readQuery(expression: string): Query {
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
-/** The metrics of a service that has answered requests, including a claim, and has a provider. */
+/**
+ * The metrics of a service that has answered requests, including a claim, and has a provider; and those of one with Keystone and a log file.
+ */
 async function exported(): Promise<Exposition> {
+  return new Map([...(await exportedWithKeystone()), ...(await exportedWithClaims())]);
+}
+
+const exportedWithKeystone = (): Promise<Exposition> =>
+  withStandIn((standIn) =>
+    withFreshDatabase(anyEngine, async (database) => {
+      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-dashboard-'));
+      const log = openLog({ ...defaultConfig.default, logFile: path.join(folder, 'placement.log') });
+      const overrides = { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) } as const;
+      const service = await openServiceOn(database, overrides, { logger: log.logger, logHealth: log.health });
+      try {
+        return readExposition(await (await service.app.request('/metrics')).text());
+      } finally {
+        await service.close();
+        await rm(folder, { recursive: true });
+      }
+    }),
+  );
+
+async function exportedWithClaims(): Promise<Exposition> {
   return withTestService(anyEngine, { metrics: { shapes: 'small: resources=VCPU:2' } }, async (service) => {
     const send = requestsTo(service);
     await makeProvider(send, host, { VCPU: { total: 8 } });
@@ -127,6 +153,20 @@ suite('the Grafana dashboard', () => {
       'placement_database_connections_idle',
       'placement_database_waiting',
       'placement_ids_used_ratio',
+      'placement_ready',
+      'placement_keystone_requests_total',
+      'placement_keystone_request_duration_seconds_bucket',
+      'placement_keystone_decisions_total',
+      'placement_keystone_answer_age_seconds',
+      'placement_keystone_queue_length',
+      'placement_waiting_claims',
+      'placement_waiting_longest_seconds',
+      'placement_claim_wait_seconds_bucket',
+      'placement_terms_overdue_seconds',
+      'placement_log_writable',
+      'placement_log_waiting_bytes',
+      'placement_log_lines_lost_total',
+      'placement_log_disk_free_bytes',
       'placement_shape_capacity',
       'openstack_placement_resource_total',
       'openstack_placement_resource_reserved',

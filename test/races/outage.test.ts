@@ -32,6 +32,7 @@ test('PostgreSQL dies under load: answers are 503 until it is back, and no ackno
       await untilClaimed(claimants, 9); // so one of these claims began after the restart
     }
     await claimants.stop();
+    assert.match((await send('GET', '/metrics')).text, /^placement_ready 1$/m);
 
     assert.deepEqual([...claimants.statuses.keys()].sort(), [204, 503], 'no other answers');
     const holders = new Set(await holdersOn(send, host));
@@ -46,6 +47,7 @@ test('PostgreSQL dies under load: answers are 503 until it is back, and no ackno
     }
     assert.equal((await claim(send, host, randomUUID())).status, 503);
     const { text: metrics } = await send('GET', '/metrics');
+    assert.match(metrics, /^placement_ready 0$/m);
     assert.match(metrics, /^placement_claims_total\{outcome="written"\} [1-9]/m);
     assert.doesNotMatch(metrics, /^openstack_placement/m);
   } finally {

@@ -14,14 +14,18 @@ export function testConfig(overrides: ConfigOverrides = {}): Config {
   ) as unknown as Config;
 }
 
-/** Opens the service on a database of the test. */
-export function openServiceOn(database: TestDatabase, overrides: ConfigOverrides = {}): Promise<PlacementService> {
+/** Opens the service on a database of the test. @param log where it logs to, and what is known of that */
+export function openServiceOn(
+  database: TestDatabase,
+  overrides: ConfigOverrides = {},
+  log: Pick<NonNullable<Parameters<typeof openService>[1]>, 'logger' | 'logHealth'> = {},
+): Promise<PlacementService> {
   const config = testConfig({
     ...overrides,
     placementDatabase: { ...database.config, ...overrides.placementDatabase },
   });
   const { embeddedTemplate } = database;
-  return openService(config, embeddedTemplate === undefined ? {} : { embeddedTemplate });
+  return openService(config, { ...log, ...(embeddedTemplate === undefined ? {} : { embeddedTemplate }) });
 }
 
 /**

@@ -113,10 +113,14 @@ test('a locked consumer does not delay the removal of others, and is removed whe
     const listed = await send('GET', `/consumers?expiring_before=${new Date().toISOString()}`);
     assert.equal((at(listed.json, 'consumers') as unknown[]).length, 2); // as openapi.yaml says
     assert.equal(at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU'), 2);
+    const overdueSeconds = async (): Promise<number> =>
+      Number(/^placement_terms_overdue_seconds (\S+)$/m.exec((await send('GET', '/metrics')).text)?.[1]);
+    await until('/metrics tells how long they are overdue', async () => (await overdueSeconds()) > 2);
     await other.query('commit');
     for (const consumer of [locked, withLockedAllocation]) {
       await until('it is removed', async () => !(await isThere(send, consumer)));
     }
+    await until('nothing is overdue', async () => (await overdueSeconds()) < 2);
   });
 });
 

@@ -76,9 +76,26 @@ for (const engine of engines) {
         },
       );
       assert.match(String(first?.condition), /no tree meets resources=PGPU:1/);
+      const waiting = async (what: string): Promise<number> =>
+        Number(
+          new RegExp(`^placement_waiting_${what} (\\S+)$`, 'm').exec((await place.send('GET', '/metrics')).text)?.[1],
+        );
+      assert.equal(await waiting('claims'), 4);
+      const longest = await waiting('longest_seconds');
+      assert.ok(longest > 0);
+      await sleep(200);
+      const later = await waiting('longest_seconds');
+      assert.ok(later >= longest + 0.2 && later < 60, `${later} after ${longest}`);
       for (const uuid of held) await release(uuid);
       assert.deepEqual(await orderOf(answers, 2), [0, 1]);
       await untilListed(2);
+      const youngest = await inTurn({ ...place, untilListed: (count) => untilListed(2 + count) }, [{}]);
+      for (const { consumers } of await listed()) {
+        const [uuid = ''] = consumers as readonly string[]; // as openapi.yaml says
+        await place.send('DELETE', `/waiting/${uuid}`);
+      }
+      await Promise.all(youngest);
+      assert.equal(await waiting('longest_seconds'), 0);
     }));
 
   test(`${engine}: a large claim of a line goes before small ones that came later and would fit`, () =>

@@ -35,14 +35,15 @@ export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0
 const removalLock = 1_450_000;
 
 /**
- * Whether terms have ended, and whether usages are counted. The first end is looked up in the index; for any term that has
+ * For how many seconds a term has ended of which the consumer is still there, null if there is none, and whether usages are counted. The first end is looked up in the index; for any term that has
  * ended the planner would read the whole table, since it expects to meet one soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   onlyRow(
     kysely,
-    sql<{ readonly haveEnded: boolean; readonly isCounting: boolean }>`
-    select coalesce(min(expires_at) <= clock_timestamp(), false) as "haveEnded",
+    sql<{ readonly overdueSeconds: number | null; readonly isCounting: boolean }>`
+    select case when min(expires_at) <= clock_timestamp()
+        then extract(epoch from clock_timestamp() - min(expires_at))::double precision end as "overdueSeconds",
       exists (select from usage_counting) as "isCounting" from consumer_terms`,
   );
 
