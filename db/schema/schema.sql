@@ -984,9 +984,11 @@ CREATE OR REPLACE FUNCTION public.name_usage_records(ids integer[])
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$declare
-  uuids text[] := array(select uuid from public.consumers where id = any(ids));
-  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  uuids text[];
+  at_end constant text := 'released';
 begin
+  perform from public.consumers where id = any(ids) order by uuid for no key update;
+  uuids := array(select uuid from public.consumers c where id = any(ids) and exists (select from public.allocations a where a.consumer_id = c.uuid offset 0));
   if cardinality(uuids) = 0 then return; end if;
   insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
       select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
@@ -1226,9 +1228,6 @@ AS $function$declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
-  insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
-      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
-        clock_timestamp();
   unrecorded := array(
     select distinct hashtext(u.id) from unnest(uuids) as u (id) where not exists (select from public.consumers where uuid = u.id) order by 1
   );
@@ -1262,6 +1261,9 @@ begin
       group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
     ) as changed;
   if gone_ids is null and consumer_ids is null then return; end if;
+  insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
+        clock_timestamp();
   if not not exists (
     select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
   ) then select array_agg(split_part(key, '@', 1)::bigint),

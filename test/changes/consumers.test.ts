@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import { switchHistoryOn } from '../../db/statements/usage_history.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { type Actor, makeOwners, step } from '../history/steps.ts';
@@ -187,6 +188,23 @@ for (const engine of engines) {
       accepted(await send('DELETE', `/allocations/${consumer}`));
       assert.deepEqual(await feed(), [{ consumer, gone: true, ended: 'released' }]);
       assert.deepEqual(await feed(), []);
+      accepted(await claim({ consumer_generation: null, expires_in: 600 }));
+      await run(world, sql`update consumer_terms set expires_at = now()`);
+      await removeEnded(world.database, firstPosition, 10);
+      await run(
+        world,
+        sql`insert into consumers (uuid, project_id, user_id) select ${consumer}, p.id, u.id from projects p, users u limit 1`,
+      );
+      await run(world, sql`update consumers set project_id = (select max(id) from projects) where uuid = ${consumer}`);
+      await run(world, sql`insert into consumer_names select id, 'web' from consumers where uuid = ${consumer}`);
+      assert.deepEqual(
+        await feed(),
+        [{ consumer, gone: true, ended: 'term' }],
+        'its record was made anew, without allocations',
+      );
+      await run(world, sql`update consumers set project_id = (select min(id) from projects) where uuid = ${consumer}`);
+      await run(world, sql`update consumer_names set name = 'db'`);
+      assert.deepEqual(await feed(), [], 'its record was written, without allocations');
       const others = (await all()) as readonly object[]; // as openapi-2.yaml says
       assert.ok(others.length > 0 && others.every((each) => !('consumer' in each)), 'a client that did not ask');
       // A statement that changes very many.

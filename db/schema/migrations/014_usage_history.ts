@@ -19,7 +19,8 @@ import { qualifyNames } from '../qualified_names.ts';
  *
  * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the bit 128
  * in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the same consumer the
- * later one by `logged_at` is of the later write. Without `consumer_ids` it stands for all, as where the history is switched.
+ * later one by `logged_at` is of the later write. One that has ended is not logged again when its record is made, written or named without
+ * allocations, so the last row tells why it ended. Without `consumer_ids` it stands for all, as where the history is switched.
  *
  * It locks the tables of allocations, consumers and names only, and in the end.
  */
@@ -215,7 +216,6 @@ const settle = `declare
   record_ids integer[];
 begin
   if cardinality(uuids) = 0 then return; end if;
-  ${logConsumers};
   unrecorded := array(
     select distinct hashtext(u.id) from unnest(uuids) as u (id) where not exists (select from consumers where uuid = u.id) order by 1
   );
@@ -249,6 +249,7 @@ begin
       group by 1, 2, 3, 4, 5, 6 having sum(held) is distinct from sum(amount)
     ) as changed;
   if gone_ids is null and consumer_ids is null then return; end if;
+  ${logConsumers};
   if not ${isFirst} then ${readEnded}; end if;
   if gone_ids is not null then
     with gone as (
@@ -418,11 +419,14 @@ end`,
     `${logAllConsumers};
     update open_usage_records set name = null where name is not null`,
   ),
-  // The records are locked first, as they are when they are settled.
+  // The consumers are locked first, as whoever writes their allocations does. One that holds nothing is not told of: it would be told again that it
+  // is gone, and of another reason.
   [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
-  uuids text[] := array(select uuid from consumers where id = any(ids));
-  at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
+  uuids text[];
+  at_end constant text := 'released';
 begin
+  perform from consumers where id = any(ids) order by uuid for no key update;
+  uuids := array(select uuid from consumers c where id = any(ids) and exists (select from allocations a where a.consumer_id = c.uuid offset 0));
   if cardinality(uuids) = 0 then return; end if;
   ${logConsumers};
   perform from open_usage_records where consumer_id = any(uuids) order by id for update;
