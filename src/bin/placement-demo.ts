@@ -6,7 +6,8 @@ import { defaultConfig } from '../config/config.ts';
 import { fillDemo } from '../demo/fill.ts';
 import { liveDemo } from '../demo/live.ts';
 import { listen } from '../http/server/listen.ts';
-import { onStopSignal, runCommand } from '../start/command_line.ts';
+import { onStopSignal } from '../start/command_line.ts';
+import { runCommand } from '../start/run_command.ts';
 import { openService } from '../start/service.ts';
 import { print } from '../text/print.ts';
 

@@ -19,14 +19,14 @@ import { schemaProblem } from '../manage/upgrade_checks.ts';
 import { type Owner, ownerOr } from '../placement/owner.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import {
-  addCommandGroup,
   addConfigFlags,
   type ConfigFlags,
   exitCodeOf,
   loadConfig,
   printWarnings,
-  runCommand,
+  problemsOf,
 } from '../start/command_line.ts';
+import { addCommandGroup, runCommand } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
@@ -67,7 +67,7 @@ addPolicyCommands(
   },
   ownerOf,
 );
-await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
+await runCommand(program, { failed: exitCodeOf, noCommand: 1, problemsOf });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
   const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);

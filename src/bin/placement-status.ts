@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
-import { addConfigFlags, type ConfigFlags, runCommand } from '../start/command_line.ts';
+import { addConfigFlags, type ConfigFlags, problemsOf } from '../start/command_line.ts';
+import { runCommand } from '../start/run_command.ts';
 import { print } from '../text/print.ts';
 
 const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
@@ -18,7 +19,7 @@ upgrade
   )
   .action(check);
 // An exit code of 1 or 2 would look like a result of the checks.
-await runCommand(program, { failed: () => 255, noCommand: 2 });
+await runCommand(program, { failed: () => 255, noCommand: 2, problemsOf });
 
 async function check(): Promise<void> {
   await withConfiguredDatabase(program.opts<ConfigFlags>(), async (database, { osloPolicy }) => {

@@ -18,11 +18,12 @@ import {
   loadConfig,
   onStopSignal,
   printWarnings,
-  runCommand,
+  problemsOf,
 } from '../start/command_line.ts';
 import { databaseWarning, describeDatabase } from '../start/database.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { renew } from '../start/renew.ts';
+import { runCommand } from '../start/run_command.ts';
 import { openService, type PlacementService } from '../start/service.ts';
 import {
   checkAuthentication,
@@ -52,7 +53,7 @@ export async function placementApi(): Promise<void> {
     .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
     .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
     .action(serve);
-  await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
+  await runCommand(program, { failed: exitCodeOf, noCommand: 1, problemsOf });
 }
 
 async function serve(flags: ApiFlags): Promise<void> {

@@ -1,11 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { forEach } from '../client/for_each.ts';
-import type { ConsumerAllocations, Placement, Provider, Resources } from '../client/index.ts';
+import type { ConsumerAllocations, Provider, Resources } from '../client/index.ts';
 import { amountOf, resourcesText } from './amounts.ts';
 import {
   consumerArgument,
   expiresInOption,
-  type NamedConsumer,
   ownedConsumerArgument,
   readConsumer,
   readOwned,
@@ -13,6 +12,7 @@ import {
 } from './consumer_argument.ts';
 import { addDeleteCommand } from './delete_allocations_command.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
+import { type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
 import { shellOf } from './shell.ts';
@@ -21,13 +21,7 @@ import { fields, table } from './table.ts';
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
-type AllocationSetOptions = IfMatchOption & {
-  readonly allocation: readonly Part<string>[];
-  readonly project?: string;
-  readonly user?: string;
-  readonly type?: string;
-  readonly expiresIn?: number;
-};
+type AllocationSetOptions = IfMatchOption & OwnerOptions & { readonly allocation: readonly Part<string>[] };
 
 /** Adds the commands of `placement allocation`. */
 export function addAllocationCommands(program: Command): void {
@@ -60,7 +54,7 @@ export function addAllocationCommands(program: Command): void {
     });
   allocation
     .command('set')
-    .description('give a consumer these allocations and no others')
+    .description('give a consumer these allocations and no others; what else is not given stays, also its term')
     .argument(...ownedConsumerArgument)
     .requiredOption(
       '-a, --allocation <rp=PROVIDER,CLASS=AMOUNT,...>',
@@ -68,7 +62,7 @@ export function addAllocationCommands(program: Command): void {
       collectParts,
     )
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
-    .option('--user <id>', 'the user that it is counted for; needed for a new consumer')
+    .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
     .addOption(typeOption('the kind of consumer; the default for a new consumer is INSTANCE'))
     .addOption(expiresInOption())
     .addOption(ifMatchOption('allocation show'))
@@ -86,7 +80,10 @@ export function addAllocationCommands(program: Command): void {
       }));
       const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
-      await retryUnlessChanged(options, () => claim(placement, named, allocations, options));
+      await retryUnlessChanged(options, async () => {
+        const owner = ownerOf(await readHeld(placement, consumer), named, options, command);
+        await placement.allocations.set(consumer, { allocations, ...owner }, { ifMatch: options.ifMatch });
+      });
       const held = await placement.allocations.show(consumer);
       print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
     });
@@ -113,33 +110,6 @@ function allocationsOf(
     }
   }
   return Object.fromEntries([...byProvider].map(([uuid, resources]) => [uuid, { resources }]));
-}
-
-async function claim(
-  placement: Placement,
-  { uuid: consumer, project, name }: NamedConsumer,
-  allocations: { readonly [provider: string]: { readonly resources: Resources } },
-  options: AllocationSetOptions,
-): Promise<void> {
-  const held = await placement.allocations.show(consumer);
-  const project_id = options.project ?? held.project_id ?? project;
-  const user_id = options.user ?? held.user_id;
-  if (project_id === undefined || user_id === undefined) {
-    throw new Error(
-      `Consumer ${consumer} is new. Give the project and user that it is counted for, with --project and --user.`,
-    );
-  }
-  const known = held.consumer_type === 'unknown' ? undefined : held.consumer_type;
-  const wanted = {
-    allocations,
-    project_id,
-    user_id,
-    consumer_generation: held.consumer_generation ?? null,
-    consumer_type: options.type ?? known ?? 'INSTANCE',
-    expires_in: options.expiresIn,
-    name,
-  };
-  await placement.allocations.set(consumer, wanted, { ifMatch: options.ifMatch });
 }
 
 function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: string) => string): string {

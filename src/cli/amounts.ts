@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import type { Inventory, NewInventory, Resources } from '../client/index.ts';
+import { CommandFailure } from './exit_codes.ts';
 
 const classPattern = /^[A-Z0-9_]+$/;
 const form = 'Write it as CLASS=AMOUNT, such as VCPU=2';
@@ -64,7 +65,10 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
 export function changedInventory(name: string, old: Inventory | undefined, change: Partial<Inventory>): NewInventory {
   const total = change.total ?? old?.total;
   if (total === undefined)
-    throw new Error(`There is no inventory of ${name} yet: give its total too, as ${name}=TOTAL.`);
+    throw new CommandFailure(
+      'wrongInput',
+      `There is no inventory of ${name} yet: give its total too, as ${name}=TOTAL.`,
+    );
   return { ...old, ...change, total };
 }
 

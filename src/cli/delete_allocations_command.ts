@@ -4,6 +4,7 @@ import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.
 import { isUuidLike } from '../placement/uuid.ts';
 import { messageOf } from '../text/print.ts';
 import { readConsumer, typeOption } from './consumer_argument.ts';
+import { CommandFailure } from './exit_codes.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
 import { table } from './table.ts';
@@ -57,7 +58,7 @@ async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatc
   try {
     await placement.allocations.delete(consumer, { ifMatch });
   } catch (error) {
-    if (isNotFound(error)) throw new Error(`Consumer ${consumer} has no allocations.`);
+    if (isNotFound(error)) throw new CommandFailure('wrongInput', `Consumer ${consumer} has no allocations.`);
     throw error;
   }
   print({ consumer }, () => `Consumer ${consumer} has no allocations any more.`);

@@ -1,12 +1,13 @@
 import { forEach } from '../client/for_each.ts';
 import { isNotFound, type Placement, type Provider } from '../client/index.ts';
+import { CommandFailure } from './exit_codes.ts';
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The argument of commands that names a provider. */
 export const providerArgument = ['<provider>', 'its name or UUID'] as const;
 
-/** Finds a provider by its name or UUID. @throws Error with a hint if there is none */
+/** Finds a provider by its name or UUID. @throws CommandFailure with a hint if there is none */
 export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
   if (uuidPattern.test(nameOrUuid)) {
     try {
@@ -17,7 +18,8 @@ export async function findProvider(placement: Placement, nameOrUuid: string): Pr
   }
   const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
   if (found !== undefined) return found;
-  throw new Error(
+  throw new CommandFailure(
+    'wrongInput',
     `There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`,
   );
 }

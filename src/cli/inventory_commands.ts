@@ -3,6 +3,7 @@ import type { Inventories, NewInventory, Placement, Resources } from '../client/
 import { capacityOf } from '../client/inventories.ts';
 import { printError } from '../text/print.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
+import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { inventoryTable } from './provider_picture.ts';
@@ -70,7 +71,8 @@ export function addInventoryCommands(program: Command): void {
       const written = await change(placement, uuid, options, (old) => {
         if (all) return {};
         const missing = classes.find((one) => old[one] === undefined);
-        if (missing !== undefined) throw new Error(`Provider ${name} has no inventory of ${missing}.`);
+        if (missing !== undefined)
+          throw new CommandFailure('wrongInput', `Provider ${name} has no inventory of ${missing}.`);
         return Object.fromEntries(Object.entries(old).filter(([one]) => !classes.includes(one)));
       });
       print(written, () => `Provider ${name} has left: ${Object.keys(written.inventories).join(', ') || 'nothing'}.`);

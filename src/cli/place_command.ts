@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import {
-  type ConsumerAllocations,
+  isConcurrentUpdate,
   isNoCandidates,
   type PlacedByQuery,
   type Placement,
@@ -12,19 +12,18 @@ import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
-import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
+import { expiresInOption, readOwned, typeOption } from './consumer_argument.ts';
+import { CommandFailure, exitCodes } from './exit_codes.ts';
 import { explainedQuery, explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
+import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
 import { waitingAloud, waitOption } from './wait.ts';
 
-type PlaceOptions = {
+type PlaceOptions = OwnerOptions & {
   readonly consumer?: string;
-  readonly project?: string;
-  readonly user?: string;
-  readonly type?: string;
-  readonly expiresIn?: number;
+  readonly move?: true;
   readonly dryRun?: true;
   readonly wait?: number;
   readonly line?: string;
@@ -38,6 +37,7 @@ export function addPlaceCommand(allocation: Command): void {
   const readQuery = takeQuery(place);
   takeTreeOptions(place)
     .option('--consumer <consumer>', 'its UUID, or its name in the project; a new one with a random UUID by default')
+    .option('--move', 'the consumer has something, and gets this place instead; what is not given stays, also its term')
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
     .addOption(typeOption('the kind of consumer; the default for a new consumer is INSTANCE'))
@@ -53,21 +53,24 @@ export function addPlaceCommand(allocation: Command): void {
     .action(async (_amounts: unknown, options: PlaceOptions, command: Command) => {
       const { dryRun } = options;
       if (options.line !== undefined && options.wait === undefined) return command.error('error: --line needs --wait.');
+      if (options.move && options.consumer === undefined) return command.error('error: --move needs --consumer.');
       const shell = shellOf(command);
       const query = await readQuery(command, shell);
       const named = options.consumer === undefined ? undefined : readOwned(options.consumer, options.project, command);
       const { uuid: consumer } = named ?? { uuid: randomUUID() };
-      const held = named === undefined ? undefined : await shell.placement.allocations.show(named.uuid);
+      const held = options.move && (await readMoved(shell.placement, consumer));
       const owner = ownerOf(held, named, options, command);
       const placed = await explained(shell.placement, query, () =>
         claim(shell.placement, consumer, { candidates: query, ...owner }, options),
-      );
+      ).catch((error: unknown) => {
+        throw held === undefined ? asTaken(error, withName(consumer, named?.name)) : error;
+      });
       if (placed === undefined) {
         printError(
           'It does not wait any more. If it was placed in this moment, ' +
             `"placement allocation show ${consumer}" shows it.`,
         );
-        process.exitCode = interruptedCode;
+        process.exitCode = exitCodes.interrupted.code;
         return;
       }
       const names = placed.resource_providers;
@@ -76,14 +79,10 @@ export function addPlaceCommand(allocation: Command): void {
           ? await namesOf(shell.placement, Object.keys(placed.allocations)) // below 2.7
           : (uuid: string) => names[uuid]?.name ?? uuid;
       shell.print({ consumer, ...placed }, () => {
-        const hadBefore = held !== undefined && Object.keys(held.allocations).length > 0;
-        return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, hadBefore });
+        return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, isMoved: held !== undefined });
       });
     });
 }
-
-/** The exit code of a command that SIGINT ended, in shells. */
-const interruptedCode = 130;
 
 /** Places the consumer. @returns undefined if the user interrupts it while it waits */
 function claim(
@@ -99,25 +98,19 @@ function claim(
   );
 }
 
-/** Of a consumer that exists what is not given stays as it is. */
-function ownerOf(
-  held: ConsumerAllocations | undefined,
-  named: NamedConsumer | undefined,
-  given: PlaceOptions,
-  command: Command,
-) {
-  const project_id = given.project ?? held?.project_id ?? named?.project;
-  if (project_id === undefined) {
-    return command.error('error: The consumer is new. Give the project that it is counted for, with --project.');
-  }
-  return {
-    project_id,
-    user_id: given.user ?? held?.user_id ?? project_id,
-    consumer_generation: held?.consumer_generation ?? null,
-    consumer_type: given.type ?? held?.consumer_type ?? 'INSTANCE',
-    expires_in: given.expiresIn,
-    name: named?.name,
-  };
+/** @throws CommandFailure if the consumer has nothing: it may be a misspelled one */
+async function readMoved(placement: Placement, consumer: string): Promise<Held> {
+  const held = await readHeld(placement, consumer);
+  if (hasSomething(held)) return held;
+  throw new CommandFailure('wrongInput', `Consumer ${consumer} has nothing that could move. Leave out --move.`);
+}
+
+/** Says of the refusal of a new consumer that there is one already. The service refuses it by the generation, which is null. */
+function asTaken(error: unknown, consumer: string): unknown {
+  if (!isConcurrentUpdate(error)) return error;
+  const lost = error.attempts > 1 ? ' (If it had nothing before: an attempt whose answer was lost has placed it.)' : '';
+  const hint = `"placement allocation show" shows it, --move gives it another place instead.${lost}`;
+  return new CommandFailure('conflict', `Consumer ${consumer} has something already. ${hint}`, { cause: error });
 }
 
 /** Adds to a refusal because nothing fits why that is so. */
@@ -140,7 +133,7 @@ function placedText(
   consumer: string,
   { allocations, mappings, expires_at, name }: PlacedByQuery,
   nameOf: (uuid: string) => string,
-  { isDryRun, hadBefore }: { readonly isDryRun: boolean; readonly hadBefore: boolean },
+  { isDryRun, isMoved }: { readonly isDryRun: boolean; readonly isMoved: boolean },
 ): string {
   const rows = Object.entries(allocations).map(([uuid, { resources }]) => [
     nameOf(uuid),
@@ -153,7 +146,7 @@ function placedText(
   ]);
   const shown = withName(consumer, name);
   const sentence = isDryRun
-    ? `Consumer ${shown} would get this${hadBefore ? ', in the place of what it has' : ''}. Nothing was written.`
-    : `Consumer ${shown} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${hadBefore ? ', in the place of what it had' : ''}.`;
+    ? `Consumer ${shown} would get this${isMoved ? ', in the place of what it has' : ''}. Nothing was written.`
+    : `Consumer ${shown} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${isMoved ? ', in the place of what it had' : ''}.`;
   return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
 }

@@ -7,6 +7,7 @@ import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
 import { addConsumerCommands } from './consumer_commands.ts';
 import { addDemoCommand } from './demo_command.ts';
+import { exitCodeHelp } from './exit_codes.ts';
 import { addHoldingsCommand } from './holding_commands.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addLimitCommands } from './limit_commands.ts';
@@ -55,10 +56,7 @@ export function placementCommand(): Command {
       );
     });
   addCompletion(program);
-  program.addHelpText(
-    'after',
-    '\nExit codes: 0 if everything was done, 2 if the command line or the environment is wrong, else 1.',
-  );
+  program.addHelpText('after', exitCodeHelp());
   refuseGivenTwice(program);
   return program;
 }

@@ -18,6 +18,10 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
   ],
   [/No such trait/, '"placement trait list" shows those there are, "placement trait create" makes custom ones.'],
   [
+    /is limited to/,
+    '"placement limit show PROJECT" shows its limits and what it uses of them, "placement holdings --project PROJECT" where that is.',
+  ],
+  [
     /exceed the capacity/,
     '"placement usage show PROVIDER" tells what is free, "placement candidate list" where it fits.',
   ],

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
+import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
 import { meaningOfTrait } from './meanings.ts';
@@ -106,5 +107,5 @@ async function checkKnown(placement: Placement, names: readonly string[]): Promi
     custom.length === unknown.length
       ? `Create it first: placement trait create ${custom.join(' ')}`
       : '"placement trait list" shows those there are; others begin with CUSTOM_.';
-  throw new Error(`There is no trait ${unknown.join(', ')}. ${remedy}`);
+  throw new CommandFailure('wrongInput', `There is no trait ${unknown.join(', ')}. ${remedy}`);
 }

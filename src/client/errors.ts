@@ -107,6 +107,13 @@ export class ConnectionError extends PlacementError {
 /** Keystone gave no token, or its catalog has no placement service. */
 export class AuthError extends PlacementError {
   override readonly name = 'AuthError';
+  /** What Keystone answered, where the login failed: 401 if it refuses the credentials. */
+  readonly status: number | undefined;
+
+  constructor(message: string, status?: number) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** Whether the requested resource does not exist. */

@@ -165,10 +165,11 @@ function refused(url: string, credentials: Credentials, answer: WireAnswer): Aut
     const who = credentials.method === 'password' ? (credentials.user.name ?? credentials.user.id) : 'this';
     return new AuthError(
       `Keystone at ${url} does not let ${who} in: ${detail} Check user, password, project and their domains.`,
+      answer.status,
     );
   }
   if (answer.status < 300 || answer.status === 404) return noKeystone(url);
-  return new AuthError(`Keystone at ${url} gave no token (${answer.status}): ${detail}`);
+  return new AuthError(`Keystone at ${url} gave no token (${answer.status}): ${detail}`, answer.status);
 }
 
 function identityOf(credentials: Credentials): object {

@@ -7,7 +7,7 @@ import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { teamsPolicy } from '../access/policy/teams.ts';
 import type { Owner } from '../placement/owner.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
-import { addCommandGroup } from '../start/command_line.ts';
+import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
 import { nearName } from '../text/strings.ts';
 

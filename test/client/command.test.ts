@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
+import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { connect } from '../../src/client/index.ts';
 import { harmful, hasHarmful } from '../support/harmful_characters.ts';
 import { newestVersion } from '../support/requests.ts';
@@ -106,7 +107,7 @@ test('a user fills a service with data, lists candidates, claims one of them and
   assert.match(await run(...list, '--limit', '1'), /There may be more than these 1/);
 
   const claim = ['allocation', 'set', instance, '-a', 'rp=numa-0,VCPU=2,MEMORY_MB=2048', '-a', 'rp=host-1,DISK_GB=10'];
-  await fails(/is new\. Give the project and user that it is counted for, with --project and --user/, claim);
+  await isWrongUsage(/is new\. Give the project that it is counted for, with --project/, claim);
   await run(...claim, '--project', 'web', '--user', 'ada');
   // A consumer that exists keeps its project, user and type.
   await run(...claim);
@@ -126,27 +127,40 @@ test('a user fills a service with data, lists candidates, claims one of them and
 
 test('a refusal says what the user can do', async () => {
   await fill();
-  await fails(/has child resource providers[\s\S]*"placement provider tree" shows them/, [
+  await fails('conflict', /has child resource providers[\s\S]*"placement provider tree" shows them/, [
     'provider',
     'delete',
     'host-1',
   ]);
-  await fails(/in use[\s\S]*"placement allocation list PROVIDER"/, ['inventory', 'delete', 'numa-0', 'VCPU']);
+  await fails('conflict', /in use[\s\S]*"placement allocation list PROVIDER"/, [
+    'inventory',
+    'delete',
+    'numa-0',
+    'VCPU',
+  ]);
   const much = ['allocation', 'set', instance, '-a', 'rp=numa-0,VCPU=33'];
-  await fails(/exceed the capacity[\s\S]*"placement usage show PROVIDER" tells what is free/, much);
+  await fails('full', /exceed the capacity[\s\S]*"placement usage show PROVIDER" tells what is free/, much);
   await run('inventory', 'set', 'numa-0', 'MEMORY_MB:step_size=512');
   const odd = ['allocation', 'set', instance, '-a', 'rp=numa-0,MEMORY_MB=513'];
-  await fails(/would violate inventory constraints[\s\S]*"placement inventory list PROVIDER" shows/, odd);
+  await fails('wrongInput', /would violate inventory constraints[\s\S]*"placement inventory list PROVIDER" shows/, odd);
   const missing = ['allocation', 'set', instance, '-a', 'rp=numa-0,DISK_GB=1'];
-  await fails(/Inventory for 'DISK_GB' .* invalid[\s\S]*"placement inventory list PROVIDER" shows/, missing);
-  await fails(/There is no provider "nope".*"placement provider list"/, ['provider', 'show', 'nope']);
-  await fails(/There is no trait CUSTOM_SLOW\. Create it first: placement trait create/, [
+  await fails(
+    'wrongInput',
+    /Inventory for 'DISK_GB' .* invalid[\s\S]*"placement inventory list PROVIDER" shows/,
+    missing,
+  );
+  await fails('wrongInput', /There is no provider "nope".*"placement provider list"/, ['provider', 'show', 'nope']);
+  await fails('wrongInput', /There is no trait CUSTOM_SLOW\. Create it first: placement trait create/, [
     'trait',
     'add',
     'host-1',
     'CUSTOM_SLOW',
   ]);
-  await fails(/No such resource class CUSTOM_X[\s\S]*"placement class list"/, ['candidate', 'list', 'CUSTOM_X=1']);
+  await fails('wrongInput', /No such resource class CUSTOM_X[\s\S]*"placement class list"/, [
+    'candidate',
+    'list',
+    'CUSTOM_X=1',
+  ]);
   await isWrongUsage(/Write it as CLASS=AMOUNT, such as VCPU=2/, ['candidate', 'list', 'VCPU']);
   await isWrongUsage(/Nothing is asked for/, ['candidate', 'list']);
   await isWrongUsage(/Allowed choices are none, isolate/, ['candidate', 'list', 'VCPU=1', '--group-policy', 'all']);
@@ -155,7 +169,7 @@ test('a refusal says what the user can do', async () => {
   await isWrongUsage(/Give the classes to delete, or --all/, ['inventory', 'delete', 'host-1', 'VCPU', '--all']);
   await isWrongUsage(/Usage: placement provider /, ['provider']);
   await isWrongUsage(/There is no field size\. Choose one of total/, ['inventory', 'set', 'host-1', 'VCPU:size=1']);
-  await fails(/There is no inventory of VCPU yet: give its total too/, [
+  await fails('wrongInput', /There is no inventory of VCPU yet: give its total too/, [
     'inventory',
     'set',
     'host-1',
@@ -169,7 +183,7 @@ test('a refusal says what the user can do', async () => {
   ]);
   await isWrongUsage(/total must be a whole number from 0 on, not "1\.5"/, ['inventory', 'set', 'host-1', 'VCPU=1.5']);
   await isWrongUsage(/Did you mean provider\?/, ['provder', 'list']);
-  await fails(/403 Forbidden[\s\S]*role admin/, ['provider', 'list'], { OS_TOKEN: 'joe' });
+  await fails('forbidden', /403 Forbidden[\s\S]*role admin/, ['provider', 'list'], { OS_TOKEN: 'joe' });
 });
 
 test('a consumer may be a UUID in any spelling', async () => {
@@ -202,11 +216,11 @@ test('if one of several names fails, the names that were done are printed', asyn
   await run('trait', 'add', 'numa-1', 'CUSTOM_B');
   for (const [kind, says] of kinds) {
     const { code, stdout, stderr } = await placement([kind, 'delete', ...names], env());
-    assert.deepEqual([code, stdout], [1, 'CUSTOM_A deleted.\n'], stderr);
+    assert.deepEqual([code, stdout], [exitCodes.conflict.code, 'CUSTOM_A deleted.\n'], stderr);
     assert.match(stderr, says);
     assert.doesNotMatch(stderr, /allocation/);
     const created = await placement([kind, 'create', 'CUSTOM_A', 'NO_CUSTOM', '--json'], env());
-    assert.deepEqual([created.code, JSON.parse(created.stdout)], [1, ['CUSTOM_A']]);
+    assert.deepEqual([created.code, JSON.parse(created.stdout)], [exitCodes.wrongInput.code, ['CUSTOM_A']]);
   }
   await run('inventory', 'delete', 'numa-1', 'CUSTOM_B');
   await run('trait', 'remove', 'numa-1', 'CUSTOM_B');
@@ -223,7 +237,7 @@ test('the version can be named, by option or environment', async () => {
   );
   await isWrongUsage(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
-  await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
+  await fails('failed', /in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
   assert.deepEqual(cells(await run('version'))[0], ['spoken', newestVersion]);
   assert.deepEqual(cells(await run('version', '--os-placement-api-version', '2.3'))[0], ['spoken', '2.3']);
   assert.deepEqual(cells(await run('version', '--version', '2.3'))[0], ['spoken', '2.3']);
@@ -273,7 +287,7 @@ test('names have no effect on the terminal in tables, in JSON, in errors and in 
 test('everything that a command makes can be deleted by a command', async () => {
   await fill();
   await run('allocation', 'delete', instance);
-  await fails(/has no allocations\./, ['allocation', 'delete', instance]);
+  await fails('wrongInput', /has no allocations\./, ['allocation', 'delete', instance]);
   assert.match(await run('inventory', 'delete', 'numa-0', '--all'), /has left: nothing/);
   assert.deepEqual(cells(await run('trait', 'remove', 'numa-1', 'CUSTOM_FAST')), [['HW_CPU_X86_VMX']]);
   await run('trait', 'delete', 'CUSTOM_FAST');
@@ -309,7 +323,7 @@ test('candidate list cuts the list itself for a server that has no limit paramet
   assert.equal(cells(await run(...list, ...old)).length, 2);
   const cut = await run(...list, ...old, '--limit', '1');
   assert.match(cut, /There may be more than these 1/);
-  await fails(/required=.* needs microversion 1\.17/, [...list, ...old, '--required', 'HW_CPU_X86_VMX']);
+  await fails('failed', /required=.* needs microversion 1\.17/, [...list, ...old, '--required', 'HW_CPU_X86_VMX']);
 });
 
 test('classes and traits are listed with their meaning', async () => {

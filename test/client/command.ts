@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { widthOf } from '../../src/cli/table.ts';
 import type { Ended } from '../support/command_host.ts';
 import { compileCache } from '../support/compile_cache.ts';
@@ -24,15 +25,15 @@ export function placement(args: readonly string[], env: Readonly<Record<string, 
 export const hostedPlacement = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runHosted({ program: 'placement', args, cwd: '/', env: { PATH: process.env.PATH ?? '', ...env } });
 
-/** Runs a command line that must fail with this text, without a stack. @param code 2 for wrong usage */
+/** Runs a command line that must fail with this text and exit code, without a stack. */
 export async function mustFail(
   expected: RegExp,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  code = 1,
+  ending: keyof typeof exitCodes,
 ): Promise<void> {
   const { stdout, stderr, ...ended } = await hostedPlacement(args, env);
-  assert.deepEqual([ended.code, stdout], [code, ''], stderr);
+  assert.deepEqual([ended.code, stdout], [exitCodes[ending].code, ''], stderr);
   assert.match(stderr, expected);
   assert.doesNotMatch(stderr, /^ +at /m);
 }
@@ -57,9 +58,11 @@ export function commandsOn(server: () => TestServer) {
       return stdout;
     },
     /** Runs a command line that must fail with this text. */
-    fails: (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, env(more)),
+    fails: (ending: keyof typeof exitCodes, expected: RegExp, args: readonly string[], more = {}) =>
+      mustFail(expected, args, env(more), ending),
     /** Runs a command line that must be refused as wrong usage, with this text. */
-    isWrongUsage: (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, env(more), 2),
+    isWrongUsage: (expected: RegExp, args: readonly string[], more = {}) =>
+      mustFail(expected, args, env(more), 'wrongUsage'),
   };
 }
 

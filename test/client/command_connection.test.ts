@@ -17,7 +17,7 @@ after(async () => {
 
 /** Checks that this environment is not enough to reach the service. */
 const isWrong = (expected: RegExp, env: Readonly<Record<string, string>>) =>
-  mustFail(expected, ['provider', 'list'], env, 2);
+  mustFail(expected, ['provider', 'list'], env, 'wrongUsage');
 
 test('without a URL or credentials the command says what to set', async () => {
   await isWrong(/URL of the placement service is missing.*OS_ENDPOINT=.*OS_TOKEN=admin.*OS_AUTH_URL/, {});
@@ -47,10 +47,11 @@ test('with the environment of the OpenStack client the command finds the service
   assert.equal(code, 0, stderr);
   assert.deepEqual(JSON.parse(stdout), []);
   assert.equal(server.seen.length, 1);
-  await mustFail(/does not let nova in/, ['provider', 'list'], { ...openrc, OS_PASSWORD: 'wrong' });
+  await mustFail(/does not let nova in/, ['provider', 'list'], { ...openrc, OS_PASSWORD: 'wrong' }, 'forbidden');
   await mustFail(
     /no public endpoint of placement in region Nowhere/,
     ['provider', 'list', '--os-region-name', 'Nowhere'],
     openrc,
+    'wrongUsage',
   );
 });

@@ -95,7 +95,7 @@ test('a claim by a name gives the consumer that name, which all commands show', 
   await run('consumer', 'set', 'ci/job-1', '--name', '');
   assert.equal((await client.consumers.show(job)).name, null);
   const older = ['--os-placement-api-version', '2.8'];
-  await fails(/2\.9/, ['holdings', ...older]);
+  await fails('failed', /2\.9/, ['holdings', ...older]);
   await run('allocation', 'set', 'ci/job-3', '-a', 'rp=gpu-host,PGPU=1', '--user', 'ada', ...older);
 });
 
@@ -163,7 +163,7 @@ test('allocation delete takes a consumer or a project', async () => {
     '"x"',
   ]);
   const older = ['--os-placement-api-version', '2.1'];
-  await fails(/needs microversion 2\.2/, ['allocation', 'delete', '--project', 'ci', ...older]);
+  await fails('failed', /needs microversion 2\.2/, ['allocation', 'delete', '--project', 'ci', ...older]);
   assert.equal((await Array.fromAsync(jobs.consumers.list())).length, 1, 'nothing was deleted');
 });
 

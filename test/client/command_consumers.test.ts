@@ -44,10 +44,18 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
   ]);
   const { etag } = JSON.parse(await commands.run('consumer', 'show', consumer, '--json'));
   await run('consumer', 'set', consumer, '--type', 'JOB', '--if-match', etag);
-  await commands.fails(/is not what If-Match says/, ['consumer', 'set', consumer, '--type', 'X', '--if-match', etag]);
+  await commands.fails('conflict', /is not what If-Match says/, [
+    'consumer',
+    'set',
+    consumer,
+    '--type',
+    'X',
+    '--if-match',
+    etag,
+  ]);
   await commands.isWrongUsage(/Nothing is to be changed/, ['consumer', 'set', consumer]);
-  await commands.fails(/No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')]);
-  await commands.fails(/2\.2/, ['consumer', 'list', '--os-placement-api-version', '2.1']);
+  await commands.fails('wrongInput', /No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')]);
+  await commands.fails('failed', /2\.2/, ['consumer', 'list', '--os-placement-api-version', '2.1']);
   assert.deepEqual(await run('provider', 'summary', '--in-tree', 'host-1'), [
     ['host-1', '6f0c9f9e-6c9c-4c39-9d8a-000000000001', 'VCPU=8 MEMORY_MB=1024', 'VCPU=2 MEMORY_MB=0', ''],
   ]);

@@ -69,7 +69,11 @@ test('a resource that was changed since its tag was read is not written, and an 
     const changed = await run(...show);
     server.seen.length = 0;
     for (const write of writes) {
-      await commands.fails(/Read it again, and decide by what it is now\. .*412/, [...write, '--if-match', old]);
+      await commands.fails('conflict', /Read it again, and decide by what it is now\. .*412/, [
+        ...write,
+        '--if-match',
+        old,
+      ]);
     }
     const sent = server.seen.filter(({ method }) => method !== 'GET');
     assert.equal(
@@ -91,7 +95,7 @@ test('a resource that was changed since its tag was read is not written, and an 
 test('a resource without a tag is not written with --if-match', async () => {
   await run('provider', 'create', 'host-2');
   const remove = ['provider', 'delete', 'host-2', '--if-match'];
-  await commands.fails(/neither \* nor a list of entity tags/, [...remove, '"unclosed']);
-  await commands.fails(/needs microversion 2\.1/, [...remove, '*', '--os-placement-api-version', '1.39']);
+  await commands.fails('wrongInput', /neither \* nor a list of entity tags/, [...remove, '"unclosed']);
+  await commands.fails('failed', /needs microversion 2\.1/, [...remove, '*', '--os-placement-api-version', '1.39']);
   await run(...remove, '*');
 });

@@ -41,8 +41,8 @@ test('limits are set, listed, shown and deleted; what a command does not name st
   await commands.run('limit', 'delete', 'ci');
   await commands.run('limit', 'delete', '--default');
   assert.deepEqual(await run('limit', 'show', 'ci'), []);
-  await commands.fails(/no limits of project ci/, ['limit', 'delete', 'ci']);
-  await commands.fails(/CUSTOM_X/, ['limit', 'set', 'ci', 'CUSTOM_X=1']);
+  await commands.fails('wrongInput', /no limits of project ci/, ['limit', 'delete', 'ci']);
+  await commands.fails('wrongInput', /CUSTOM_X/, ['limit', 'set', 'ci', 'CUSTOM_X=1']);
   await commands.isWrongUsage(/nothing to set/, ['limit', 'set', 'ci']);
   await commands.isWrongUsage(/name a project/, ['limit', 'set', 'PGPU=1']);
   await commands.isWrongUsage(/name a project/, ['limit', 'show']);

@@ -138,7 +138,7 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   assert.deepEqual(JSON.parse(placed.stdout), expected);
   assert.equal(held.user_id, 'web');
 
-  const away = [`${name}=1`, '--apart-from', consumer, '--consumer', consumer];
+  const away = [`${name}=1`, '--apart-from', consumer, '--consumer', consumer, '--move'];
   const triedAway = await place(...away, '--dry-run');
   assert.match(triedAway.stdout, /would get this, in the place of what it has\. Nothing was written\.\n/);
   const moved = await place(...away);
@@ -148,9 +148,10 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
     new RegExp(`no tree meets resources=${name}:9[^]*It fits 0 of \\d+ trees[^]*has 8 left`),
     ['allocation', 'place', `${name}=9`, '--project', 'web'],
     env,
+    'full',
   );
-  await mustFail(/The consumer is new. Give the project/, ['allocation', 'place', `${name}=1`], env, 2);
-  await mustFail(/Its keys are free:CLASS/, ['candidate', 'list', 'VCPU=1', '--order', 'used:VCPU'], env, 2);
+  await mustFail(/The consumer is new. Give the project/, ['allocation', 'place', `${name}=1`], env, 'wrongUsage');
+  await mustFail(/Its keys are free:CLASS/, ['candidate', 'list', 'VCPU=1', '--order', 'used:VCPU'], env, 'wrongUsage');
 
   const listed = await run(
     ['candidate', 'list', `${name}=1`, '--order', `free:${name}`, '--with', consumer, '--json'],

@@ -54,7 +54,7 @@ test('commands refuse values that are no term', async () => {
   }
   await commands.isWrongUsage(/Nothing is to be changed/, ['consumer', 'term', vm]);
   await commands.isWrongUsage(/cannot be used with/, ['consumer', 'term', vm, '--expires-in', '5', '--lasting']);
-  await commands.fails(/max_term/, ['consumer', 'term', vm, '--expires-in', '999999999']);
+  await commands.fails('wrongInput', /max_term/, ['consumer', 'term', vm, '--expires-in', '999999999']);
 });
 
 test('a claim with a term is not sent to a server that would make the claim lasting', async () => {

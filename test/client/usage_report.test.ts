@@ -94,6 +94,6 @@ test('a wrong month, key or version is refused in a sentence', async () => {
     '--from',
     '2026-11-01T00:00:00Z',
   ]);
-  await fails(/'yesterday' is no time/, ['usage', 'report', '--from', 'yesterday']);
-  await fails(/2\.9/, ['usage', 'report', '--os-placement-api-version', '2.8']);
+  await fails('wrongInput', /'yesterday' is no time/, ['usage', 'report', '--from', 'yesterday']);
+  await fails('failed', /2\.9/, ['usage', 'report', '--os-placement-api-version', '2.8']);
 });

@@ -216,7 +216,7 @@ test('the command places a claim that waits, lists those that wait, and ends one
   assert.deepEqual(listed.consumers, [waits.consumer]);
   assert.match(await commands.run('waiting', 'delete', waits.consumer), /waits no more/);
   await assert.rejects(waits.placed, isNoCandidates);
-  await commands.fails(/No claim of consumer \S+ waits/, ['waiting', 'delete', waits.consumer]);
+  await commands.fails('wrongInput', /No claim of consumer \S+ waits/, ['waiting', 'delete', waits.consumer]);
 
   const args = ['allocation', 'place', `${name}=1`, '--project', project, '--wait', '1m', '--line', 'gpu'];
   const ended = hostedPlacement(args, commands.env());
@@ -228,7 +228,7 @@ test('the command places a claim that waits, lists those that wait, and ends one
   const { code, stdout } = await ended;
   assert.equal(code, 0, stdout);
   assert.match(stdout, new RegExp(`^Consumer \\S+ has this now\\.\n[^]*${name}=1 `));
-  await commands.fails(/no tree meets/, args.with(-3, '1').slice(0, -2));
+  await commands.fails('full', /no tree meets/, args.with(-3, '1').slice(0, -2));
 });
 
 test('the command refuses waits that it does not understand', async () => {

@@ -19,7 +19,7 @@ for (const engine of engines) {
       const server = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 200 });
       try {
         const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
-        await mustFail(/whole number from 1/, ['demo', '--hosts', '0'], env, 2);
+        await mustFail(/whole number from 1/, ['demo', '--hosts', '0'], env, 'wrongUsage');
         const { stdout, stderr, code } = await placement(['demo', '--hosts', '70', '--json'], env);
         assert.equal(code, 0, stderr);
         const told: { hosts: number; providers: number; consumers: number } = JSON.parse(stdout);
@@ -40,7 +40,7 @@ for (const engine of engines) {
           consumers += consumer_type === 'INSTANCE' ? 1 : 0;
         assert.equal(told.consumers, consumers);
         assert.ok(consumers > 70, `${consumers}`);
-        await mustFail(/The service has providers, such as .*only made in an empty service/s, ['demo'], env);
+        await mustFail(/The service has providers, such as .*only made in an empty service/s, ['demo'], env, 'failed');
       } finally {
         await server.close();
       }
@@ -52,7 +52,12 @@ test('placement demo makes nothing in a service that is too old to place consume
     const server = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 200 });
     try {
       const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
-      await mustFail(/needs microversion 2\.4, and the service is spoken to in 2\.3/, ['demo', '--hosts', '3'], env);
+      await mustFail(
+        /needs microversion 2\.4, and the service is spoken to in 2\.3/,
+        ['demo', '--hosts', '3'],
+        env,
+        'failed',
+      );
       const client = connect({ endpoint: server.url, auth: 'admin' });
       assert.deepEqual(await client.providers.list(), []);
       assert.deepEqual(await client.traits.list({ name: 'startswith:CUSTOM_' }), []);

@@ -1,0 +1,70 @@
+import { type Command, CommanderError } from 'commander';
+import { version } from '../config/version.ts';
+import { escapeControlsInLines, messageOf, printError } from '../text/print.ts';
+import { nearName } from '../text/strings.ts';
+
+/**
+ * Adds a group of commands. By itself it prints its help and is no failure, as with upstream's `placement-manage db`. A word that is none
+ * of its commands is an error, with the command that was probably meant.
+ */
+export function addCommandGroup(program: Command, name: string, description: string): Command {
+  const group = program.command(name).description(description).allowExcessArguments();
+  return group.action(() => {
+    const [word] = group.args;
+    if (word === undefined) return group.outputHelp();
+    const names = group.commands.map((command) => command.name());
+    const near = nearName(word, names);
+    group.error(
+      `error: unknown command '${word}'\n(${near === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${near}?`})`,
+    );
+  });
+}
+
+/** How a program ends when it could not do what the command line says. */
+type Endings = {
+  /** The exit code for a command that failed, by its error. */
+  readonly failed: (error: unknown) => number;
+  /** The exit code for a command line without a subcommand. */
+  readonly noCommand: number;
+  /** What is printed of an error, a line for each problem. Default: its message. */
+  readonly problemsOf?: (error: unknown) => readonly string[];
+};
+
+/**
+ * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander
+ * reports wrong usage; the exit code is then 2, as with upstream's commands. For any other failure one line for each
+ * problem is printed, without a stack.
+ *
+ * @param explain turns an error of an action into one with a better message, or returns it unchanged
+ * @param argv the command line, as `process.argv` has it
+ */
+export async function runCommand(
+  command: Command,
+  { failed, noCommand, problemsOf = (error) => [messageOf(error)] }: Endings,
+  explain: (problem: unknown) => unknown = (problem) => problem,
+  argv: readonly string[] = process.argv,
+): Promise<void> {
+  // A program that reads the output, such as head, may close it early. That is no error for console.log, so it must not
+  // be an error for the help texts either.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
+  try {
+    await command.parseAsync(argv);
+  } catch (thrown) {
+    const error = explain(thrown);
+    if (error instanceof CommanderError) {
+      // Commander has one code for requested help and for help because a command is missing. The exit codes differ.
+      process.exitCode = error.exitCode === 0 ? 0 : error.code === 'commander.help' ? noCommand : 2;
+      return;
+    }
+    for (const problem of problemsOf(error)) printError(`${command.name()}: ${problem}`);
+    process.exitCode = failed(error);
+  }
+}
+
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  // The words of the command line may come from a program.
+  command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
+  for (const each of command.commands) throwInsteadOfExit(each);
+}

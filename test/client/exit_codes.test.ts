@@ -1,0 +1,119 @@
+/** Each exit code of the command, by command lines that end with it. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { exitCodes } from '../../src/cli/exit_codes.ts';
+import { commandsOn, hostedPlacement } from './command.ts';
+import { project } from './documentation.ts';
+import { startKeystone } from './keystone_server.ts';
+import { startFront, startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+  await run('provider', 'create', 'host-1');
+  await run('inventory', 'set', 'host-1', 'VCPU=4', 'MEMORY_MB=1024', 'MEMORY_MB:step_size=512');
+});
+after(() => server.close());
+
+const { env, run, fails, isWrongUsage } = commandsOn(() => server);
+
+const place = (...args: readonly string[]) => ['allocation', 'place', ...args, '--project', 'ci'];
+const set = (amounts: string, ...args: readonly string[]) => [
+  'allocation',
+  'set',
+  randomUUID(),
+  '-a',
+  `rp=host-1,${amounts}`,
+  '--project',
+  'ci',
+  '--user',
+  'ada',
+  ...args,
+];
+/** A version of OpenStack Placement, whose refusals have no codes of their own. */
+const old = ['--os-placement-api-version', '1.39'];
+
+test('the help and docs/client.md have the table of exit codes', async () => {
+  const help = await run('--help');
+  const document = await readFile(path.join(project, 'docs', 'client.md'), 'utf8');
+  for (const { code, meaning } of Object.values(exitCodes)) {
+    assert.ok(help.includes(`\n${String(code).padStart(5)}  ${meaning}\n`), meaning);
+    assert.ok(document.includes(`\n| ${code} | ${meaning} |\n`), meaning);
+  }
+  const codes = Object.values(exitCodes).map(({ code }) => code);
+  assert.equal(new Set(codes).size, codes.length);
+});
+
+test('wrong usage is not a wrong input', async () => {
+  await isWrongUsage(/Usage: placement provider/, ['provider']);
+  await isWrongUsage(/The URL of the placement service is missing/, ['provider', 'list'], { OS_ENDPOINT: '' });
+  await fails('wrongInput', /There is no provider "nope"/, ['provider', 'show', 'nope']);
+  await fails('wrongInput', /No such resource class CUSTOM_X/, ['candidate', 'list', 'CUSTOM_X=1']);
+  await fails('wrongInput', /no limits of project/, ['limit', 'delete', 'nope']);
+  for (const version of [[], old]) {
+    await fails('wrongInput', /violate inventory constraints/, set('MEMORY_MB=513', ...version));
+    await fails('wrongInput', /Inventory for 'DISK_GB' .* invalid/, set('DISK_GB=1', ...version));
+  }
+});
+
+test('a place that is full is neither a conflict nor a limit', async () => {
+  await fails('full', /no tree meets resources=VCPU:5/, place('VCPU=5'));
+  for (const version of [[], old]) await fails('full', /exceed the capacity/, set('VCPU=5', ...version));
+  await run('limit', 'set', 'ci', 'VCPU=1');
+  await fails('limited', /is limited to 1 of VCPU[^\n]*\n"placement limit show PROJECT"/, place('VCPU=2'));
+  await fails('limited', /VCPU/, set('VCPU=2'));
+  await run('limit', 'delete', 'ci');
+  await run(...place('VCPU=2'));
+});
+
+test('what exists, is in use, or was changed is a conflict', async () => {
+  await fails('conflict', /host-1/, ['provider', 'create', 'host-1']);
+  await run(...set('VCPU=1'));
+  await fails('conflict', /in use/, ['inventory', 'delete', 'host-1', 'VCPU']);
+  await fails('conflict', /If-Match/, ['inventory', 'set', 'host-1', 'VCPU=5', '--if-match', '"other"']);
+});
+
+test('a service that is away, one that has an error, and one that refuses the caller are told apart', async () => {
+  await fails('noAnswer', /No answer/, ['provider', 'list'], { OS_ENDPOINT: 'http://127.0.0.1:9' });
+  for (const [status, ending] of [
+    [503, 'noAnswer'],
+    [500, 'noAnswer'],
+    [429, 'noAnswer'],
+    [401, 'forbidden'],
+    [405, 'failed'],
+  ] as const) {
+    const front = await startFront((_, response) => response.writeHead(status).end());
+    try {
+      await fails(ending, new RegExp(`\\[GET .*: ${status} `), ['provider', 'list'], { OS_ENDPOINT: front.url });
+    } finally {
+      await front.close();
+    }
+  }
+  await fails('forbidden', /403 Forbidden/, ['provider', 'list'], { OS_TOKEN: 'joe' });
+  await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
+});
+
+test('Keystone that refuses the password, is away, or is none at all are told apart', async () => {
+  const keystone = await startKeystone({ placementUrl: server.url });
+  const user = {
+    OS_USERNAME: 'nova',
+    OS_PASSWORD: 'secret',
+    OS_PROJECT_NAME: 'service',
+    OS_REGION_NAME: 'RegionOne',
+    OS_TOKEN: '',
+    OS_ENDPOINT: '',
+  };
+  const ended = async (more: Readonly<Record<string, string>>) =>
+    (await hostedPlacement(['provider', 'list'], env({ ...user, OS_AUTH_URL: keystone.url, ...more }))).code;
+  try {
+    assert.equal(await ended({}), 0);
+    assert.equal(await ended({ OS_PASSWORD: 'wrong' }), exitCodes.forbidden.code);
+    assert.equal(await ended({ OS_AUTH_URL: 'http://127.0.0.1:9' }), exitCodes.noAnswer.code);
+    assert.equal(await ended({ OS_AUTH_URL: `${keystone.url}/other` }), exitCodes.wrongUsage.code);
+  } finally {
+    await keystone.close();
+  }
+});
