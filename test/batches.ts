@@ -106,7 +106,8 @@ function inParts(folder: string, files: readonly string[]): readonly Batch[] {
 }
 
 /**
- * Writes a module that imports test files, each into a suite whose name is its path, so that the hooks of a file are for its own tests.
+ * Writes a module that imports test files, each into a suite whose name is its path, so that the hooks of a file are for its own tests. After
+ * all of them it writes beside itself, with `.cpu` added to its name, how many milliseconds the process and those that it started computed.
  *
  * @param files paths that begin with `test/`
  * @param folder where the module is written
@@ -118,6 +119,12 @@ export async function writeEntry(files: readonly string[], project: string, fold
     return `suite(${JSON.stringify(file)}, () => import(${JSON.stringify(url)}));\n`;
   });
   const entry = path.join(folder, `${randomUUID()}.mjs`);
-  await writeFile(entry, `import { suite } from 'node:test';\n${suites.join('')}`);
+  const processes = pathToFileURL(path.join(project, 'test', 'bench', 'processes.ts')).href;
+  const head = `import { writeFileSync } from 'node:fs';
+import { after, suite } from 'node:test';
+import { cpuMs } from ${JSON.stringify(processes)};
+after(() => writeFileSync(${JSON.stringify(`${entry}.cpu`)}, String(cpuMs([process.pid]))));
+`;
+  await writeFile(entry, `${head}${suites.join('')}`);
   return entry;
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
@@ -28,6 +28,9 @@ const shownAtEnd = 10;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
   (wanted.length === 0 || wanted.some((part) => file.includes(part)));
+
+/** Which batches have ended, and what each computed with all that it started. The server of all tests is none of it. */
+const computed: { readonly name: string; readonly ms: number }[] = [];
 
 // Every file is a process, and many start others.
 Object.assign(process.env, compileCache);
@@ -128,13 +131,13 @@ function gabbitJobs(files: readonly string[]): readonly Job[] {
 type FileEnd = { readonly file: string; readonly totals: Totals; readonly ms: number };
 
 /** Runs the files of a batch in one process, and reports each of them. */
-async function runBatch({ files }: Batch, folder: string): Promise<readonly FileEnd[]> {
+async function runBatch({ name, files }: Batch, folder: string): Promise<readonly FileEnd[]> {
   const ends: FileEnd[] = [];
   let totals = sum([]);
   const add = (more: Partial<Totals>) => {
     totals = sum([totals, { passed: 0, failed: 0, skipped: 0, ...more }]);
   };
-  const fail = (name: string, reason: unknown) => {
+  const fail = (title: string, reason: unknown) => {
     if (interrupted.signal.aborted) return;
     add({ failed: 1 });
     const text =
@@ -143,7 +146,7 @@ async function runBatch({ files }: Batch, folder: string): Promise<readonly File
         : typeof reason === 'string'
           ? reason
           : inspect(reason);
-    console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
+    console.log(`  FAILED ${title}\n${text.replace(/^/gm, '    ')}`);
   };
   const end = (file: string, ms: number) => {
     console.log(`${file}: ${totalLine(totals)} (${(ms / 1000).toFixed(1)} s)`);
@@ -151,8 +154,9 @@ async function runBatch({ files }: Batch, folder: string): Promise<readonly File
     totals = sum([]);
   };
   const started = performance.now();
+  const entry = await writeEntry(files, project, folder);
   const stream = run({
-    files: [await writeEntry(files, project, folder)],
+    files: [entry],
     timeout: 900_000,
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
     execArgv: ['--liftoff-only', '--import', recorder],
@@ -184,6 +188,8 @@ async function runBatch({ files }: Batch, folder: string): Promise<readonly File
     end(file, performance.now() - started);
   }
   if (totals.failed > 0) ends.push({ file: files.join(', '), totals, ms: 0 });
+  const ms = Number(await readFile(`${entry}.cpu`, 'utf8').catch(() => Number.NaN));
+  if (!Number.isNaN(ms)) computed.push({ name, ms });
   return ends;
 }
 
@@ -199,11 +205,14 @@ function reportTime(wallMs: number): void {
   console.log(`The tests took ${(wallMs / 1000).toFixed(0)} s${computed}.`);
 }
 
-/** Says which files took longest, with others beside them. */
+/** Says which files took longest, with others beside them, and which batches computed most. */
 function reportLongest(ends: readonly FileEnd[]): void {
-  const names = ends
-    .toSorted((one, other) => other.ms - one.ms)
-    .slice(0, shownAtEnd)
-    .map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(0)} s`);
-  console.log(`The longest: ${names.join(', ')}`);
+  const most = (all: readonly { readonly name: string; readonly ms: number }[]): string =>
+    all
+      .toSorted((one, other) => other.ms - one.ms)
+      .slice(0, shownAtEnd)
+      .map(({ name, ms }) => `${name} ${(ms / 1000).toFixed(0)} s`)
+      .join(', ');
+  console.log(`The longest: ${most(ends.map(({ file, ms }) => ({ name: file, ms })))}`);
+  if (computed.length > 0) console.log(`The most CPU time: ${most(computed)}`);
 }
