@@ -1,5 +1,6 @@
+import { Name } from './name.tsx';
 import { Link, urlOf } from './route.tsx';
-import { Name, visible } from './text.tsx';
+import { visible } from './text.ts';
 
 /** A consumer as a list shows it. Before 2.9 answers have no names. */
 export type Named = { readonly uuid: string; readonly name: string | null | undefined };

@@ -1,5 +1,6 @@
+import { Amount } from './amount.tsx';
 import { type Amounts, fullness } from './fleet/trees.ts';
-import { numberText, percentText, visible } from './text.tsx';
+import { percentText, visible } from './text.ts';
 
 /** A bar that shows how full something is, or with a `kind` how long. The text beside it says the same. */
 export function Bar({
@@ -30,7 +31,7 @@ export function AmountBars({ amounts }: { readonly amounts: ReadonlyMap<string, 
           <dt>{visible(name)}</dt>
           <dd>
             <span class="numbers">
-              {numberText(each.used)} of {numberText(each.capacity)}
+              <Amount of={name} is={each.used} /> of <Amount of={name} is={each.capacity} />
             </span>
             <span class="percent">{percentText(fullness(each, 'capacity'))}</span>
             <Bar part={fullness(each, 'capacity')} />

@@ -11,12 +11,21 @@ export const serviceUrl = new URL('..', home).href.replace(/\/$/, '');
 /** What a URL shows: a view, mostly of one thing, and how. */
 export type Route = { readonly view: View; readonly id: string | undefined; readonly query: URLSearchParams };
 
+/** The text of a part of a path. An escape that is none stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function read(): Route {
   const [name = '', id] = location.pathname.slice(home.pathname.length).split('/');
   const view = isView(name) ? name : 'fleet';
   return {
     view,
-    id: id === undefined || id === '' ? undefined : decodeURIComponent(id),
+    id: id === undefined || id === '' ? undefined : decoded(id),
     query: new URLSearchParams(location.search),
   };
 }
@@ -39,6 +48,16 @@ export function urlOf(view: View, id?: string, query: Query = {}): string {
   const text = parameters.toString().replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%21', '!');
   const path = id === undefined ? view : `${view}/${encodeURIComponent(id)}`;
   return `${home.pathname}${path}${text === '' ? '' : `?${text}`}`;
+}
+
+/** The query of a URL with other values; an empty value takes a parameter away. */
+export function changed(query: URLSearchParams, values: Readonly<Record<string, string>>): URLSearchParams {
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') next.delete(name);
+    else next.set(name, value);
+  }
+  return next;
 }
 
 /** Shows another view. With `replace` it takes the place of the present one in the history of the browser. */

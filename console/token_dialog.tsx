@@ -20,7 +20,15 @@ export function TokenDialog() {
     if (!isWithoutKeystone) setText('');
   };
   return (
-    <dialog ref={dialog} aria-labelledby="token-heading" onCancel={(event) => event.preventDefault()}>
+    <dialog
+      ref={dialog}
+      aria-labelledby="token-heading"
+      onCancel={(event) => event.preventDefault()}
+      onClose={() => {
+        // The second Escape closes a dialog in spite of `onCancel`.
+        if (token.get().state !== 'given') dialog.current?.showModal();
+      }}
+    >
       <form onSubmit={give}>
         <h2 id="token-heading">{isWithoutKeystone ? 'Which user?' : 'Token'}</h2>
         {now.state === 'refused' ? (

@@ -4,7 +4,7 @@ import { follow, following } from '../following.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
-import { counted, numberText } from '../text.tsx';
+import { counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 
 type Seen = { readonly number: number; readonly at: Date; readonly change: FollowedChange };

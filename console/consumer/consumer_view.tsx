@@ -1,10 +1,11 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
-import { resourcesText } from '../provider/held.tsx';
+import { ResourcesText } from '../amount.tsx';
+import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { counted, Name, timeText, visible } from '../text.tsx';
+import { counted, timeText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -97,7 +98,9 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
                 <th scope="row">
                   <ProviderLink uuid={provider} />
                 </th>
-                <td class="resources">{resourcesText(resources)}</td>
+                <td class="resources">
+                  <ResourcesText resources={resources} />
+                </td>
               </tr>
             ))}
           </Table>

@@ -2,7 +2,7 @@ import { sentenceOf } from '../../src/cli/explanation_text.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Table } from '../table.tsx';
-import { counted, numberText, visible } from '../text.tsx';
+import { counted, numberText, visible } from '../text.ts';
 
 /** How many trees each condition leaves, as a funnel. */
 export function Funnel({

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
-import { resourcesText } from '../provider/held.tsx';
+import { ResourcesText } from '../amount.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
-import { counted, numberText } from '../text.tsx';
+import { counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
@@ -122,7 +122,10 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
                 <li key={Object.keys(allocations).join()}>
                   {Object.entries(allocations).map(([provider, { resources }]) => (
                     <span key={provider}>
-                      <ProviderLink uuid={provider} /> <span class="resources">{resourcesText(resources)}</span>
+                      <ProviderLink uuid={provider} />{' '}
+                      <span class="resources">
+                        <ResourcesText resources={resources} />
+                      </span>
                     </span>
                   ))}
                 </li>

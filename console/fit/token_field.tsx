@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks';
-import { visible } from '../text.tsx';
+import { visible } from '../text.ts';
 
 /** A field for several words, such as traits: each is added by Enter, and removed by its button. */
 export function TokenField({

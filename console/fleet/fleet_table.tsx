@@ -1,13 +1,27 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
+import { Amount } from '../amount.tsx';
 import { Bar } from '../meter.tsx';
-import { Link, urlOf } from '../route.tsx';
+import { Name } from '../name.tsx';
+import { Link, navigate, urlOf } from '../route.tsx';
 import { Table } from '../table.tsx';
-import { Name, numberText, percentText, visible } from '../text.tsx';
+import { numberText, percentText, visible } from '../text.ts';
 import type { Group } from './grouping.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
 
 type Row = { readonly tree: Tree; readonly group: Group };
-type Column = 'name' | 'group' | 'part' | 'used' | 'capacity' | 'free' | 'reserved';
+const columns = ['name', 'group', 'part', 'used', 'capacity', 'free', 'reserved'] as const;
+type Column = (typeof columns)[number];
+type Sort = { readonly by: Column; readonly isDown: boolean };
+
+/** The fullest first. */
+const usualSort = '-part';
+
+/** Reads an order from the URL. */
+function sortOf(text: string): Sort {
+  const isDown = text.startsWith('-');
+  const by = columns.find((column) => column === (isDown ? text.slice(1) : text));
+  return by === undefined ? { by: 'part', isDown: true } : { by, isDown };
+}
 
 const pageSize = 100;
 const byText = new Intl.Collator('en', { numeric: true });
@@ -18,14 +32,28 @@ export function FleetTable({
   resourceClass,
   measure,
   search,
+  sort: sortText,
+  page,
+  urlWith,
 }: {
   readonly groups: readonly Group[];
   readonly resourceClass: string;
   readonly measure: Measure;
   readonly search: string;
+  /** A column, with `-` before it where the largest comes first. */
+  readonly sort: string;
+  /** From 1. */
+  readonly page: number;
+  /** The URL of this table with other values. */
+  readonly urlWith: (values: { readonly sort?: string; readonly page?: string }) => string;
 }) {
-  const [sort, setSort] = useState<{ readonly by: Column; readonly isDown: boolean }>({ by: 'part', isDown: true });
-  const [page, setPage] = useState(0);
+  const sort = useMemo(() => sortOf(sortText), [sortText]);
+  const setSort = ({ by, isDown }: Sort) =>
+    navigate(
+      urlWith({ sort: `${isDown ? '-' : ''}${by}` === usualSort ? '' : `${isDown ? '-' : ''}${by}`, page: '' }),
+      'replace',
+    );
+  const setPage = (place: number) => navigate(urlWith({ page: place === 0 ? '' : String(place + 1) }));
   const rows = useMemo(() => {
     const all = groups.flatMap((group) => group.trees.map((tree): Row => ({ tree, group })));
     const found = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));
@@ -35,7 +63,7 @@ export function FleetTable({
     );
   }, [groups, resourceClass, measure, search, sort]);
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
-  const shown = Math.min(page, pages - 1);
+  const shown = Math.min(Number.isInteger(page) && page > 0 ? page - 1 : 0, pages - 1);
   const isGrouped = groups.length > 1;
   const heading = (by: Column, text: string = by) => {
     const isText = by === 'name' || by === 'group';
@@ -87,10 +115,18 @@ export function FleetTable({
                 </td>
               ) : (
                 <>
-                  <td class="number">{numberText(amounts.used)}</td>
-                  <td class="number">{numberText(Math.max(0, amounts.capacity - amounts.used))}</td>
-                  <td class="number">{numberText(amounts.capacity)}</td>
-                  <td class="number">{numberText(amounts.reserved)}</td>
+                  <td class="number">
+                    <Amount of={resourceClass} is={amounts.used} />
+                  </td>
+                  <td class="number">
+                    <Amount of={resourceClass} is={Math.max(0, amounts.capacity - amounts.used)} />
+                  </td>
+                  <td class="number">
+                    <Amount of={resourceClass} is={amounts.capacity} />
+                  </td>
+                  <td class="number">
+                    <Amount of={resourceClass} is={amounts.reserved} />
+                  </td>
                 </>
               )}
             </tr>

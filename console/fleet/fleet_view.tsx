@@ -2,13 +2,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { following } from '../following.ts';
 import { AmountBars } from '../meter.tsx';
 import { mirror, openMirror, readAgain } from '../mirror.ts';
-import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { Name } from '../name.tsx';
+import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
-import { counted, Name, numberText, percentText, shortUuid, visible } from '../text.tsx';
+import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { FleetTable } from './fleet_table.tsx';
-import { Grid, type GridControl } from './grid.tsx';
-import { groupingTraits, groupsOf } from './grouping.ts';
+import { Grid, type GridCell, type GridControl } from './grid.tsx';
+import { type Group, groupingTraits, groupsOf } from './grouping.ts';
 import { Legend } from './legend.tsx';
 import { commonClass, fullness, type Measure, openTrees, sumOf, type Tree } from './trees.ts';
 
@@ -30,20 +31,27 @@ export function FleetView() {
   const isTable = query.get('as') === 'table';
   const groups = useMemo(() => groupsOf(trees, by), [trees, by]);
   const { families, traits } = useMemo(() => groupingTraits(trees), [trees]);
-  const [selected, setSelected] = useState<string | undefined>();
-  const [hovered, setHovered] = useState<string | undefined>();
+  const [selected, setSelected] = useChosen(query);
+  const [selectedGroup, setSelectedGroup] = useState<string | undefined>();
+  const [hovered, setHovered] = useState<GridCell | undefined>();
   const control = useRef<GridControl>(null);
 
-  const change = (name: string, value: string) => {
-    const next = new URLSearchParams(query);
-    if (value === '') next.delete(name);
-    else next.set(name, value);
-    navigate(urlOf('fleet', undefined, next), 'replace');
-  };
+  const change = (name: string, value: string) =>
+    navigate(urlOf('fleet', undefined, changed(query, { [name]: value })), 'replace');
   const matches =
     search === '' ? trees.length : trees.reduce((sum, tree) => sum + (tree.searched.includes(search) ? 1 : 0), 0);
-  const shown = trees.find(({ uuid }) => uuid === (hovered ?? selected));
-  const chosen = trees.find(({ uuid }) => uuid === selected);
+  const treeWith = (uuid: string | undefined) => trees.find((tree) => tree.uuid === uuid);
+  const groupWith = (key: string | undefined) => groups.find((group) => group.key === key);
+  const chosen = treeWith(selected);
+  const chosenGroup = chosen === undefined ? undefined : groupWith(selectedGroup);
+  const shownGroup = hovered === undefined ? chosenGroup : hovered.isWhole ? groupWith(hovered.group.key) : undefined;
+  const shown = hovered === undefined ? chosen : treeWith(hovered.tree.uuid);
+  const fullText = (amounts: Tree['amounts']) => {
+    const each = amounts.get(resourceClass);
+    return each === undefined
+      ? `has no ${visible(resourceClass)}`
+      : `${visible(resourceClass)} ${percentText(fullness(each, measure))} full`;
+  };
   const open = (tree: Tree) => navigate(urlOf('providers', tree.uuid));
   const nextMatch = (event: SubmitEvent) => {
     event.preventDefault();
@@ -108,7 +116,7 @@ export function FleetView() {
           <input
             type="search"
             value={query.get('search') ?? ''}
-            placeholder="name or UUID, Enter for the next"
+            placeholder="part of a name or UUID, Enter for the next"
             onInput={(event) => change('search', event.currentTarget.value)}
           />
         </label>
@@ -140,7 +148,15 @@ export function FleetView() {
       <div class="fleet-body">
         <div class="fleet-main">
           {isTable ? (
-            <FleetTable groups={groups} resourceClass={resourceClass} measure={measure} search={search} />
+            <FleetTable
+              groups={groups}
+              resourceClass={resourceClass}
+              measure={measure}
+              search={search}
+              sort={query.get('sort') ?? ''}
+              page={Number(query.get('page') ?? 1)}
+              urlWith={(next) => urlOf('fleet', undefined, changed(query, next))}
+            />
           ) : (
             <Grid
               groups={groups}
@@ -149,8 +165,11 @@ export function FleetView() {
               search={search}
               selected={selected}
               control={control}
-              onSelect={(tree) => setSelected(tree?.uuid)}
-              onHover={(tree) => setHovered(tree?.uuid)}
+              onSelect={(cell) => {
+                setSelected(cell?.tree.uuid);
+                setSelectedGroup(cell?.isWhole ? cell.group.key : undefined);
+              }}
+              onHover={setHovered}
               onOpen={open}
             />
           )}
@@ -176,38 +195,101 @@ export function FleetView() {
             </p>
           ) : null}
           <Legend trees={trees} resourceClass={resourceClass} measure={measure} />
-          {shown === undefined ? (
-            <section>
-              <h2>All together</h2>
-              <AmountBars amounts={sums} />
-              <p class="faint" id="grid-keys">
-                Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
-              </p>
-            </section>
-          ) : (
-            <section>
-              <h2>
-                <Link to={urlOf('providers', shown.uuid)}>
-                  <Name text={shown.name} />
-                </Link>
-              </h2>
-              <p class="faint">
-                {shortUuid(shown.uuid)}… · {counted(shown.providers, 'provider')} ·{' '}
-                {counted(shown.traits.size, 'trait')}
-              </p>
-              <AmountBars amounts={shown.amounts} />
-              <p class="hidden" id="grid-keys">
-                Plus and minus zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
-              </p>
-            </section>
-          )}
+          <Described tree={shownGroup === undefined ? shown : undefined} group={shownGroup} sums={sums} />
           <p class="hidden" aria-live="polite">
-            {chosen === undefined
-              ? ''
-              : `${visible(chosen.name)}, ${resourceClass} ${percentText(fullness(chosen.amounts.get(resourceClass), measure))} full`}
+            {chosenGroup !== undefined
+              ? `${chosenGroup.label}, ${counted(chosenGroup.trees.length, 'root provider')}, ${fullText(chosenGroup.sums)}`
+              : chosen === undefined
+                ? ''
+                : `${visible(chosen.name)}, ${fullText(chosen.amounts)}`}
           </p>
         </aside>
       </div>
+      {chosen === undefined ? null : (
+        <div class="chosen-bar">
+          {chosenGroup === undefined ? (
+            <Link to={urlOf('providers', chosen.uuid)}>
+              <Name text={chosen.name} />
+            </Link>
+          ) : (
+            <strong>{chosenGroup.label}</strong>
+          )}
+          <span>{fullText(chosenGroup?.sums ?? chosen.amounts)}</span>
+          <button type="button" class="small" aria-label="Choose nothing" onClick={() => setSelected(undefined)}>
+            ×
+          </button>
+        </div>
+      )}
     </div>
   );
+}
+
+/** What the pointer is on or what was chosen: a tree or a group; otherwise all together. */
+function Described({
+  tree,
+  group,
+  sums,
+}: {
+  readonly tree: Tree | undefined;
+  readonly group: Group | undefined;
+  readonly sums: Tree['amounts'];
+}) {
+  if (group !== undefined) {
+    return (
+      <section>
+        <h2>{group.label}</h2>
+        <p class="faint">{counted(group.trees.length, 'root provider')}</p>
+        <AmountBars amounts={group.sums} />
+        <p class="faint" id="grid-keys">
+          Enter or a double click zooms to its providers.
+        </p>
+      </section>
+    );
+  }
+  if (tree !== undefined) {
+    return (
+      <section>
+        <h2>
+          <Link to={urlOf('providers', tree.uuid)}>
+            <Name text={tree.name} />
+          </Link>
+        </h2>
+        <p class="faint">
+          {shortUuid(tree.uuid)}… · {counted(tree.providers, 'provider')} · {counted(tree.traits.size, 'trait')}
+        </p>
+        <AmountBars amounts={tree.amounts} />
+        <p class="hidden" id="grid-keys">
+          Plus and minus zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
+        </p>
+      </section>
+    );
+  }
+  return (
+    <section>
+      <h2>All together</h2>
+      <AmountBars amounts={sums} />
+      <p class="faint" id="grid-keys">
+        Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
+      </p>
+    </section>
+  );
+}
+
+/** The time after which the URL has what was chosen, in milliseconds: browsers refuse many changes in a short time. */
+const urlDelayMs = 250;
+
+/** The UUID of the chosen tree. The URL has it as well. */
+function useChosen(query: URLSearchParams): [string | undefined, (uuid: string | undefined) => void] {
+  const ofUrl = query.get('chosen') ?? undefined;
+  const [chosen, setChosen] = useState(ofUrl);
+  useEffect(() => setChosen(ofUrl), [ofUrl]);
+  useEffect(() => {
+    if (chosen === ofUrl) return;
+    const timer = setTimeout(
+      () => navigate(urlOf('fleet', undefined, changed(query, { chosen: chosen ?? '' })), 'replace'),
+      urlDelayMs,
+    );
+    return () => clearTimeout(timer);
+  }, [chosen, query]);
+  return [chosen, setChosen];
 }

@@ -1,19 +1,22 @@
 import type { Ref } from 'preact';
 import { useEffect, useImperativeHandle, useMemo, useRef, useState } from 'preact/hooks';
 import { useStore } from '../store.ts';
-import { visible } from '../text.tsx';
+import { visible } from '../text.ts';
 import { draw } from './draw.ts';
 import type { Group } from './grouping.ts';
 import {
+  blockOf,
+  boundScale,
+  boxOf,
   type Camera,
   cellAt,
   clamped,
   type Direction,
   heightAt,
-  type Layout,
   layOut,
   neighbour,
-  positionOf,
+  type Scene,
+  sceneAt,
   zoomed,
 } from './layout.ts';
 import { currentPalette } from './palette.ts';
@@ -28,6 +31,9 @@ export type GridControl = {
   show(uuid: string): void;
 };
 
+/** What a cell shows: a tree, or with `isWhole` its whole group. */
+export type GridCell = { readonly tree: Tree; readonly group: Group; readonly isWhole: boolean };
+
 type Props = {
   readonly groups: readonly Group[];
   readonly resourceClass: string;
@@ -35,8 +41,9 @@ type Props = {
   readonly search: string;
   readonly selected: string | undefined;
   readonly control: Ref<GridControl>;
-  readonly onSelect: (tree: Tree | undefined) => void;
-  readonly onHover: (tree: Tree | undefined) => void;
+  /** A cell is a tree, or a whole group where its trees would be tiny. */
+  readonly onSelect: (cell: GridCell | undefined) => void;
+  readonly onHover: (cell: GridCell | undefined) => void;
   readonly onOpen: (tree: Tree) => void;
 };
 
@@ -53,15 +60,20 @@ const zoomStep = 1.4;
 /** The size of a cell in a narrow window. */
 const narrowCellPx = 14;
 
-const treeOf = ({ blocks }: Layout, cell: number): Tree | undefined => {
-  const block = blocks.findLast(({ first }) => first <= cell);
-  return block?.group.trees[cell - block.first];
-};
+function gridCellOf(scene: Scene, cell: number): GridCell | undefined {
+  const block = blockOf(scene, cell);
+  const tree = block?.group.trees[cell - block.first];
+  return block === undefined || tree === undefined
+    ? undefined
+    : { tree, group: block.group, isWhole: scene.isCollapsed };
+}
 
 /** All trees as cells on a canvas: it is zoomed by wheel, pinching and keys, and moved by dragging. */
 export function Grid(props: Props) {
   const { groups, control } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
+  const across = useRef<HTMLDivElement>(null);
+  const down = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const palette = useStore(currentPalette);
   const layout = useMemo(
@@ -69,7 +81,8 @@ export function Grid(props: Props) {
     [groups, size.width, size.height],
   );
   const view = useRef({
-    camera: { x: 0, y: 0, scale: 0 } as Camera,
+    camera: { x: 0, y: 0, scale: layout.fit } as Camera,
+    scene: sceneAt(layout, layout.fit),
     isWhole: true,
     frame: 0,
     cell: undefined as number | undefined,
@@ -83,13 +96,13 @@ export function Grid(props: Props) {
     if (now.frame !== 0) return;
     now.frame = requestAnimationFrame(() => {
       now.frame = 0;
-      const { props, layout, size, palette } = latest.current;
+      const { props, size, palette } = latest.current;
       const context = canvas.current?.getContext('2d', { alpha: false });
       if (!context || size.width === 0) return;
       context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
       const { resourceClass, measure, search } = props;
-      draw(context, {
-        layout,
+      const drawn = draw(context, {
+        scene: now.scene,
         camera: now.camera,
         widthPx: size.width,
         heightPx: size.height,
@@ -100,46 +113,88 @@ export function Grid(props: Props) {
         selected: now.cell,
         hovered: now.hovered,
       });
+      if (canvas.current) canvas.current.dataset.drawn = String(drawn);
+      showPosition();
     });
   };
 
+  /** The bars beside the grid say which part of it is seen. */
+  const showPosition = () => {
+    const { scene, camera } = view.current;
+    const { size } = latest.current;
+    for (const [bar, whole, seen, from] of [
+      [across.current, scene.width, size.width, camera.x],
+      [down.current, scene.height, size.height, camera.y],
+    ] as const) {
+      if (bar === null) continue;
+      bar.hidden = whole <= seen + 1;
+      bar.style.setProperty('--part', `${(seen / whole) * 100}%`);
+      bar.style.setProperty('--from', `${(from / whole) * 100}%`);
+    }
+  };
   const setCamera = (camera: Camera) => {
     const { layout, size } = latest.current;
     const now = view.current;
-    now.camera = clamped(camera, layout, size.width, size.height);
-    now.isWhole = now.camera.scale <= layout.fit * 1.001;
+    if (now.scene.scale !== camera.scale) now.scene = sceneAt(layout, camera.scale);
+    now.camera = clamped(camera, now.scene, size.width, size.height);
+    now.isWhole = camera.scale <= layout.fit * 1.001;
     // While the whole grid is visible, one finger scrolls the page.
-    if (canvas.current) canvas.current.style.touchAction = now.isWhole ? 'pan-y' : 'none';
+    const isAllSeen = now.scene.height <= size.height + 1 && now.scene.width <= size.width + 1;
+    if (canvas.current) canvas.current.style.touchAction = isAllSeen ? 'pan-y' : 'none';
     redraw();
   };
   const zoomAt = (factor: number, x: number, y: number) => {
-    const { layout, size } = latest.current;
-    setCamera(zoomed(view.current.camera, factor, x, y, layout, size.width, size.height));
+    const { layout } = latest.current;
+    const { camera, scene } = view.current;
+    const next = sceneAt(layout, boundScale(layout, camera.scale * factor));
+    view.current.scene = next;
+    setCamera(zoomed(camera, scene, next, x, y));
+    // A group that was one cell is now several, or the other way round.
+    const { cell } = view.current;
+    if (cell !== undefined && next.isCollapsed !== scene.isCollapsed) select(cell);
   };
   const select = (cell: number | undefined) => {
     view.current.cell = cell;
-    latest.current.props.onSelect(cell === undefined ? undefined : treeOf(latest.current.layout, cell));
+    latest.current.props.onSelect(cell === undefined ? undefined : gridCellOf(view.current.scene, cell));
     redraw();
   };
   /** Moves the camera so that a cell is seen. */
   const bringIntoView = (cell: number) => {
-    const { layout, size } = latest.current;
-    const { camera } = view.current;
-    const at = positionOf(layout, cell);
-    const wide = size.width / camera.scale;
-    const high = size.height / camera.scale;
-    const x = at.x < camera.x ? at.x : at.x + 1 > camera.x + wide ? at.x + 1 - wide : camera.x;
-    const y = at.y < camera.y ? at.y : at.y + 1 > camera.y + high ? at.y + 1 - high : camera.y;
+    const { size } = latest.current;
+    const { camera, scene } = view.current;
+    const at = boxOf(scene, cell);
+    const x = at.x < camera.x ? at.x : Math.max(camera.x, at.x + at.width - size.width);
+    const y = at.y < camera.y ? at.y : Math.max(camera.y, at.y + at.height - size.height);
     setCamera({ ...camera, x, y });
+  };
+  /** Zooms so that a group fills the grid. */
+  const showGroup = (cell: number) => {
+    const { layout, size } = latest.current;
+    const block = blockOf(view.current.scene, cell);
+    if (block === undefined) return;
+    const scale = boundScale(
+      layout,
+      Math.max(4, Math.min(size.width / block.columns, (size.height - 40) / Math.max(1, block.rows))),
+    );
+    view.current.scene = sceneAt(layout, scale);
+    const at = blockOf(view.current.scene, cell);
+    if (at !== undefined) setCamera({ x: at.x, y: at.y, scale });
+    select(cell);
   };
   /** The fixed point when keys zoom: the selected cell, or the middle. */
   const zoomByKey = (factor: number) => {
-    const { layout, size } = latest.current;
-    const { cell, camera } = view.current;
+    const { size } = latest.current;
+    const { cell, camera, scene } = view.current;
     if (cell === undefined) return zoomAt(factor, size.width / 2, size.height / 2);
-    const at = positionOf(layout, cell);
-    zoomAt(factor, (at.x + 0.5 - camera.x) * camera.scale, (at.y + 0.5 - camera.y) * camera.scale);
+    const at = boxOf(scene, cell);
+    zoomAt(factor, at.x + at.width / 2 - camera.x, at.y + at.height / 2 - camera.y);
     bringIntoView(cell);
+  };
+  /** Opens a tree; a group that is one cell is zoomed. */
+  const open = (cell: number) => {
+    const shown = gridCellOf(view.current.scene, cell);
+    if (shown?.isWhole) showGroup(cell);
+    else if (shown !== undefined) latest.current.props.onOpen(shown.tree);
   };
   const showAll = () => setCamera({ x: 0, y: 0, scale: latest.current.layout.fit });
 
@@ -148,12 +203,13 @@ export function Grid(props: Props) {
     showAll,
     show: (uuid) => {
       const { layout, size } = latest.current;
-      const cell = cellOf(layout, uuid);
+      const cell = cellOf(view.current.scene, uuid);
       if (cell === undefined) return;
+      const scale = boundScale(layout, Math.max(view.current.camera.scale, 64));
+      view.current.scene = sceneAt(layout, scale);
+      const at = boxOf(view.current.scene, cell);
+      setCamera({ scale, x: at.x + at.width / 2 - size.width / 2, y: at.y + at.height / 2 - size.height / 2 });
       select(cell);
-      const at = positionOf(layout, cell);
-      const scale = Math.max(view.current.camera.scale, 64);
-      setCamera({ scale, x: at.x + 0.5 - size.width / scale / 2, y: at.y + 0.5 - size.height / scale / 2 });
     },
   }));
 
@@ -183,11 +239,15 @@ export function Grid(props: Props) {
   // A camera that showed the whole grid still does so after a change; any other camera keeps its place.
   useEffect(() => {
     const now = view.current;
+    const scale = now.isWhole ? layout.fit : boundScale(layout, now.camera.scale);
+    now.scene = sceneAt(layout, scale);
     if (now.isWhole) showAll();
-    else setCamera(now.camera);
+    else setCamera({ ...now.camera, scale });
     const { selected } = latest.current.props;
     if (selected === undefined) now.cell = undefined;
-    else if (now.cell === undefined || treeOf(layout, now.cell)?.uuid !== selected) now.cell = cellOf(layout, selected);
+    else if (now.cell === undefined || gridCellOf(now.scene, now.cell)?.tree.uuid !== selected) {
+      now.cell = cellOf(now.scene, selected);
+    }
     redraw();
   }, [layout, props.selected]);
   useEffect(redraw);
@@ -196,26 +256,27 @@ export function Grid(props: Props) {
     const element = canvas.current;
     if (element === null) return;
     const cellOn = ({ x, y }: Place): number | undefined => {
-      const { camera } = view.current;
-      return cellAt(latest.current.layout, camera.x + x / camera.scale, camera.y + y / camera.scale);
+      const { camera, scene } = view.current;
+      return cellAt(scene, camera.x + x, camera.y + y);
     };
-    const treeOn = (cell: number | undefined) => (cell === undefined ? undefined : treeOf(latest.current.layout, cell));
+    const shownBy = (cell: number | undefined) =>
+      cell === undefined ? undefined : gridCellOf(view.current.scene, cell);
     const stop = onGestures(element, {
       zoom: (factor, { x, y }) => zoomAt(factor, x, y),
       drag: ({ x, y }) => {
         const { camera } = view.current;
-        setCamera({ ...camera, x: camera.x - x / camera.scale, y: camera.y - y / camera.scale });
+        setCamera({ ...camera, x: camera.x - x, y: camera.y - y });
       },
       click: (at) => select(cellOn(at)),
       doubleClick: (at) => {
-        const tree = treeOn(cellOn(at));
-        if (tree !== undefined) latest.current.props.onOpen(tree);
+        const cell = cellOn(at);
+        if (cell !== undefined) open(cell);
       },
       hover: (at) => {
         const cell = at === undefined ? undefined : cellOn(at);
         if (view.current.hovered === cell) return;
         view.current.hovered = cell;
-        latest.current.props.onHover(treeOn(cell));
+        latest.current.props.onHover(shownBy(cell));
         redraw();
       },
     });
@@ -226,13 +287,22 @@ export function Grid(props: Props) {
     };
   }, []);
 
+  const moveTo = ({ x, y }: { readonly x?: number; readonly y?: number }) => {
+    const { camera, scene } = view.current;
+    const { size } = latest.current;
+    setCamera({
+      scale: camera.scale,
+      x: x === undefined ? camera.x : x * scene.width - size.width / 2,
+      y: y === undefined ? camera.y : y * scene.height - size.height / 2,
+    });
+  };
   const key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { layout } = latest.current;
-    const { cell } = view.current;
+    const { cell, scene } = view.current;
     const direction = directions[event.key];
     if (direction !== undefined && layout.cells > 0) {
-      const next = cell === undefined ? 0 : neighbour(layout, cell, direction);
+      const next = cell === undefined ? 0 : neighbour(scene, layout.cells, cell, direction);
       select(next);
       bringIntoView(next);
     } else if (event.key === '+' || event.key === '=') zoomByKey(zoomStep);
@@ -242,33 +312,61 @@ export function Grid(props: Props) {
       select(0);
       bringIntoView(0);
     } else if (event.key === 'End' && layout.cells > 0) {
-      select(layout.cells - 1);
-      bringIntoView(layout.cells - 1);
+      const last = scene.isCollapsed ? (scene.blocks.at(-1)?.first ?? 0) : layout.cells - 1;
+      select(last);
+      bringIntoView(last);
     } else if (event.key === 'Escape') select(undefined);
-    else if (event.key === 'Enter' && cell !== undefined) {
-      const tree = treeOf(layout, cell);
-      if (tree !== undefined) props.onOpen(tree);
-    } else return;
+    else if (event.key === 'Enter' && cell !== undefined) open(cell);
+    else return;
     event.preventDefault();
   };
 
   return (
-    // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it takes keys, as an application does
-    <canvas
-      ref={canvas}
-      class="grid"
-      tabIndex={0}
-      role="application"
-      aria-roledescription="grid of providers"
-      aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.resourceClass)}. The table has the same in text.`}
-      aria-describedby="grid-keys"
-      data-cells={layout.cells}
-      onKeyDown={key}
-    />
+    <>
+      {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it takes keys, as an application does */}
+      <canvas
+        ref={canvas}
+        class="grid"
+        tabIndex={0}
+        role="application"
+        aria-roledescription="grid of providers"
+        aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.resourceClass)}. The table has the same in text.`}
+        aria-describedby="grid-keys"
+        data-cells={layout.cells}
+        onKeyDown={key}
+      />
+      <Position bar={across} kind="across" moveTo={(part) => moveTo({ x: part })} />
+      <Position bar={down} kind="down" moveTo={(part) => moveTo({ y: part })} />
+    </>
   );
 }
 
-function cellOf({ blocks }: Layout, uuid: string): number | undefined {
+/** A bar that shows which part of the grid is seen; dragging it moves the grid. The arrow keys do the same. */
+function Position({
+  bar,
+  kind,
+  moveTo,
+}: {
+  readonly bar: Ref<HTMLDivElement>;
+  readonly kind: 'across' | 'down';
+  /** The part of the whole that is to be in the middle. */
+  readonly moveTo: (part: number) => void;
+}) {
+  const point = (event: PointerEvent) => {
+    const { currentTarget } = event;
+    if (!(currentTarget instanceof HTMLElement) || event.buttons === 0) return;
+    currentTarget.setPointerCapture(event.pointerId);
+    const { left, top, width, height } = currentTarget.getBoundingClientRect();
+    moveTo(kind === 'across' ? (event.clientX - left) / width : (event.clientY - top) / height);
+  };
+  return (
+    <div ref={bar} class={`position ${kind}`} aria-hidden="true" hidden onPointerDown={point} onPointerMove={point}>
+      <span />
+    </div>
+  );
+}
+
+function cellOf({ blocks }: Scene, uuid: string): number | undefined {
   for (const { group, first } of blocks) {
     const place = group.trees.findIndex((tree) => tree.uuid === uuid);
     if (place !== -1) return first + place;

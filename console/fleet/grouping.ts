@@ -1,4 +1,4 @@
-import { shortUuid, visible } from '../text.tsx';
+import { shortUuid, visible } from '../text.ts';
 import { type Amounts, sumOf, type Tree } from './trees.ts';
 
 /** Some trees under one heading. */
@@ -13,15 +13,31 @@ const byLabel = new Intl.Collator('en', { numeric: true });
 
 /**
  * Puts trees into groups: `` all in one; `aggregate` one for each aggregate, so that a tree in two aggregates is shown in both;
- * `trait:HW_X` those with and those without a trait; `trait:CUSTOM_RACK_*` one for each such trait.
+ * `trait:HW_X` those with and those without a trait; `trait:CUSTOM_RACK_*` one for each such trait. Where there are hosts, what
+ * only shares is a group of its own, the last one.
  */
 export function groupsOf(trees: readonly Tree[], by: string): readonly Group[] {
-  const group = (key: string, label: string, members: readonly Tree[]): Group => ({
-    key,
-    label,
-    trees: members,
-    sums: sumOf(members.map(({ amounts }) => amounts)),
-  });
+  const hosts = trees.filter(({ isPool }) => !isPool);
+  if (hosts.length === 0 || hosts.length === trees.length) return groupsOfHosts(trees, by);
+  const pools = group(
+    poolsKey,
+    'shared pools',
+    trees.filter(({ isPool }) => isPool),
+  );
+  const groups = groupsOfHosts(hosts, by);
+  return [...(groups.length === 1 && groups[0]?.key === '' ? [group('hosts', 'hosts', hosts)] : groups), pools];
+}
+
+const poolsKey = 'pools';
+
+const group = (key: string, label: string, members: readonly Tree[]): Group => ({
+  key,
+  label,
+  trees: members,
+  sums: sumOf(members.map(({ amounts }) => amounts)),
+});
+
+function groupsOfHosts(trees: readonly Tree[], by: string): readonly Group[] {
   if (by === 'aggregate') {
     const found = byKeys(
       trees,
@@ -77,7 +93,7 @@ function byKeys(
 
 /**
  * A name for an aggregate, which has none: the common beginning of most names of its members, up to a separator, such
- * as `rack07`. Pools that share with several aggregates have other names.
+ * as `rack07`.
  */
 function commonStart(members: readonly Tree[]): string {
   const counts = new Map<string, number>();

@@ -1,5 +1,5 @@
 import { useStore } from '../store.ts';
-import { counted } from '../text.tsx';
+import { counted } from '../text.ts';
 import { currentPalette, stepCount, stepOf } from './palette.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
 
@@ -30,7 +30,7 @@ export function Legend({
   ];
   const full = counts[stepCount - 1] ?? 0;
   const empty = counts[0] ?? 0;
-  const sentence = `${counted(empty, 'provider is', 'providers are')} empty, ${counted(full, 'is', 'are')} full, ${overCount} over, ${noneCount} without it.`;
+  const sentence = `${counted(empty, 'provider is', 'providers are')} empty, ${counted(full, 'is', 'are')} full, ${overCount} over, ${noneCount} ${noneCount === 1 ? 'has' : 'have'} none (hollow).`;
   const width = 100 / bars.length;
   return (
     <figure class="legend">

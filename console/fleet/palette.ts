@@ -8,7 +8,7 @@ export type Palette = {
   readonly inks: readonly string[];
   readonly over: string;
   readonly overInk: string;
-  /** For a provider that has nothing of the class. */
+  /** The frame of a provider that has nothing of the class; it is hollow, so that it does not look empty. */
   readonly none: string;
   readonly noneInk: string;
   readonly background: string;
@@ -63,7 +63,7 @@ const light = palette(
   {
     over: '#c2410c',
     overInk: '#ffffff',
-    none: '#f2efe9',
+    none: '#857a6a',
     noneInk: '#6b6459',
     background: '#ffffff',
     ink: '#1b2530',
@@ -78,7 +78,7 @@ const dark = palette(
   {
     over: '#f08a4b',
     overInk: '#1a0d04',
-    none: '#2a2621',
+    none: '#958a79',
     noneInk: '#a49a8a',
     background: '#12171d',
     ink: '#e3e9ef',

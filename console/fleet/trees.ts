@@ -1,6 +1,8 @@
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import type { Mirror } from '../mirror.ts';
+
+/** The trait of a provider that shares with the providers of its aggregates. */
+export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
 /** Amounts of one class. */
 export type Amounts = {
@@ -19,7 +21,9 @@ export type Tree = {
   readonly traits: ReadonlySet<string>;
   readonly aggregates: ReadonlySet<string>;
   readonly providers: number;
-  /** The text that a search matches, in lower case. */
+  /** It is one provider that shares, such as a pool of storage or of licences, and no host. */
+  readonly isPool: boolean;
+  /** The names and UUIDs of all its providers, which a search matches, in lower case. */
   readonly searched: string;
 };
 
@@ -50,7 +54,7 @@ export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): Read
   return new Map([...sums].sort(([a], [b]) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1)));
 }
 
-const first = ['VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'];
+const first = ['VCPU', 'PCPU', 'PGPU', 'VGPU', 'MEMORY_MB', 'DISK_GB'];
 const rankOf = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length);
 
 const byName = new Intl.Collator('en', { numeric: true });
@@ -59,7 +63,7 @@ const byName = new Intl.Collator('en', { numeric: true });
  * The trees of all providers, sorted by name. A tree whose providers are unchanged stays the same object. The trees are
  * sorted again only after a tree was added or renamed.
  */
-export function openTrees(): (mirror: Mirror) => readonly Tree[] {
+export function openTrees(): (all: { readonly providers: ReadonlyMap<string, WholeProvider> }) => readonly Tree[] {
   let known = new Map<string, { readonly members: readonly WholeProvider[]; readonly tree: Tree }>();
   let sorted: readonly Tree[] = [];
   return ({ providers }) => {
@@ -93,15 +97,29 @@ function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
     traits: new Set(members.flatMap(({ traits }) => traits)),
     aggregates: new Set(members.flatMap(({ aggregates }) => aggregates)),
     providers: members.length,
-    searched: `${name} ${uuid}`.toLowerCase(),
+    isPool: members.length === 1 && members.every(({ traits }) => traits.includes(sharingTrait)),
+    // The root comes first, so that its name is what is compared first.
+    searched: [{ name, uuid }, ...members.filter((member) => member.uuid !== uuid)]
+      .map((member) => `${member.name} ${member.uuid}`)
+      .join('\n')
+      .toLowerCase(),
   };
 }
 
-/** The class that most trees have, so that a pool of licences does not come before the hosts; VCPU where there is none. */
+/**
+ * The class with which the fleet opens: the one that most hosts have. Of several such classes the one of which most is
+ * used. Pools count only where there are no hosts; without any class it is VCPU.
+ */
 export function commonClass(trees: readonly Tree[]): string {
+  const hosts = trees.filter(({ isPool }) => !isPool);
+  const shown = hosts.length === 0 ? trees : hosts;
   const counts = new Map<string, number>();
-  for (const { amounts } of trees) for (const name of amounts.keys()) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const [[most] = ['VCPU']] = [...counts].sort(([a, x], [b, y]) => y - x || rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
+  for (const { amounts } of shown) for (const name of amounts.keys()) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const sums = sumOf(shown.map(({ amounts }) => amounts));
+  const part = (name: string) => fullness(sums.get(name), 'capacity') || 0;
+  const [[most] = ['VCPU']] = [...counts].sort(
+    ([a, x], [b, y]) => y - x || rankOf(a) - rankOf(b) || part(b) - part(a) || (a < b ? -1 : 1),
+  );
   return most;
 }
 

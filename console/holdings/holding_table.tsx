@@ -1,10 +1,10 @@
 import type { Holding } from '../../src/client/holdings.ts';
+import { ResourcesText } from '../amount.tsx';
 import { ConsumerLink } from '../consumer_link.tsx';
-import { resourcesText } from '../provider/held.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link } from '../route.tsx';
 import { Table } from '../table.tsx';
-import { counted, timeText, visible } from '../text.tsx';
+import { counted, timeText, visible } from '../text.ts';
 import { urlOfHoldings } from './asked.ts';
 
 /** What consumers hold, a row for each consumer and provider. */
@@ -39,7 +39,9 @@ export function HoldingTable({ holdings }: { readonly holdings: readonly Holding
                 <ProviderLink uuid={root.uuid} name={root.name} />
               </td>
             ) : null}
-            <td class="resources">{resourcesText(holding.resources)}</td>
+            <td class="resources">
+              <ResourcesText resources={holding.resources} />
+            </td>
             <td class="time">{timeText(holding.since)}</td>
             <td class="time">{timeText(holding.expires_at)}</td>
           </tr>

@@ -1,7 +1,7 @@
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
-import { counted, visible } from '../text.tsx';
+import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';

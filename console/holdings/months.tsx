@@ -1,7 +1,7 @@
 import { Bar } from '../meter.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { numberText, visible } from '../text.tsx';
+import { numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 import { monthTable, shownMonths } from './month_table.ts';

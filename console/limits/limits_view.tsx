@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import type { ProjectLimits, ShownLimit } from '../../src/client/limits.ts';
 import { Bar } from '../meter.tsx';
+import { Name } from '../name.tsx';
 import { Pages } from '../pages.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { Name, numberText, percentText, visible } from '../text.tsx';
+import { numberText, percentText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { Consumer } from '../../src/client/consumers.ts';
 import type { Resources } from '../../src/client/filters.ts';
+import { ResourcesText } from '../amount.tsx';
 import { ConsumerLink } from '../consumer_link.tsx';
 import { Pages } from '../pages.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { counted, numberText, timeText, visible } from '../text.tsx';
+import { counted, numberText, timeText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 
@@ -104,7 +105,11 @@ export function ConsumerTable({
           <th scope="row">
             <ConsumerLink uuid={uuid} name={name} />
           </th>
-          {amounts === undefined ? null : <td class="resources">{resourcesText(amounts[uuid]?.resources ?? {})}</td>}
+          {amounts === undefined ? null : (
+            <td class="resources">
+              <ResourcesText resources={amounts[uuid]?.resources ?? {}} />
+            </td>
+          )}
           <td>{visible(consumer_type)}</td>
           <td>
             <bdi>{visible(project_id)}</bdi>
@@ -119,9 +124,3 @@ export function ConsumerTable({
     </Table>
   );
 }
-
-/** `2 VCPU, 2,048 MEMORY_MB` */
-export const resourcesText = (resources: Resources): string =>
-  Object.entries(resources)
-    .map(([name, amount]) => `${numberText(amount)} ${visible(name)}`)
-    .join(', ');

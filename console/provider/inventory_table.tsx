@@ -1,7 +1,7 @@
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { Table } from '../table.tsx';
-import { numberText, percentText, visible } from '../text.tsx';
+import { numberText, percentText, visible } from '../text.ts';
 
 type Inventory = WholeProvider['inventories'][string];
 

@@ -1,9 +1,11 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { sharingTrait } from '../fleet/trees.ts';
+import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
-import { counted, Name, shortUuid } from '../text.tsx';
+import { counted, shortUuid } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -12,7 +14,6 @@ import { Held } from './held.tsx';
 import { InventoryTable } from './inventory_table.tsx';
 import { TreeList } from './tree_list.tsx';
 
-const shares = 'MISC_SHARES_VIA_AGGREGATE';
 /** The largest page of the service: a tree is read at once. */
 const mostProviders = 10_000;
 
@@ -30,7 +31,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
       aggregates.length === 0
         ? []
         : await placement.providerSummaries.page(
-            { required: [shares], member_of: [`in:${aggregates.join(',')}`] },
+            { required: [sharingTrait], member_of: [`in:${aggregates.join(',')}`] },
             { signal },
           );
     return { tree, sharing: sharing.filter((each) => !tree.some((member) => member.uuid === each.uuid)) };

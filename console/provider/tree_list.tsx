@@ -1,8 +1,9 @@
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { amountsOf, fullness } from '../fleet/trees.ts';
 import { Bar } from '../meter.tsx';
+import { Name } from '../name.tsx';
 import { Link, urlOf } from '../route.tsx';
-import { Name, percentText } from '../text.tsx';
+import { percentText } from '../text.ts';
 
 type Line = { readonly provider: WholeProvider; readonly level: number };
 

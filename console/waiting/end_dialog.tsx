@@ -3,8 +3,9 @@ import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { messageOf } from '../../src/text/print.ts';
 import { consumerText } from '../consumer_link.tsx';
+import { Name } from '../name.tsx';
 import { placement } from '../session.ts';
-import { counted, Name, visible } from '../text.tsx';
+import { counted, visible } from '../text.ts';
 
 /** Asks whether the wait of a claim is to be ended, and ends it. @param props.close takes what came of it, if anything did */
 export function EndDialog({

@@ -5,7 +5,7 @@ import { fieldsOf, find } from '../filter.tsx';
 import { Link, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { ageText, counted, numberText, timeText, visible } from '../text.tsx';
+import { ageText, counted, numberText, timeText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 import { useRenewal } from '../use_renewal.ts';

@@ -7,6 +7,7 @@ import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { quantile, tracedFrames } from './frames.ts';
 import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
 import { browserForTests, serve, shows } from './serving.ts';
@@ -112,20 +113,41 @@ test('where the service offers an older version, views that need a newer one say
   }
 });
 
-test('a grid of 10,000 hosts can be zoomed; the test reports the work for a frame', async (t) => {
+test('a grid of 10,000 hosts in 313 racks shows all of them, and can be zoomed; the test reports the work for a frame', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   const many = await serve(anyEngine);
   try {
     const { kysely } = many.service.database;
-    await loadTrees(
-      async (text) => (await sql.raw<Record<string, unknown>>(text).execute(kysely)).rows,
-      [flatHost],
-      10_000,
-    );
+    const query = async (text: string) => (await sql.raw<Record<string, unknown>>(text).execute(kysely)).rows;
+    await loadTrees(query, [{ ...flatHost, populated: false }], 10_000);
+    await query(`insert into placement_aggregates (created_at, uuid)
+      select now(), gen_random_uuid()::text from generate_series(1, 313)`);
+    await query(`insert into resource_provider_aggregates (created_at, resource_provider_id, aggregate_id)
+      select now(), p.id, a.id from (select id, row_number() over (order by id) as n from resource_providers) p
+        join (select id, row_number() over (order by id) as n from placement_aggregates) a on a.n = p.n % 313 + 1`);
     await withPage(browser, many.url, async (page) => {
       await openView(page, many.url, 'fleet?group=aggregate');
-      await page.locator('canvas[data-cells="10000"]').waitFor();
+      const canvas = page.locator('canvas[data-cells="10000"]');
+      await canvas.waitFor();
+      const drawn = async () => Number(await canvas.getAttribute('data-drawn'));
+      await until('each rack is a cell', async () => (await drawn()) === 313);
+      const positions = page.locator('.position:visible');
+      assert.equal(await positions.count(), 0);
+      // A rack is opened by Enter: its hosts are cells, and bars show which part of the grid is seen.
+      await canvas.focus();
+      await page.keyboard.press('End');
+      await page.getByText(/^32 root providers$|^31 root providers$/).waitFor();
+      await page.keyboard.press('Enter');
+      await until('hosts are cells', async () => (await drawn()) >= 31);
+      await until('the position is seen', async () => (await positions.count()) === 2);
+      const place = async () => (await positions.last().locator('span').boundingBox())?.y ?? Number.NaN;
+      const before = await place();
+      const { x = 0, y = 0 } = (await positions.last().boundingBox()) ?? {};
+      await page.mouse.click(x + 4, y + 10);
+      await until('the bar moves the grid', async () => (await place()) < before);
+      await page.getByRole('button', { name: 'All' }).click();
+      await until('each rack is a cell again', async () => (await drawn()) === 313);
       const frames = await tracedFrames(page);
       assert.ok(frames.length > 30, `${frames.length} frames`);
       t.diagnostic(`10,000 hosts: a frame while zooming takes ${quantile(frames, 0.5).toFixed(1)} ms of work (median)`);

@@ -8,16 +8,42 @@ export const visible = (text: string): string =>
     (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
   );
 
-/** A name of the service. It does not change the direction of the text around it. */
-export const Name = ({ text }: { readonly text: string }) => (
-  <bdi class="name">{text === '' ? '(no name)' : visible(text)}</bdi>
-);
-
 const numbers = new Intl.NumberFormat('en');
 
 /** `12,345`; with at most one digit behind the point. */
 export const numberText = (value: number): string =>
   numbers.format(Math.abs(value) < 100 ? Math.round(value * 10) / 10 : Math.round(value));
+
+/** The units of classes, by the end of their names, each with the next larger ones. */
+const units: readonly {
+  readonly end: RegExp;
+  readonly step: number;
+  readonly names: readonly [string, ...string[]];
+}[] = [
+  { end: /_KB$/, step: 1024, names: ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /_MB$/, step: 1024, names: ['MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /_GB$/, step: 1024, names: ['GiB', 'TiB', 'PiB'] },
+  { end: /_KILOBIT_PER_SEC$/, step: 1000, names: ['kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] },
+];
+
+/** An amount of a class in a unit that is easy to read: `367.2 TiB` of MEMORY_MB; a number where the class names none. */
+export function amountText(resourceClass: string, amount: number): string {
+  const unit = units.find(({ end }) => end.test(resourceClass));
+  if (unit === undefined) return numberText(amount);
+  const { step, names } = unit;
+  let [value, name] = [amount, names[0]];
+  for (const larger of names.slice(1)) {
+    if (Math.abs(value) < step) break;
+    [value, name] = [value / step, larger];
+  }
+  return `${numberText(value)} ${name}`;
+}
+
+const exactNumbers = new Intl.NumberFormat('en', { maximumFractionDigits: 20 });
+
+/** The exact number of a class, as the service tells it: `385,024,000 MEMORY_MB`. */
+export const exactText = (resourceClass: string, amount: number): string =>
+  `${exactNumbers.format(amount)} ${visible(resourceClass)}`;
 
 /** `37%`. Only exactly none is 0%, and only exactly all is 100%. */
 export function percentText(part: number): string {
