@@ -48,7 +48,7 @@ const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path
 export async function placementApi(): Promise<void> {
   const program = addConfigFlags(new Command('placement-api'))
     .description('Serves the OpenStack Placement API.')
-    .option('--host <address>', 'the address to listen on, instead of [api] host')
+    .option('--host <address>', 'the address to listen on, or unix:/FILE, instead of [api] host')
     .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
     .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
     .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
@@ -116,7 +116,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
       process.exit(1);
     },
   });
-  const { host, port, clientTimeout } = config.api;
+  const { host, port, socketMode, clientTimeout } = config.api;
   const { onRefused } = service;
   const options = { clientTimeoutMs: clientTimeout * 1000, onRefused, ...(tls === undefined ? {} : { tls }) };
   const forMetrics = metricsAddress(config);
@@ -135,7 +135,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
     }
     const metricsUrl = servers[0]?.url;
     closeSocket = await openOperatorSocket(config, service, logger);
-    const api = await listen(service.app, { host, port, ...options });
+    const api = await listen(service.app, { host, port, socketMode, ...options });
     servers.push(api);
     return {
       url: api.url,

@@ -13,6 +13,7 @@ import {
   options,
   variableOf,
 } from './config.ts';
+import { socketFileOf } from './option_type.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
@@ -149,7 +150,17 @@ export function wrongValue(
 
 /** What is wrong with values that each by itself are right. */
 function contradictions(settings: readonly Setting[]): readonly string[] {
-  return [...halfOfTls(settings), ...defaultAboveNewest(settings)];
+  return [...halfOfTls(settings), ...defaultAboveNewest(settings), ...portOfSocket(settings)];
+}
+
+/** A port for the metrics only, beside the address of the API, which has none. */
+function portOfSocket(settings: readonly Setting[]): readonly string[] {
+  const api = settingOf(settings, 'api', 'host');
+  const [host, port] = ['host', 'port'].map((name) => settingOf(settings, 'metrics', name));
+  if (socketFileOf(String(api?.value)) === undefined || host?.value !== undefined) return [];
+  if (port?.value === undefined || port.written === undefined) return [];
+  const problem = 'needs [metrics] host as well, since [api] host is a UNIX socket';
+  return [explain(port.option, port.written, problem, port.written.texts)];
 }
 
 /** A section `[jwt:NAME]` has no options of libraries, and a misspelled one may let tokens in that it was to refuse. */

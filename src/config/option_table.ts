@@ -4,8 +4,10 @@ import {
   consumerTypes,
   databaseUrl,
   endpointInterface,
+  fileMode,
   integer,
   list,
+  listenAddress,
   mainDatabaseUrl,
   microversion,
   newestMicroversion,
@@ -65,8 +67,17 @@ export const optionTable = {
       '1.0',
       'The microversion of requests that name none; at most max_microversion. Clients of OpenStack expect 1.0.',
     ),
-    host: option(text, '127.0.0.1', 'The address to listen on; 0.0.0.0 or :: for all.'),
+    host: option(
+      listenAddress,
+      '127.0.0.1',
+      'The address to listen on; 0.0.0.0 or :: for all; unix:/run/placement/placement.sock for a UNIX socket, which has no port.',
+    ),
     port: option(integer(0, 65_535), 8778, 'The port to listen on; 0 for any free one.'),
+    socketMode: option(
+      fileMode,
+      '660',
+      'The permissions of a UNIX socket that host names: which users of the machine may connect. It has user and group of the service.',
+    ),
     allowedHosts: option(
       list,
       [],
@@ -212,7 +223,7 @@ export const optionTable = {
       false,
       'Answer /metrics only for a token that the policy rule placement:metrics:show accepts.',
     ),
-    host: optional(text, 'The address to serve /metrics on, and not beside the API; unset for [api] host.'),
+    host: optional(listenAddress, 'The address to serve /metrics on, and not beside the API; unset for [api] host.'),
     port: optional(integer(0, 65_535), 'The port to serve /metrics on, and not beside the API; unset for [api] port.'),
     providerLimit: option(
       integer(-1),

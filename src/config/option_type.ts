@@ -64,6 +64,39 @@ export const text: OptionType<string> = single('a text', (written) => ({
   value: written === '' ? undefined : written,
 }));
 
+const unixScheme = 'unix:';
+
+/** The file of the UNIX socket that an address of a configuration names, as `unix:/run/placement.sock`; undefined if it is a host. */
+export const socketFileOf = (host: string): string | undefined =>
+  host.startsWith(unixScheme) ? host.slice(unixScheme.length) : undefined;
+
+/** The longest name of a socket in bytes, without the 0 at its end: 104 with it on macOS, 108 on Linux. */
+const maxSocketBytes = 103;
+
+/** An address to listen on: a host of this machine, or `unix:` and the absolute name of a socket. */
+export const listenAddress: OptionType<string> = {
+  ...text,
+  expected: 'an address, or unix:/FILE',
+  read: (texts) => {
+    const file = socketFileOf(texts[0] ?? '');
+    if (file === undefined) return text.read(texts);
+    if (!/^\/.*[^/]$/.test(file)) {
+      return { problem: 'must be unix: and the absolute name of a file, such as unix:/run/placement/placement.sock' };
+    }
+    const bytes = Buffer.byteLength(file);
+    if (bytes <= maxSocketBytes) return { value: texts[0] };
+    return { problem: `must name a socket by at most ${maxSocketBytes} bytes, and its name has ${bytes}` };
+  },
+};
+
+/** The permissions of a file, as `chmod` takes them: three octal digits. */
+export const fileMode: OptionType<string> = single('three octal digits', (written) => {
+  if (written === '') return { value: undefined };
+  return /^0?[0-7]{3}$/.test(written)
+    ? { value: written.slice(-3) }
+    : { problem: 'must be three octal digits, such as 660' };
+});
+
 const truths = new Map([
   ...['true', '1', 'on', 'yes'].map((word) => [word, true] as const),
   ...['false', '0', 'off', 'no'].map((word) => [word, false] as const),

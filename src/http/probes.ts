@@ -4,6 +4,7 @@ import { failureKind } from '../../db/engine/failures.ts';
 import { metricsRule } from '../access/policy/defaults.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
+import { socketFileOf } from '../config/option_type.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { versionText } from '../placement/versions.ts';
 import type { Authentication } from './authentication.ts';
@@ -98,8 +99,8 @@ const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT',
 export function metricsAddress({ api, metrics }: Pick<Config, 'api' | 'metrics'>): Address | undefined {
   const { enabled, host = api.host, port = api.port } = metrics;
   if (!enabled || (metrics.host === undefined && metrics.port === undefined)) return undefined;
-  const isThatOfTheApi = host === api.host && port === api.port && port !== 0;
-  return isThatOfTheApi ? undefined : { host, port };
+  const isThatOfTheApi = host === api.host && (socketFileOf(host) !== undefined || (port === api.port && port !== 0));
+  return isThatOfTheApi ? undefined : { host, port, socketMode: api.socketMode };
 }
 
 /** What `/metrics` works with. */

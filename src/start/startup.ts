@@ -3,6 +3,7 @@ import { jwtProblems } from '../access/tokens/issuers.ts';
 import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type LoadedConfig, wrongValue } from '../config/load.ts';
+import { socketFileOf } from '../config/option_type.ts';
 import { isLoopback } from '../http/own_hosts.ts';
 
 /** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it, or issuers whose settings are wrong */
@@ -49,7 +50,9 @@ export function unconfiguredNotice({ api, placementDatabase }: Config): string {
 
 /** The warning for a service without authentication that other machines can reach. */
 export function exposureWarning({ api }: Config): string | undefined {
-  if (api.authStrategy !== 'noauth2' || isLoopback(api.host)) return undefined;
+  // Its permissions say which users of the machine reach a UNIX socket.
+  const isLocal = isLoopback(api.host) || socketFileOf(api.host) !== undefined;
+  if (api.authStrategy !== 'noauth2' || isLocal) return undefined;
   return (
     `With [api] auth_strategy = noauth2 every client that can reach ${api.host} may read and change everything. ` +
     'Listen on 127.0.0.1 ([api] host), or let only trusted machines reach the port.'

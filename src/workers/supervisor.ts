@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { metricsAddress } from '../http/probes.ts';
-import { type Address, acceptMs, bind, type Listening } from '../http/server/listen.ts';
+import { type Address, acceptMs, bind, type Listening, urlOf } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';
 import { openWorkerFigures } from './figures.ts';
@@ -39,7 +39,7 @@ export async function serveByWorkers(
     const acceptor = net.createServer({ pauseOnConnect: true }, (connection) => handOver.give(connection, door));
     const bound = await bind(acceptor, address, door);
     acceptors.push(acceptor);
-    return `${tls === undefined ? 'http' : 'https'}://${bound}`;
+    return urlOf(tls === undefined ? 'http' : 'https', bound);
   };
   try {
     const metricsUrl = forMetrics === undefined ? undefined : await accept(forMetrics, 'metrics');

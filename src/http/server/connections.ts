@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 
 /** The connections of a server. */
 export type OpenConnections = {
-  /** The TCP connection below a TLS connection; undefined if it has ended. */
+  /** The TCP connection below a TLS connection; undefined if it has ended, or if it is none. */
   below(secure: TLSSocket): Socket | undefined;
   /** Ends the connections on which no data ever arrived: Node's server does not count them as idle. */
   endSilent(): void;
@@ -29,8 +29,11 @@ export function trackConnections(server: Server): OpenConnections {
     });
   });
   return {
+    // The clients of a UNIX socket have no addresses by which they could be told apart.
     below: ({ remoteAddress, remotePort }) =>
-      [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
+      remotePort === undefined
+        ? undefined
+        : [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
     endSilent: () => {
       for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     },

@@ -1,14 +1,17 @@
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import type { Config } from '../../config/config.ts';
+import { socketFileOf } from '../../config/option_type.ts';
+import { messageOf } from '../../text/print.ts';
 import type { HonoEnv } from '../exchange.ts';
 import { type ApiServerOptions, createApiServer } from './server.ts';
 import type { Tls } from './tls_files.ts';
+import { listenOnSocket } from './unix_socket.ts';
 
 /** The service while it listens on its port. */
 export type Listening = {
-  /** The address it listens on, `http://host:port`. */
+  /** The address it listens on, `http://host:port` or `unix:/run/placement.sock`. */
   readonly url: string;
   /** The address of `/metrics`, where it has one of its own. */
   readonly metricsUrl?: string | undefined;
@@ -41,7 +44,7 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
   const { server, scheme, renewTls, drain } = createApiServer(app, options);
   const address = await bind(server, options, options.section);
   return {
-    url: `${scheme}://${address}`,
+    url: urlOf(scheme, address),
     renewTls,
     close: async () => {
       await sleep(acceptMs);
@@ -54,9 +57,12 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
 
 /** The address to listen on. */
 export type Address = {
+  /** An address or a name of this machine, or `unix:` and the name of a socket. */
   readonly host: string;
-  /** 0 is any free port. */
+  /** 0 is any free port. A socket has none. */
   readonly port: number;
+  /** The permissions of a socket; by default it is for the user of this process alone. */
+  readonly socketMode?: string;
 };
 
 /** The service cannot listen on an address. The message has the remedy. */
@@ -68,21 +74,33 @@ export class ListenError extends Error {
 type AddressSection = 'api' | 'metrics';
 
 /**
- * Makes a TCP server listen.
+ * Makes a server listen.
  *
- * @returns the address as a URL has it, `host:port`.
+ * @returns the address as a URL has it, `host:port`, or `unix:/run/placement.sock`.
  * @throws ListenError where the address cannot be listened on.
  */
 export async function bind(server: net.Server, wanted: Address, section: AddressSection = 'api'): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    // The listener stays: where a connection cannot be accepted later, because there are no file descriptors left, the
-    // process must not end.
+  // The listener stays: where a connection cannot be accepted later, because there are no file descriptors left, the
+  // process must not end.
+  const failed = new Promise<never>((_resolve, reject) => {
     server.on('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, wanted, section)));
-    server.listen(wanted.port, wanted.host, resolve);
   });
-  const { address, port } = server.address() as AddressInfo; // a TCP server has one
-  return inUrl(address, port);
+  const file = socketFileOf(wanted.host);
+  if (file !== undefined) {
+    await Promise.race([failed, listenOnSocket(server, file, wanted.socketMode)]).catch((error: unknown) => {
+      throw error instanceof ListenError ? error : cannotListen(error, wanted, section);
+    });
+    return wanted.host;
+  }
+  await Promise.race([failed, new Promise<void>((resolve) => server.listen(wanted.port, wanted.host, resolve))]);
+  const bound = server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('A TCP server has an address and a port.');
+  return inUrl(bound.address, bound.port);
 }
+
+/** The URL of an address that `bind` returned. Programs have different ones for UNIX sockets, so theirs is as in the configuration. */
+export const urlOf = (scheme: 'http' | 'https', address: string): string =>
+  socketFileOf(address) === undefined ? `${scheme}://${address}` : address;
 
 /**
  * Finds out before a long start whether the service can listen on all these addresses.
@@ -103,10 +121,14 @@ export async function checkAddresses(wanted: readonly (readonly [Address, Addres
 
 const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 
-function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address, section: AddressSection): ListenError {
-  const problem = listenProblems[section][error.code ?? ''] ?? `${error.message}.`;
-  return new ListenError(`Cannot listen on ${inUrl(host, port)}: ${problem}`, { cause: error });
+function cannotListen(error: unknown, { host, port }: Address, section: AddressSection): ListenError {
+  const isSocket = socketFileOf(host) !== undefined;
+  const problems = isSocket ? socketProblems(section) : listenProblems[section];
+  const problem = problems[codeOf(error)] ?? `${messageOf(error)}.`;
+  return new ListenError(`Cannot listen on ${isSocket ? host : inUrl(host, port)}: ${problem}`, { cause: error });
 }
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 type Problems = Readonly<Record<string, string>>;
 
@@ -117,6 +139,20 @@ const problemsOf = (whichPort: string, anyPort: string, whichHost: string): Prob
   ENOTFOUND: `no host has this name. Choose an address of this machine by ${whichHost}.`,
   EAI_AGAIN: `the name cannot be looked up now. Choose an address of this machine by ${whichHost}.`,
 });
+
+const socketProblems = (section: AddressSection): Problems => {
+  const option = section === 'api' ? '--host or [api] host' : '[metrics] host';
+  const another = `Choose another by ${option}.`;
+  return {
+    EADDRINUSE: `another program does. Stop it, or choose another file by ${option}.`,
+    EACCES: `this user may not make a socket in this folder. ${another}`,
+    EPERM: `this user may not make a socket in this folder. ${another}`,
+    EROFS: `the file system of this folder is read-only. ${another}`,
+    ENOENT: `there is no such folder. Create it for the user of the service. ${another}`,
+    ENOTDIR: `a part of the name is no folder. ${another}`,
+    ENOTSOCK: `there is a file of this name, and it is no socket. Move it away, or choose another by ${option}.`,
+  };
+};
 
 const listenProblems: Readonly<Record<AddressSection, Problems>> = {
   api: problemsOf(

@@ -1,8 +1,8 @@
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
+import { listenOnSocket } from './unix_socket.ts';
 
 /**
  * The socket in the folder of an embedded database, by which programs of its owner reach the process that serves it: only
@@ -24,16 +24,6 @@ export function operatorSocket(embeddedPath: string): string {
  */
 export async function listenForOperator(app: Hono<HonoEnv>, socket: string): Promise<() => Promise<void>> {
   const server = createAdaptorServer({ fetch: app.fetch });
-  await rm(socket, { force: true }); // of a process that was killed; the caller has the lock of the folder
-  const before = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(socket, resolve);
-      // The socket is made at once, so the umask holds for nothing else.
-    });
-  } finally {
-    process.umask(before);
-  }
+  await listenOnSocket(server, socket);
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
