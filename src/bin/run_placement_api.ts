@@ -22,7 +22,7 @@ import {
 } from '../start/command_line.ts';
 import { databaseWarning, describeDatabase } from '../start/database.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
-import { renew } from '../start/renew.ts';
+import { openRenewal } from '../start/renew.ts';
 import { runCommand } from '../start/run_command.ts';
 import { openService, type PlacementService } from '../start/service.ts';
 import {
@@ -67,9 +67,12 @@ async function serve(flags: ApiFlags): Promise<void> {
     checkShapes(loaded);
     return loaded;
   };
-  const written = read(overrides);
-  const unconfigured = isUnconfigured(written);
-  const loaded = unconfigured ? read([...overrides, withoutAuthentication]) : written;
+  const readAll = (): LoadedConfig & { readonly unconfigured: boolean } => {
+    const written = read(overrides);
+    const unconfigured = isUnconfigured(written);
+    return { ...(unconfigured ? read([...overrides, withoutAuthentication]) : written), unconfigured };
+  };
+  const loaded = readAll();
   if (flags.showConfig) {
     printWarnings(loaded.warnings);
     const { showConfig } = await import('../config/show.ts');
@@ -94,12 +97,13 @@ async function serve(flags: ApiFlags): Promise<void> {
     logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
     await close();
   });
-  if (unconfigured) say.line(unconfiguredNotice(config));
+  if (loaded.unconfigured) say.line(unconfiguredNotice(config));
   say.warnings(warnings, loaded.warnings);
 
   const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
   close = server.close;
-  process.on('SIGHUP', () => void renew(server, config, { log, readAgain: () => read(overrides).config }));
+  const renew = openRenewal(server, config, { log, readAgain: readAll });
+  process.on('SIGHUP', () => void renew());
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;
@@ -144,6 +148,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
         for (const server of servers) server.renewTls(renewed);
       },
       renewServiceUser: service.renewServiceUser,
+      renewPolicy: service.renewPolicy,
       close,
     };
   } catch (error) {
@@ -186,18 +191,18 @@ type StartLines = {
 };
 
 /** Without a log file the log is on standard error, beside these lines. */
-const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): StartLines => ({
+const startLines = ({ logger, health }: Pick<Log, 'logger' | 'health'>): StartLines => ({
   line: (text) => {
     print(text);
-    if (isFile) logger.info(text);
+    if (health.file() !== undefined) logger.info(text);
   },
   warnings: (texts, printed) => {
     printWarnings(texts);
-    if (!isFile) return;
+    if (health.file() === undefined) return;
     for (const text of [...printed, ...texts]) if (text !== undefined) logger.warn(text);
   },
   failure: (error) => {
-    if (isFile) logger.fatal({ err: error }, 'The start failed');
+    if (health.file() !== undefined) logger.fatal({ err: error }, 'The start failed');
     throw error;
   },
 });

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { jwtTable, optionTable } from './option_table.ts';
 import type { OptionSpec } from './option_type.ts';
 
@@ -60,6 +61,23 @@ export const memberOptions = (sections: Iterable<string>): readonly Option[] =>
       key,
     }));
   });
+
+/** The options of both configurations, or of one of them, whose values differ. */
+export function changedOptions(before: Config, after: Config): readonly Option[] {
+  const sections = [before, after].flatMap(({ jwt }) => Object.keys(jwt).map((member) => `jwt:${member}`));
+  return [...options, ...memberOptions(sections)].filter(
+    (option) => !isDeepStrictEqual(optionValue(before, option), optionValue(after, option)),
+  );
+}
+
+/** The value of an option; undefined if the configuration has no such section. */
+function optionValue(config: Config, { groupKey, member, key }: Option): unknown {
+  const group: unknown = Reflect.get(config, groupKey);
+  const holder: unknown = member === undefined ? group : isObject(group) ? Reflect.get(group, member) : undefined;
+  return isObject(holder) ? Reflect.get(holder, key) : undefined;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** The environment variable that sets an option: `OS_API__PORT`. */
 export const variableOf = ({ group, name }: Pick<Option, 'group' | 'name'>): string =>

@@ -10,17 +10,19 @@ import { errorOf, type LogEntry, messageText, osloLine } from './oslo_line.ts';
 /** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
-  /** Whether it is a file, and not standard error. */
-  readonly isFile: boolean;
-  /** Opens the log file by its name again, after it was renamed. @returns whether there is a log file */
-  reopen(): boolean;
+  /**
+   * Uses other settings from now on. A log file is opened by its name again, also if it is the same: it may have been renamed.
+   *
+   * @throws Error with the option if the file cannot be opened; then all stays as it was.
+   */
+  renew(settings: Config['default']): void;
   readonly health: LogHealth;
 };
 
 /** Whether lines of the log arrive where it is written to. */
 export type LogHealth = {
   /** The file; undefined for standard error. */
-  readonly file: string | undefined;
+  file(): string | undefined;
   /** Whether the last write succeeded. */
   isWritable(): boolean;
   /** How much text has not been written yet, in bytes. */
@@ -60,7 +62,50 @@ const sharedPieceBytes = 4096;
  * @throws Error with the option if the file cannot be opened.
  */
 export function openLog(settings: Config['default'], worker?: number, sharesOutput = worker !== undefined): Log {
-  const file = logFileOf(settings);
+  let output = openOutput(logFileOf(settings), sharesOutput);
+  let form = lineForm(settings, output.isTerminal);
+  const stream: DestinationStream = { write: (json) => output.write(form(json)) };
+  const logger = pino(
+    {
+      level: levelOf(settings),
+      base: worker === undefined ? null : { worker, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    stream,
+  );
+  let lostBefore = 0;
+  return {
+    logger,
+    health: {
+      file: () => output.file,
+      isWritable: () => output.isWritable(),
+      waitingBytes: () => output.waitingBytes(),
+      linesLost: () => lostBefore + output.linesLost(),
+    },
+    renew: (renewed) => {
+      const file = logFileOf(renewed);
+      if (file === output.file) output.reopen();
+      else {
+        const former = output;
+        output = openOutput(file, sharesOutput);
+        lostBefore += former.linesLost();
+        former.end();
+      }
+      form = lineForm(renewed, output.isTerminal);
+      logger.level = levelOf(renewed);
+    },
+  };
+}
+
+const levelOf = ({ debug }: Config['default']): string => (debug ? 'debug' : 'info');
+
+/**
+ * Opens a log file, or standard error where none is named.
+ *
+ * @throws Error with the option if the file cannot be opened.
+ */
+function openOutput(file: string | undefined, sharesOutput: boolean) {
   if (file !== undefined) checkWritable(file);
   const isShared = sharesOutput && file === undefined && !fstatSync(process.stderr.fd).isFile();
   const maxWrite = isShared ? sharedPieceBytes : pieceBytes;
@@ -72,28 +117,25 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
     mode: 0o640,
   });
   const failing = surviveErrors(destination);
-  const gathered = gatherLines(destination, maxWrite);
-  const form = lineForm(settings, file === undefined && process.stderr.isTTY);
-  const stream: DestinationStream = { write: (json) => gathered.write(form(json)) };
-  const logger = pino(
-    {
-      level: settings.debug ? 'debug' : 'info',
-      base: worker === undefined ? null : { worker, pid: process.pid },
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    stream,
-  );
+  const { write, flush, waitingBytes, linesLost } = gatherLines(destination, maxWrite);
   return {
-    logger,
-    isFile: file !== undefined,
+    file,
+    isTerminal: file === undefined && process.stderr.isTTY,
+    write,
     reopen: () => {
-      if (file === undefined) return false;
-      gathered.flush();
+      if (file === undefined) return;
+      checkWritable(file);
+      flush();
       destination.reopen();
-      return true;
     },
-    health: { file, isWritable: () => !failing(), waitingBytes: gathered.waitingBytes, linesLost: gathered.linesLost },
+    /** Writes what waits, and closes a file. */
+    end: () => {
+      flush();
+      if (file !== undefined) destination.end();
+    },
+    isWritable: () => !failing(),
+    waitingBytes,
+    linesLost,
   };
 }
 

@@ -34,14 +34,15 @@ export function registerLog(register: Registry, { file, isWritable, waitingBytes
       this.inc(linesLost());
     },
   });
-  if (file === undefined) return;
   const freeBytes = inTime(async () => {
-    const { bavail, bsize } = await statfs(file);
+    const name = file();
+    if (name === undefined) return undefined;
+    const { bavail, bsize } = await statfs(name);
     return bavail * bsize;
   }, diskPatienceMs);
   new Gauge({
     name: 'placement_log_disk_free_bytes',
-    help: 'What is free for the service on the disk of the log file; missing where the disk does not tell.',
+    help: 'What is free for the service on the disk of the log file; missing where there is none, or the disk does not tell.',
     registers,
     async collect() {
       const free = await freeBytes();

@@ -1,46 +1,102 @@
-import type { Config } from '../config/config.ts';
+import { credentialKeys } from '../access/keystone/service_token.ts';
+import { type Config, ConfigError, changedOptions, type Option } from '../config/config.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { Listening } from '../http/server/listen.ts';
 import { readTls } from '../http/server/tls_files.ts';
 import type { Log } from '../log/log.ts';
-import { checkAuthentication } from './startup.ts';
+import { checkAuthentication, checkWorkers } from './startup.ts';
 
-/** What SIGHUP leaves alone, for the log. */
-const unread = 'Policy files are read without a signal when they change; other options only at the next start.';
+/** What SIGHUP works with. */
+type Renewed = {
+  readonly log: Log;
+  /** @throws ConfigError */
+  readonly readAgain: () => LoadedConfig;
+};
 
-/** What SIGHUP does: it opens the log file again, and reads the TLS certificate and the service user of Keystone again. */
-export async function renew(
-  server: Listening,
-  config: Config,
-  { log, readAgain }: { readonly log: Log; readonly readAgain: () => Config },
-): Promise<void> {
-  const { logger } = log;
-  const file = log.reopen() ? 'the log file was opened again' : 'there is no log file to open again';
-  server.reopenLogs?.();
-  const done = [file];
-  const errors: unknown[] = [];
-  const attempt = async (work: () => Promise<string> | string, failed: string): Promise<void> => {
-    try {
-      done.push(await work());
-    } catch (error) {
-      errors.push(error);
-      done.push(failed);
+/**
+ * Makes the function that SIGHUP calls. It reads the configuration again, and takes of it what can change while the service serves: the
+ * log, the TLS certificate, the policy and the service user of Keystone. Their files are read again also if no option has changed. What is
+ * broken stays as it was, and so does all else until the next start. One line of the log says all that.
+ */
+export function openRenewal(server: Listening, first: Config, { log, readAgain }: Renewed): () => Promise<void> {
+  let inForce = first;
+
+  async function renew(): Promise<void> {
+    const before = inForce;
+    const done: string[] = [];
+    const errors: unknown[] = [];
+    /** Sections that stay as they were since they are broken. */
+    const broken = new Set<string>();
+    const attempt = async (section: string, failed: string, work: () => Promise<string> | string): Promise<void> => {
+      try {
+        done.push(await work());
+      } catch (error) {
+        errors.push(error);
+        broken.add(section);
+        done.push(failed);
+      }
+    };
+    let wanted = inForce;
+    await attempt('', 'the configuration stays as it was', () => {
+      const { config, warnings } = readAgain();
+      checkAuthentication(config);
+      checkWorkers(config);
+      for (const warning of warnings) log.logger.warn(warning);
+      wanted = config;
+      return 'the configuration was read again';
+    });
+    await attempt('default', 'the log stays as it was', () => {
+      log.renew(wanted.default);
+      server.renewLogs?.(wanted.default);
+      inForce = { ...inForce, default: wanted.default };
+      return log.health.file() !== undefined ? 'the log file was opened again' : 'there is no log file to open again';
+    });
+    await attempt('osloPolicy', 'the policy rules stay as they were', () => {
+      const problems = server.renewPolicy?.(wanted.osloPolicy) ?? [];
+      if (problems.length > 0) throw new ConfigError(problems);
+      inForce = { ...inForce, osloPolicy: wanted.osloPolicy };
+      return 'the policy files were read again';
+    });
+    const isRead = !broken.has('');
+    if (isRead && inForce.api.authStrategy === 'keystone' && wanted.api.authStrategy === 'keystone') {
+      await attempt('keystoneAuthtoken', 'the service user of [keystone_authtoken] stays as it was', () => {
+        const credentials = credentialKeys.map((key) => [key, wanted.keystoneAuthtoken[key]] as const);
+        const keystoneAuthtoken = { ...inForce.keystoneAuthtoken, ...Object.fromEntries(credentials) };
+        server.renewServiceUser?.(keystoneAuthtoken);
+        inForce = { ...inForce, keystoneAuthtoken };
+        return 'the service user of [keystone_authtoken] was read again';
+      });
     }
-  };
-  if (config.api.authStrategy === 'keystone') {
-    await attempt(() => {
-      const renewed = readAgain();
-      checkAuthentication(renewed);
-      server.renewServiceUser?.(renewed.keystoneAuthtoken);
-      return 'the service user of [keystone_authtoken] was read again';
-    }, 'the service user of [keystone_authtoken] stays as it was');
+    await attempt('ssl', 'the TLS certificate stays as it was', async () => {
+      const hasTls = inForce.ssl.certFile !== undefined;
+      // TLS is not switched on or off for connections that are there.
+      const ssl = hasTls === (wanted.ssl.certFile !== undefined) ? wanted.ssl : inForce.ssl;
+      const tls = await readTls(ssl);
+      if (tls === undefined) return 'there is no TLS certificate to read again';
+      server.renewTls(tls);
+      inForce = { ...inForce, ssl };
+      return 'the TLS certificate was read again';
+    });
+    const taken = changedOptions(before, inForce);
+    const pending = changedOptions(inForce, wanted).filter(({ groupKey }) => !broken.has(groupKey));
+    const line = [
+      `SIGHUP: ${done.slice(0, -1).join(', ')}, and ${done.at(-1)}.`,
+      ...(taken.length === 0 ? [] : [`Now in force: ${namesOf(taken)}.`]),
+      ...(pending.length === 0 ? [] : [`Changed, and in force only after a restart: ${namesOf(pending)}.`]),
+    ].join(' ');
+    for (const err of errors) log.logger.error({ err }, line);
+    if (errors.length > 0) return;
+    if (pending.length === 0) log.logger.info(line);
+    else log.logger.warn(line);
   }
-  await attempt(async () => {
-    const tls = await readTls(config.ssl);
-    if (tls === undefined) return 'there is no TLS certificate to read again';
-    server.renewTls(tls);
-    return 'the TLS certificate was read again';
-  }, 'the TLS certificate stays as it was');
-  const line = `SIGHUP: ${done.slice(0, -1).join(', ')}, and ${done.at(-1)}. ${unread}`;
-  if (errors.length === 0) logger.info(line);
-  for (const err of errors) logger.error({ err }, line);
+
+  // One after the other, also where signals come faster.
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(renew);
+    return last;
+  };
 }
+
+const namesOf = (changed: readonly Option[]): string =>
+  changed.map(({ group, name }) => `[${group}] ${name}`).join(', ');

@@ -58,6 +58,8 @@ export type PlacementService = {
   readonly waiting: Pick<WaitingClaims, 'size'>;
   /** Uses another service user, or another password, for Keystone. @throws Error where settings are missing */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
+  /** Reads the policy files again, or other ones. @returns why the rules stay as they were, one sentence for each reason */
+  renewPolicy(settings: Config['osloPolicy']): readonly string[];
   /** Ends the streams of clients that follow changes, and answers requests that wait, before the server ends. */
   endWaits(): void;
   close(): Promise<void>;
@@ -226,6 +228,7 @@ export async function openService(
       followers,
       waiting,
       renewServiceUser: (settings) => keystone?.renewServiceUser(settings),
+      renewPolicy: policy.renew,
       endWaits: () => {
         followers.end();
         waiting.end();

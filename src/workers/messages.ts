@@ -18,8 +18,9 @@ export type ToWorker =
   | { readonly kind: 'connection'; readonly id: number; readonly door: Door }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
   | { readonly kind: 'renewServiceUser'; readonly settings: Config['keystoneAuthtoken'] }
-  /** The log file was moved away. */
-  | { readonly kind: 'reopenLog' }
+  | { readonly kind: 'renewPolicy'; readonly settings: Config['osloPolicy'] }
+  /** Also if the settings are the same: the log file was moved away. */
+  | { readonly kind: 'renewLog'; readonly settings: Config['default'] }
   | { readonly kind: 'tellFigures'; readonly id: number }
   | { readonly kind: 'tellShapes'; readonly id: number }
   | ({ readonly kind: 'figuresOfAll'; readonly id: number } & Gathered)

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { openPolicy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import { metricsAddress } from '../http/probes.ts';
 import { type Address, acceptMs, bind, type Listening, urlOf } from '../http/server/listen.ts';
@@ -30,6 +31,8 @@ export async function serveByWorkers(
   } finally {
     await database.close();
   }
+  // The workers decide by their own; this one only tells an operator whether the files are good.
+  const policy = openPolicy(config.osloPolicy, { info: () => {}, warn: () => {}, error: () => {} });
   const prepared = { ...config, placementDatabase: { ...config.placementDatabase, syncOnStartup: false } };
   const handOver = openHandOver();
   const workers = await startWorkers({ ...options, config: prepared, handOver });
@@ -48,7 +51,12 @@ export async function serveByWorkers(
       metricsUrl,
       renewTls: workers.renewTls,
       renewServiceUser: workers.renewServiceUser,
-      reopenLogs: workers.reopenLogs,
+      renewPolicy: (settings) => {
+        const problems = policy.renew(settings);
+        workers.renewPolicy(settings, problems.length === 0);
+        return problems;
+      },
+      renewLogs: workers.renewLogs,
       close: async () => {
         await sleep(acceptMs);
         for (const acceptor of acceptors) acceptor.close();
@@ -69,8 +77,10 @@ export type Workers = {
   renewTls(tls: Tls): void;
   /** Uses another service user for Keystone, in the present workers and in later ones. */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
-  /** Makes every worker open its log file again by its name. */
-  reopenLogs(): void;
+  /** Makes every worker read the policy files again; later ones use these settings if they are good. */
+  renewPolicy(settings: Config['osloPolicy'], isGood: boolean): void;
+  /** Makes every worker log by these settings, and open its log file again by its name; also later ones. */
+  renewLogs(settings: Config['default']): void;
   /** Makes every worker finish its requests and end. Resolves when all have ended; none is replaced any more. */
   end(): Promise<void>;
 };
@@ -173,8 +183,13 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       config = { ...config, keystoneAuthtoken: settings };
       for (const child of running) send(child, { kind: 'renewServiceUser', settings });
     },
-    reopenLogs: () => {
-      for (const child of running) send(child, { kind: 'reopenLog' });
+    renewPolicy: (settings, isGood) => {
+      if (isGood) config = { ...config, osloPolicy: settings };
+      for (const child of running) send(child, { kind: 'renewPolicy', settings });
+    },
+    renewLogs: (settings) => {
+      config = { ...config, default: settings };
+      for (const child of running) send(child, { kind: 'renewLog', settings });
     },
     end: async () => {
       ending = true;

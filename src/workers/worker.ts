@@ -21,7 +21,12 @@ export async function serveAsWorker(): Promise<void> {
   let renewServiceUser = (settings: Config['keystoneAuthtoken']): void => {
     config = { ...config, keystoneAuthtoken: settings };
   };
-  let reopenLog: () => void = () => {};
+  let renewPolicy = (settings: Config['osloPolicy']): void => {
+    config = { ...config, osloPolicy: settings };
+  };
+  let renewLog = (settings: Config['default']): void => {
+    config = { ...config, default: settings };
+  };
   let close = async (): Promise<void> => {};
   let ending = false;
   const end = (): void => {
@@ -41,7 +46,8 @@ export async function serveAsWorker(): Promise<void> {
     if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message);
     if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
     if (message.kind === 'tellShapes') gathering.tellShapes(message.id);
-    if (message.kind === 'reopenLog') reopenLog();
+    if (message.kind === 'renewPolicy') renewPolicy(message.settings);
+    if (message.kind === 'renewLog') renewLog(message.settings);
     if (message.kind === 'renewServiceUser') renewServiceUser(message.settings);
     if (message.kind !== 'renewTls') return;
     tls = message.tls;
@@ -53,11 +59,21 @@ export async function serveAsWorker(): Promise<void> {
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
 
-  const { logger, reopen, health: logHealth } = openLog(config.default, worker);
-  reopenLog = reopen;
+  const log = openLog(config.default, worker);
+  const { logger, health: logHealth } = log;
+  renewLog = (settings) => {
+    try {
+      log.renew(settings);
+    } catch (err) {
+      logger.error({ err }, 'SIGHUP: the log of this worker stays as it was');
+    }
+  };
   const service = await openService(config, { logger, logHealth, gathering });
-  service.renewServiceUser(config.keystoneAuthtoken); // it may have come while the service was opened
+  // They may have come while the service was opened.
+  service.renewServiceUser(config.keystoneAuthtoken);
+  service.renewPolicy(config.osloPolicy);
   renewServiceUser = service.renewServiceUser;
+  renewPolicy = service.renewPolicy;
   await giveBackMemory();
   const { onRefused } = service;
   const clientTimeoutMs = config.api.clientTimeout * 1000;

@@ -57,12 +57,16 @@ http_request_max_retries = 0
 
           await writeFile(file, 'this is no configuration');
           server.child.kill('SIGHUP');
-          await until('the log tells that it is broken', () => /service user of [^"]* stays as it was, and/.test(log));
+          await until('the log tells that it is broken', () => /SIGHUP: the configuration stays as it was, /.test(log));
           assert.deepEqual(await statuses(), [503]);
 
           await configure(newPassword);
           server.child.kill('SIGHUP');
-          await until('the log tells that it was read', () => /service user of [^"]* was read again, and/.test(log));
+          await until('the log tells that it was read', () =>
+            /SIGHUP: .* the service user of [^"]* was read again, and .* Now in force: \[keystone_authtoken\] password\./.test(
+              log,
+            ),
+          );
           await until('all take it', async () => (await statuses()).every((status) => status === 200));
           assert.ok(!log.includes(newPassword));
           server.child.kill('SIGTERM');

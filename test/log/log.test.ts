@@ -100,7 +100,7 @@ suite('the log of a running service', () => {
       assert.match(line.replace(expected, ''), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [\d.]+$/);
       await rename(file, `${file}.1`);
       server.child.kill('SIGHUP');
-      await lineWith('SIGHUP: the log file was opened again, and there is no TLS certificate to read again.');
+      await lineWith('SIGHUP: the configuration was read again, the log file was opened again, ');
       const second = await answerTo(`${url}/resource_providers`);
       await lineWith(second.requestId);
       assert.ok(!(await readFile(`${file}.1`, 'utf8')).includes(second.requestId));

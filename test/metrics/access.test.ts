@@ -63,11 +63,13 @@ suite('[metrics] require_token', () => {
 });
 
 test('the address of /metrics is that of the API, except for the parts that are set', () => {
-  const addressOf = (metrics: Partial<Config['metrics']>, api: Partial<Config['api']> = {}) =>
-    metricsAddress({
+  const addressOf = (metrics: Partial<Config['metrics']>, api: Partial<Config['api']> = {}) => {
+    const address = metricsAddress({
       api: { ...defaultConfig.api, ...api },
       metrics: { ...defaultConfig.metrics, ...metrics },
     });
+    return address && { host: address.host, port: address.port };
+  };
   assert.equal(addressOf({}), undefined);
   assert.deepEqual(addressOf({ port: 9778 }), { host: '127.0.0.1', port: 9778 });
   assert.deepEqual(addressOf({ host: '10.0.0.5' }), { host: '10.0.0.5', port: 8778 });
@@ -75,6 +77,8 @@ test('the address of /metrics is that of the API, except for the parts that are 
   assert.equal(addressOf({ host: '127.0.0.1', port: 8778 }), undefined, 'it is the same address');
   assert.deepEqual(addressOf({ port: 0 }, { port: 0 }), { host: '127.0.0.1', port: 0 });
   assert.equal(addressOf({ port: 9778, enabled: false }), undefined);
+  assert.equal(addressOf({ host: 'unix:/a', port: 1 }, { host: 'unix:/a' }), undefined, 'a socket has no port');
+  assert.deepEqual(addressOf({ host: '10.0.0.5' }, { host: 'unix:/a' }), { host: '10.0.0.5', port: 8778 });
 });
 
 for (const [engine, workers] of [...engines.map((engine) => [engine, 1] as const), ['postgresql', 2]] as const) {

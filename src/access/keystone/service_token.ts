@@ -15,7 +15,7 @@ export type ServiceToken = {
   /** Forgets a token that Keystone does not accept any more, so that the next `get` obtains a new one. */
   discard(token: string): void;
   /** Uses another user, or another password, for the next token. */
-  renew(settings: KeystoneSettings): void;
+  renew(settings: Credentials): void;
 };
 
 /** The token is replaced this long before it expires, as Keystone's libraries do. */
@@ -24,8 +24,8 @@ const renewBeforeMs = 30_000;
 const answerSchema = v.object({ token: v.object({ expires_at: v.string() }) });
 
 /** @throws KeystoneUnreachable from `get` */
-export function openServiceToken(first: KeystoneSettings, transport: Transport): ServiceToken {
-  let settings = first;
+export function openServiceToken(first: Credentials, transport: Transport): ServiceToken {
+  let settings: Credentials = first;
   let current: { readonly token: string; readonly expiresAtMs: number } | undefined;
   let obtaining: Promise<string> | undefined;
 
@@ -70,8 +70,18 @@ export function openServiceToken(first: KeystoneSettings, transport: Transport):
   };
 }
 
+/** The settings of the service user, which `renew` takes. */
+export const credentialKeys = [
+  ...(['userId', 'username', 'password', 'userDomainId', 'userDomainName'] as const),
+  ...(['projectId', 'projectName', 'projectDomainId', 'projectDomainName'] as const),
+  ...(['defaultDomainId', 'defaultDomainName', 'systemScope'] as const),
+] as const satisfies readonly (keyof KeystoneSettings)[];
+
+/** The service user, and what its tokens are for. */
+export type Credentials = Pick<KeystoneSettings, (typeof credentialKeys)[number]>;
+
 /** The body of `POST /v3/auth/tokens` for a password. */
-function credentialsBody(settings: KeystoneSettings): unknown {
+function credentialsBody(settings: Credentials): unknown {
   const { userId, username, password, projectId, projectName, systemScope } = settings;
   const domain = (name: string | undefined, id: string | undefined) => {
     const [domainName, domainId] =

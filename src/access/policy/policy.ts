@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../../config/config.ts';
 import type { Identity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/print.ts';
@@ -119,6 +120,12 @@ export type Policy = {
   allowsAny(rule: string, identity: Identity): boolean | undefined;
   /** Whether a policy file has the rule of this name. */
   isWritten(rule: string): boolean;
+  /**
+   * Reads the files again now, or others if the settings name others.
+   *
+   * @returns why the rules stay as they were, one sentence for each reason
+   */
+  renew(settings: PolicySettings): readonly string[];
 };
 
 /** Where the policy reports that its files were read again, or cannot be used. */
@@ -138,18 +145,19 @@ const checkEveryMs = 100;
  *
  * @throws ConfigError if they are broken at the start.
  */
-export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = checkEveryMs): Policy {
+export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyMs = checkEveryMs): Policy {
+  let settings = firstSettings;
   let seen: PolicyFiles = findOrThrow(settings);
   const first = readFirst(seen, settings, log);
   let { rules } = first;
   /** What the rules were read from. */
   let inForce = { files: seen.files, folders: seen.folders, empty: first.empty };
-  let complaint = '';
+  let complaints: readonly string[] = [];
   let checkedAtMs = performance.now();
 
   const keep = (problems: readonly string[]): void => {
-    if (problems.join('\n') === complaint) return;
-    complaint = problems.join('\n');
+    if (problems.join('\n') === complaints.join('\n')) return;
+    complaints = problems;
     for (const problem of problems) log.error(`${problem} The policy rules stay as they were.`);
   };
 
@@ -162,7 +170,7 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
       return;
     }
     if (found.fingerprint === seen.fingerprint && !seen.unsettled) return;
-    const isNews = found.fingerprint !== seen.fingerprint || complaint !== '';
+    const isNews = found.fingerprint !== seen.fingerprint || complaints.length > 0;
     const gone = goneOf(inForce, found, settings);
     if (gone.length > 0) {
       keep(gone);
@@ -181,13 +189,19 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
       keep(emptied.map((file) => `The policy file ${file} is empty. Write {} into it if it is to have no rules.`));
       return;
     }
-    rules = read.rules;
-    inForce = { files: found.files, folders: found.folders, empty: read.empty };
-    complaint = '';
+    enforce(found, read);
     if (!isNews) return;
     for (const warning of read.warnings) log.warn(warning);
-    log.info(`The policy rules were read again: ${found.files.join(', ') || 'the defaults alone'}.`);
+    tellRead(found);
   }
+
+  const enforce = (found: PolicyFiles, read: { readonly rules: Rules; readonly empty: readonly string[] }): void => {
+    rules = read.rules;
+    inForce = { files: found.files, folders: found.folders, empty: read.empty };
+    complaints = [];
+  };
+  const tellRead = ({ files }: PolicyFiles): void =>
+    log.info(`The policy rules were read again: ${files.join(', ') || 'the defaults alone'}.`);
 
   const present = (): Rules => {
     const nowMs = performance.now();
@@ -201,6 +215,23 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
     allows: (rule, identity, target) => decide(present(), rule, identity, target).allowed,
     allowsAny: (rule, identity) => decideForAny(present(), rule, identity),
     isWritten: (rule) => present().byName.get(rule)?.file !== undefined,
+    renew: (renewed) => {
+      checkedAtMs = performance.now();
+      if (isDeepStrictEqual(renewed, settings)) {
+        refresh();
+        return complaints;
+      }
+      try {
+        const found = findOrThrow(renewed);
+        enforce(found, readFirst(found, renewed, log));
+        [settings, seen] = [renewed, found];
+      } catch (error) {
+        if (error instanceof ConfigError) return error.problems;
+        throw error;
+      }
+      tellRead(seen);
+      return [];
+    },
   };
 }
 

@@ -19,8 +19,10 @@ export type Listening = {
   renewTls(tls: Tls): void;
   /** Uses another service user, or another password, for Keystone, where it is used. @throws Error where settings are missing */
   renewServiceUser?(settings: Config['keystoneAuthtoken']): void;
-  /** Opens the log files of other processes again, where there are any. */
-  reopenLogs?(): void;
+  /** Reads the policy files again, or other ones. @returns why the rules stay as they were, one sentence for each reason */
+  renewPolicy?(settings: Config['osloPolicy']): readonly string[];
+  /** Lets other processes, where there are any, log by these settings, and open their log files again. */
+  renewLogs?(settings: Config['default']): void;
   /** Stops accepting, answers what was accepted, and ends within `drainMs`. */
   close(): Promise<void>;
 };
