@@ -25,7 +25,7 @@ export function addAggregateCommands(program: Command): void {
       .argument(...providerArgument)
       .argument(verb === 'set' ? '[UUID...]' : '<UUID...>', 'the aggregates', collectUuids)
       .action(async (which: string, uuids: readonly string[] | undefined, _options: object, command: Command) => {
-        const { placement, print } = shellOf(command);
+        const { placement, print } = shellOf(command, [['aggregate']]);
         const { uuid } = await findProvider(placement, which);
         const { aggregates } = await retryConflicts(async () => {
           const { aggregates: old, resource_provider_generation = 0 } = await placement.aggregates.show(uuid);

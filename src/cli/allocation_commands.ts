@@ -16,7 +16,7 @@ import { type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
 import { shellOf } from './shell.ts';
-import { fields, table } from './table.ts';
+import { fields, type Printed } from './table.ts';
 
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
@@ -50,7 +50,7 @@ export function addAllocationCommands(program: Command): void {
         name ?? undefined,
         resourcesText(resources),
       ]);
-      print(held, () => table(['consumer', 'name', 'resources'], rows));
+      print(held, () => ({ head: ['consumer', 'name', 'resources'], rows }));
     });
   allocation
     .command('set')
@@ -71,7 +71,7 @@ export function addAllocationCommands(program: Command): void {
       '\nExample: placement allocation set job-1 -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project ci --user ada',
     )
     .action(async (which: string, options: AllocationSetOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, heldColumns);
       const named = readOwned(which, options.project, command);
       const consumer = named.uuid;
       const parts = await forEach(options.allocation, async ({ provider, amounts }) => ({
@@ -112,7 +112,13 @@ function allocationsOf(
   return Object.fromEntries([...byProvider].map(([uuid, resources]) => [uuid, { resources }]));
 }
 
-function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: string) => string): string {
+/** The columns of the tables of `heldText`. */
+const heldColumns = [
+  ['consumer', 'name', 'project', 'user', 'type', 'generation', 'expires'],
+  ['provider', 'uuid', 'resources'],
+];
+
+function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: string) => string): Printed {
   const entries = Object.entries(held.allocations);
   if (entries.length === 0) return `Consumer ${consumer} has nothing.`;
   const about = fields([
@@ -125,7 +131,7 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
     ['expires', held.expires_at ?? undefined],
   ]);
   const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
-  return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
+  return [about, { head: ['provider', 'uuid', 'resources'], rows }];
 }
 
 /**

@@ -5,7 +5,6 @@ import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { explainedQuery, explanationText } from './explanation_text.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { type Shell, shellOf } from './shell.ts';
-import { table } from './table.ts';
 
 /** A list with more candidates would be too long to read. */
 const defaultLimit = 20;
@@ -46,7 +45,7 @@ export function addCandidateCommands(program: Command): void {
           nearest: options.nearest,
           tree,
         });
-        shell.print(explained, () => explanationText(explained));
+        shell.print(explained, () => explanationText(explained, shell.format));
       },
     );
 
@@ -66,12 +65,16 @@ export function addCandidateCommands(program: Command): void {
         const { count, exact, trees } = counted;
         const rows = trees.map((tree) => [tree.name, tree.uuid, tree.count]);
         const total = exact ? `${count} fit.` : `At least ${count} fit.`;
-        return rows.length === 0 ? total : `${total}\n${table(['host', 'uuid', 'alone'], rows)}`;
+        return [total, { head: ['host', 'uuid', 'alone'], rows, orElse: '' }];
       });
     });
 }
 
-async function showCandidates({ placement, print }: Shell, query: CandidateQuery, limit: number): Promise<void> {
+async function showCandidates(
+  { placement, print, format }: Shell,
+  query: CandidateQuery,
+  limit: number,
+): Promise<void> {
   const found = await candidatesUpTo(placement, query, limit);
   const { allocation_requests: requests, provider_summaries: summaries } = found;
   const nameOf = await namesOf(
@@ -80,12 +83,9 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
   );
   const explained = requests.length === 0 ? await explainedQuery(placement, query) : undefined;
   print(found, () => {
-    if (requests.length === 0) {
-      return explained === undefined ? 'It fits nowhere.' : `It fits nowhere.\n${explanationText(explained)}`;
-    }
     const rows = requests.flatMap(({ allocations }, number) =>
       Object.entries(allocations).map(([uuid, { resources }], place) => [
-        place === 0 ? number + 1 : undefined,
+        format !== 'table' || place === 0 ? number + 1 : undefined,
         nameOf(uuid),
         uuid,
         resourcesText(resources),
@@ -97,8 +97,13 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
           .join(', '),
       ]),
     );
-    const more = requests.length === limit ? `\nThere may be more than these ${limit}: --limit shows them.` : '';
-    return table(['#', 'provider', 'uuid', 'takes', 'used / capacity'], rows) + more;
+    return [
+      { head: ['#', 'provider', 'uuid', 'takes', 'used / capacity'], rows, orElse: 'It fits nowhere.' },
+      ...(requests.length > 0 && requests.length === limit
+        ? [`There may be more than these ${limit}: --limit shows them.`]
+        : []),
+      ...(explained === undefined ? [] : explanationText(explained, format)),
+    ];
   });
 }
 

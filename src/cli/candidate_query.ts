@@ -27,7 +27,7 @@ type WideOptions = {
 };
 
 /** Reads the query of a command after its options were parsed. */
-export type QueryReader = (command: Command, shell: Shell) => Promise<CandidateQuery>;
+export type QueryReader = (command: Command, shell: Pick<Shell, 'placement'>) => Promise<CandidateQuery>;
 
 /**
  * Adds the options of a candidate query to a command: amounts, traits, groups. @returns a function that reads the query

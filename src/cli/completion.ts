@@ -11,7 +11,9 @@ async function completions(program: Command, words: readonly string[]): Promise<
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';
   const { command, position, option } = placeOf(program, before);
-  if (option !== undefined) return namesLike(option.flags, last, program);
+  if (option !== undefined) {
+    return option.argChoices?.filter((one) => one.startsWith(last)) ?? namesLike(option.flags, last, program);
+  }
   const options = new Set<string>();
   for (let one: Command | null = command; one !== null; one = one.parent) {
     for (const { long } of one.options) if (long) options.add(long);

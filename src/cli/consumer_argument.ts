@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { consumerUuid } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { readDuration } from './duration.ts';
 
 /** The argument of commands about one consumer. `readConsumer` reads it. */
 export const consumerArgument = ['<consumer>', 'its UUID, or its name as PROJECT/NAME'] as const;
@@ -62,15 +63,9 @@ export const typeOption = (description: string, ...words: readonly string[]): Op
     throw new InvalidArgumentError(`The type of a consumer has capital letters, digits and _${suggestion}.`);
   });
 
-/** Reads a number of seconds of a command line. */
-export function readSeconds(text: string): number {
-  if (/^[1-9][0-9]{0,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('Give whole seconds from 1 to 9999999999, such as 120.');
-}
-
 /** The option that gives a claim a term. */
 export const expiresInOption = (): Option =>
   new Option(
-    '--expires-in <seconds>',
-    'the consumer is removed after this time, unless its term is renewed; from 2.6',
-  ).argParser(readSeconds);
+    '--expires-in <time>',
+    'the consumer is removed after this time, such as 8h, unless its term is renewed; from 2.6',
+  ).argParser(readDuration);

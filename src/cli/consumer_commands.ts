@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import type { Consumer } from '../client/index.ts';
-import { consumerArgument, expiresInOption, readConsumer, readSeconds, typeOption } from './consumer_argument.ts';
+import { consumerArgument, expiresInOption, readConsumer, typeOption } from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
+import { readDuration } from './duration.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
-import { fields, table } from './table.ts';
+import { fields, type TextTable } from './table.ts';
 
 type ConsumerListOptions = ConsumerFilterOptions & {
   readonly expiring?: number | true;
@@ -38,9 +39,9 @@ export function addConsumerCommands(program: Command): void {
     .option('--provider <provider>', 'with something of this provider')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
     .option(
-      '--expiring [seconds]',
-      'with a term, or with a term that ends within this number of seconds; from 2.6',
-      readSeconds,
+      '--expiring [time]',
+      'with a term, or with a term that ends within this time, such as 30m; from 2.6',
+      readDuration,
     )
     .action(async ({ name, expiring, ...options }: ConsumerListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
@@ -50,20 +51,26 @@ export function addConsumerCommands(program: Command): void {
         expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
       };
       const consumers = await Array.fromAsync(placement.consumers.list(query));
-      print(consumers, () =>
-        table(
-          ['consumer', 'name', 'project', 'user', 'type', 'generation', ...(expiring === undefined ? [] : ['expires'])],
-          consumers.map((one) => [
-            one.uuid,
-            one.name ?? undefined,
-            one.project_id,
-            one.user_id,
-            one.consumer_type,
-            one.consumer_generation ?? undefined,
-            ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
-          ]),
-        ),
-      );
+      print(consumers, () => ({
+        head: [
+          'consumer',
+          'name',
+          'project',
+          'user',
+          'type',
+          'generation',
+          ...(expiring === undefined ? [] : ['expires']),
+        ],
+        rows: consumers.map((one) => [
+          one.uuid,
+          one.name ?? undefined,
+          one.project_id,
+          one.user_id,
+          one.consumer_type,
+          one.consumer_generation ?? undefined,
+          ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
+        ]),
+      }));
     });
   consumer
     .command('show')
@@ -85,7 +92,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--name <name>', 'its name from now on, "" for none; from 2.9')
     .addOption(ifMatchOption('consumer show'))
     .action(async (which: string, options: ConsumerSetOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, [consumerFields]);
       const { uuid } = readConsumer(which, undefined, command);
       const { project, user, type, name, ifMatch } = options;
       if (project === undefined && user === undefined && type === undefined && name === undefined) {
@@ -114,7 +121,7 @@ export function addConsumerCommands(program: Command): void {
     .action(async (which: string, options: TermOptions, command: Command) => {
       const { expiresIn, lasting, ifMatch } = options;
       const { uuid } = readConsumer(which, undefined, command);
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       if (expiresIn === undefined && lasting === undefined) {
         command.error('error: Nothing is to be changed. Give --expires-in or --lasting.');
       }
@@ -128,7 +135,13 @@ export function addConsumerCommands(program: Command): void {
     });
 }
 
-const consumerText = (consumer: Consumer): string =>
+/** The fields of `consumerText`. */
+const consumerFields = [
+  ...['consumer', 'name', 'project', 'user', 'type', 'generation'],
+  ...['created', 'updated', 'expires'],
+];
+
+const consumerText = (consumer: Consumer): TextTable =>
   fields([
     ['consumer', consumer.uuid],
     ['name', consumer.name ?? undefined],

@@ -7,7 +7,6 @@ import { readConsumer, typeOption } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
-import { table } from './table.ts';
 
 type DeletionOptions = IfMatchOption & {
   readonly project?: string;
@@ -36,7 +35,7 @@ export function addDeleteCommand(allocation: Command): void {
         if (which === undefined) return command.error('error: Give a consumer, or --project for all of a project.');
         if ((user ?? type ?? dryRun) !== undefined)
           return command.error('error: --user, --type and --dry-run need --project.');
-        return deleteOne(shellOf(command), readConsumer(which, undefined, command).uuid, options);
+        return deleteOne(shellOf(command, []), readConsumer(which, undefined, command).uuid, options);
       }
       // An empty shell variable in the place of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {
@@ -46,9 +45,11 @@ export function addDeleteCommand(allocation: Command): void {
       }
       if (ifMatch !== undefined) return command.error('error: --if-match is for one consumer, not for --project.');
       const query = { project_id: project, user_id: user, consumer_type: type };
-      await deleteAll(shellOf(command), query, dryRun === true);
+      await deleteAll(shellOf(command, dryRun ? [dryRunColumns] : []), query, dryRun === true);
     });
 }
+
+const dryRunColumns = ['consumer', 'name'];
 
 /** How a consumer is written without `--project`. */
 const aloneOf = (which: string, project: string): string =>
@@ -71,7 +72,7 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
   if (dryRun) {
     const sentence = `${counted(consumers.length, 'would release all allocations')}. Nothing was deleted.`;
     const rows = found.map(({ uuid, name }) => [uuid, name ?? undefined]);
-    print({ consumers }, () => (rows.length === 0 ? sentence : `${table(['consumer', 'name'], rows)}\n${sentence}`));
+    print({ consumers }, () => [...(rows.length === 0 ? [] : [{ head: dryRunColumns, rows }]), sentence]);
     return;
   }
   const failures: unknown[] = [];

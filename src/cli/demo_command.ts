@@ -16,7 +16,7 @@ export function addDemoCommand(program: Command): void {
     .option('--hosts <number>', 'how many hosts', readHosts, 1000)
     .option('--live', 'then keep scheduling, until it is interrupted')
     .action(async ({ hosts, live }: DemoOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       const filled = await fillDemo(placement, hosts, (line) => printError(line));
       print(
         { hosts, providers: filled.providers, consumers: filled.consumers.length },

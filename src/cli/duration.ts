@@ -1,17 +1,20 @@
 import { InvalidArgumentError } from 'commander';
 
-const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-const mostSeconds = 315_360_000;
+const secondsOf = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
+const mostDays = 3650;
 
 /**
- * Reads `90d`, `12h`, `30m` or `45s`.
+ * Reads `90`, which is of seconds, `45s`, `30m`, `8h`, `2d`, or several units from the largest on: `1h30m`.
  *
  * @returns seconds
  * @throws InvalidArgumentError, which commander prints with the option
  */
 export function readDuration(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
-  const seconds = Number(count) * (secondsOf[unit] ?? 0);
-  if (seconds >= 1 && seconds <= mostSeconds) return seconds;
-  throw new InvalidArgumentError(`It is a number with a unit, up to ${mostSeconds / 86_400}d: 90d, 12h, 30m, 45s.`);
+  const { groups: counts = {} } =
+    /^(?=\d)(?:(?<d>\d{1,9})d)?(?:(?<h>\d{1,9})h)?(?:(?<m>\d{1,9})m)?(?:(?<s>\d{1,9})s?)?$/.exec(text) ?? {};
+  const seconds = Object.entries(secondsOf).reduce((sum, [unit, each]) => sum + Number(counts[unit] ?? 0) * each, 0);
+  if (seconds >= 1 && seconds <= mostDays * secondsOf.d) return seconds;
+  throw new InvalidArgumentError(
+    `It is a time from 1 s to ${mostDays}d, such as 45s, 30m, 8h, 2d or 1h30m; a number alone is of seconds.`,
+  );
 }

@@ -6,10 +6,13 @@ import {
   type UnmetCondition,
   VersionError,
 } from '../client/index.ts';
-import { table } from './table.ts';
+import type { OutputFormat, TextTable } from './table.ts';
 
 /** An explanation as two tables: the conditions, and the nearest trees. */
-export function explanationText({ trees, pools = 0, fitting, complete, conditions, nearest }: Explanation): string {
+export function explanationText(
+  { trees, pools = 0, fitting, complete, conditions, nearest }: Explanation,
+  format: OutputFormat,
+): readonly (string | TextTable)[] {
   const conditionRows = conditions.map(({ parameter, value, alone, left, without, largest }) => [
     `${parameter}=${value}`,
     alone ?? undefined,
@@ -19,7 +22,7 @@ export function explanationText({ trees, pools = 0, fitting, complete, condition
   ]);
   const treeRows = nearest.flatMap(({ root, unmet }) =>
     unmet.map((condition, place) => [
-      place === 0 ? root.name : undefined,
+      format !== 'table' || place === 0 ? root.name : undefined,
       `${condition.parameter}=${condition.value}`,
       sentenceOf(condition),
     ]),
@@ -27,10 +30,10 @@ export function explanationText({ trees, pools = 0, fitting, complete, condition
   return [
     `It fits ${fitting ?? 'an unknown number'} of ${trees} trees${pools === 0 ? '' : `, ${pools} of which only share`}. ` +
       'Numbers of trees: "alone" meet the condition, "left" also all before it, "without" all others.',
-    table(['condition', 'alone', 'left', 'without', 'largest'], conditionRows),
+    { head: ['condition', 'alone', 'left', 'without', 'largest'], rows: conditionRows },
     ...(complete ? [] : ['The missing numbers would take too much work to find.']),
-    ...(treeRows.length === 0 ? [] : ['The nearest trees:', table(['tree', 'unmet', 'why'], treeRows)]),
-  ].join('\n');
+    ...(treeRows.length === 0 ? [] : ['The nearest trees:', { head: ['tree', 'unmet', 'why'], rows: treeRows }]),
+  ];
 }
 
 /** Why no provider of a tree meets a condition. */

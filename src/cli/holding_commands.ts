@@ -3,9 +3,8 @@ import { resourcesText } from './amounts.ts';
 import { typeOption } from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
-import { csv, table } from './table.ts';
 
-type HoldingOptions = ConsumerFilterOptions & { readonly class?: string; readonly csv?: true };
+type HoldingOptions = ConsumerFilterOptions & { readonly class?: string };
 
 /** Adds `placement holdings`. */
 export function addHoldingsCommand(program: Command): void {
@@ -18,9 +17,9 @@ export function addHoldingsCommand(program: Command): void {
     .option('--provider <provider>', 'of this provider')
     .option('--in-tree <provider>', 'of the tree that this provider belongs to')
     .option('--class <class>', 'of this resource class')
-    .option('--csv', 'as comma-separated values, a line for each class')
+    .addHelpText('after', '\nWith --format csv there is a line for each class.')
     .action(async (options: HoldingOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print, format } = shellOf(command);
       const query = { ...(await consumerFilter(placement, options)), resource_class: options.class };
       const holdings = await Array.fromAsync(placement.holdings.list(query));
       const owner = ['consumer', 'name', 'project', 'user', 'type', 'provider', 'root'];
@@ -38,16 +37,16 @@ export function addHoldingsCommand(program: Command): void {
         last: [holding.since ?? undefined, holding.expires_at ?? undefined],
       }));
       print(holdings, () => {
-        if (options.csv === undefined) {
-          return table(
-            [...owner, 'resources', 'since', 'expires'],
-            cells.map(({ first, resources, last }) => [...first, resourcesText(resources), ...last]),
-          );
+        if (format !== 'csv') {
+          return {
+            head: [...owner, 'resources', 'since', 'expires'],
+            rows: cells.map(({ first, resources, last }) => [...first, resourcesText(resources), ...last]),
+          };
         }
         const rows = cells.flatMap(({ first, resources, last }) =>
           Object.entries(resources).map(([name, amount]) => [...first, name, amount, ...last]),
         );
-        return csv([...owner, 'class', 'amount', 'since', 'expires'], rows);
+        return { head: [...owner, 'class', 'amount', 'since', 'expires'], rows };
       });
     });
 }

@@ -6,7 +6,7 @@ import { changedInventory, collectInventory, type InventoryChanges } from './amo
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
-import { inventoryTable } from './provider_picture.ts';
+import { inventoryColumns, inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
 
 /** Adds the commands of `placement inventory`. */
@@ -42,7 +42,7 @@ export function addInventoryCommands(program: Command): void {
         'Example: placement inventory set host-1 VCPU=8 VCPU:allocation_ratio=4 MEMORY_MB=16384 MEMORY_MB:reserved=512',
     )
     .action(async (which: string, changes: InventoryChanges, options: InventorySetOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, [inventoryColumns]);
       const { uuid } = await findProvider(placement, which);
       const written = await change(placement, uuid, options, (old) => ({
         ...(options.replace ? {} : old),
@@ -63,7 +63,7 @@ export function addInventoryCommands(program: Command): void {
     .addOption(ifMatchOption('inventory list'))
     .action(async (which: string, classes: readonly string[], options: DeleteOptions, command: Command) => {
       const { all } = options;
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       if ((classes.length === 0) === (all === undefined)) {
         command.error('error: Give the classes to delete, or --all.');
       }

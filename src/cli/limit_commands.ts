@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type DefaultLimits, type ProjectLimits, retryConflicts } from '../client/index.ts';
 import { collect } from './amounts.ts';
 import { shellOf } from './shell.ts';
-import { table } from './table.ts';
+import type { TextTable } from './table.ts';
 
 /** Values by class or type; null lifts the default. */
 type Values = { readonly [name: string]: number | null };
@@ -54,7 +54,7 @@ export function addLimitCommands(program: Command): void {
     .option('--remove <name>', 'a class or type that is to have no value; repeatable', collect)
     .option(...defaultOption)
     .action(async (words: readonly string[], options: SetOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, [options.default ? defaultColumns : limitColumns]);
       const [project, ...amounts] = options.default
         ? [undefined, ...words]
         : [given(command, words[0]), ...words.slice(1)];
@@ -90,7 +90,7 @@ export function addLimitCommands(program: Command): void {
     .argument('[project]', 'the project')
     .option(...defaultOption)
     .action(async (project: string | undefined, { default: isDefault }: DefaultOption, command: Command) => {
-      const { placement } = shellOf(command);
+      const { placement } = shellOf(command, []);
       if (isDefault) await placement.limits.deleteDefaults();
       else await placement.limits.delete(given(command, project));
     });
@@ -148,22 +148,23 @@ const numbers = (command: Command, values: Values): { readonly [name: string]: n
     }),
   );
 
-const limitTable = (limits: readonly ProjectLimits[]): string =>
-  table(
-    ['project', 'limit of', 'used', 'limit', 'from'],
-    limits.flatMap(({ project_id: project, resources, consumers }) =>
-      [
-        ...Object.entries(resources),
-        ...Object.entries(consumers).map(([type, value]) => [`consumers ${type}`, value] as const),
-      ].map(([name, { used, limit, from }]) => [project, name, used, limit ?? 'none', from]),
-    ),
-  );
+const limitColumns = ['project', 'limit of', 'used', 'limit', 'from'];
+const defaultColumns = ['limit of', 'limit'];
 
-const defaultTable = ({ resources, consumers }: DefaultLimits): string =>
-  table(
-    ['limit of', 'limit'],
+const limitTable = (limits: readonly ProjectLimits[]): TextTable => ({
+  head: limitColumns,
+  rows: limits.flatMap(({ project_id: project, resources, consumers }) =>
     [
       ...Object.entries(resources),
       ...Object.entries(consumers).map(([type, value]) => [`consumers ${type}`, value] as const),
-    ],
-  );
+    ].map(([name, { used, limit, from }]) => [project, name, used, limit ?? 'none', from]),
+  ),
+});
+
+const defaultTable = ({ resources, consumers }: DefaultLimits): TextTable => ({
+  head: defaultColumns,
+  rows: [
+    ...Object.entries(resources),
+    ...Object.entries(consumers).map(([type, value]) => [`consumers ${type}`, value] as const),
+  ],
+});

@@ -1,42 +1,53 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import { forEach } from '../client/for_each.ts';
 import {
+  type CandidateQuery,
   isConcurrentUpdate,
   isNoCandidates,
-  type PlacedByQuery,
+  type Placed,
   type Placement,
   type Placing,
-  type UnlimitedQuery,
 } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
-import { expiresInOption, readOwned, typeOption } from './consumer_argument.ts';
+import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
 import { explainedQuery, explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { shellOf } from './shell.ts';
-import { table } from './table.ts';
+import { drawnAll, type Printed } from './table.ts';
 import { waitingAloud, waitOption } from './wait.ts';
 
 type PlaceOptions = OwnerOptions & {
   readonly consumer?: string;
+  readonly count?: number;
+  readonly apart?: true;
   readonly move?: true;
   readonly dryRun?: true;
   readonly wait?: number;
   readonly line?: string;
 };
 
+/** Placings by the UUIDs of their consumers, in the order in which they are placed. */
+type Gang = ReadonlyMap<string, Placing>;
+
+/** What consumers have now, by their UUIDs. */
+type PlacedGang = ReadonlyMap<string, Placed>;
+
 /** Adds `allocation place`, which finds a place and claims it in one request; from 2.4. */
 export function addPlaceCommand(allocation: Command): void {
   const place = allocation
     .command('place')
-    .description('find a place for a consumer and claim it, in one step; from 2.4');
+    .description('find a place for a consumer, or for several together, and claim it, in one step; from 2.4');
   const readQuery = takeQuery(place);
   takeTreeOptions(place)
     .option('--consumer <consumer>', 'its UUID, or its name in the project; a new one with a random UUID by default')
+    .option('--count <number>', 'so many consumers, all or none: NAME-1, NAME-2 and so on', readCount)
+    .option('--apart', 'with --count: each on another host')
     .option('--move', 'the consumer has something, and gets this place instead; what is not given stays, also its term')
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
@@ -49,53 +60,88 @@ export function addPlaceCommand(allocation: Command): void {
       'after',
       queryHelp('placement allocation place VCPU=2 MEMORY_MB=2048 --order free:VCPU --project web --dry-run'),
     )
+    .addHelpText('after', 'Example: placement allocation place PGPU=8 --consumer train --count 4 --apart --project ci')
     .addHelpText('after', 'With --wait, Ctrl-C gives the claim up; the exit code is then 130.')
     .action(async (_amounts: unknown, options: PlaceOptions, command: Command) => {
-      const { dryRun } = options;
-      if (options.line !== undefined && options.wait === undefined) return command.error('error: --line needs --wait.');
-      if (options.move && options.consumer === undefined) return command.error('error: --move needs --consumer.');
-      const shell = shellOf(command);
-      const query = await readQuery(command, shell);
-      const named = options.consumer === undefined ? undefined : readOwned(options.consumer, options.project, command);
-      const { uuid: consumer } = named ?? { uuid: randomUUID() };
-      const held = options.move && (await readMoved(shell.placement, consumer));
-      const owner = ownerOf(held, named, options, command);
-      const placed = await explained(shell.placement, query, () =>
-        claim(shell.placement, consumer, { candidates: query, ...owner }, options),
-      ).catch((error: unknown) => {
-        throw held === undefined ? asTaken(error, withName(consumer, named?.name)) : error;
+      checkTogether(options, command);
+      const { placement, print } = shellOf(command, [placedColumns]);
+      const query = await readQuery(command, { placement });
+      const named = namedBy(options, command);
+      const held = options.move ? await forEach(named, ({ uuid }) => readMoved(placement, uuid)) : [];
+      const gang = new Map<string, Placing>();
+      for (const [index, one] of named.entries()) {
+        const apart_from = options.apart ? [...(query.apart_from ?? []), ...gang.keys()] : query.apart_from;
+        gang.set(one.uuid, { candidates: { ...query, apart_from }, ...ownerOf(held[index], one, options, command) });
+      }
+      const placed = await claim(placement, gang, options).catch(async (error: unknown) => {
+        throw (
+          (await asUnplaceable(placement, query, error)) ?? (await asTaken(placement, named, options, error)) ?? error
+        );
       });
       if (placed === undefined) {
         printError(
           'It does not wait any more. If it was placed in this moment, ' +
-            `"placement allocation show ${consumer}" shows it.`,
+            `"placement allocation show ${named[0]?.uuid}" shows it.`,
         );
         process.exitCode = exitCodes.interrupted.code;
         return;
       }
-      const names = placed.resource_providers;
-      const nameOf =
-        names === undefined
-          ? await namesOf(shell.placement, Object.keys(placed.allocations)) // below 2.7
-          : (uuid: string) => names[uuid]?.name ?? uuid;
-      shell.print({ consumer, ...placed }, () => {
-        return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, isMoved: held !== undefined });
-      });
+      const nameOf = await namesIn(placement, placed);
+      const shown = Array.from(placed, ([consumer, has]) => ({ consumer, ...has }));
+      print(options.count === undefined ? shown[0] : shown, () => placedText(placed, nameOf, options));
     });
 }
 
-/** Places the consumer. @returns undefined if the user interrupts it while it waits */
-function claim(
+function readCount(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && count <= mostConsumers) return count;
+  throw new InvalidArgumentError(`It is a whole number from 1 to ${mostConsumers}.`);
+}
+
+/** With --apart each names all before it, so that the request grows by the square. */
+const mostConsumers = 500;
+
+function checkTogether({ line, wait, move, consumer, apart, count }: PlaceOptions, command: Command): void {
+  if (line !== undefined && wait === undefined) command.error('error: --line needs --wait.');
+  if (move && consumer === undefined) command.error('error: --move needs --consumer.');
+  if (apart && count === undefined) command.error('error: --apart needs --count.');
+}
+
+/** The consumers that are to be placed. */
+function namedBy({ consumer, count, project }: PlaceOptions, command: Command): readonly NamedConsumer[] {
+  const numbers = Array.from({ length: count ?? 1 }, (_, index) => index + 1);
+  if (consumer === undefined) return numbers.map(() => ({ uuid: randomUUID() }));
+  const one = readOwned(consumer, project, command);
+  if (count === undefined) return [one];
+  if (one.name === undefined) {
+    return command.error(`error: With --count the consumers get names. Give --consumer as a name, not ${consumer}.`);
+  }
+  return numbers.map((number) => readOwned(`${consumer}-${number}`, project, command));
+}
+
+/** Places the consumers, all or none. @returns undefined if the user interrupts it while it waits */
+async function claim(
   placement: Placement,
-  consumer: string,
-  placing: Placing,
+  gang: Gang,
   { dryRun, wait, line }: PlaceOptions,
-): Promise<PlacedByQuery | undefined> {
-  const { allocations } = placement;
-  if (wait === undefined) return allocations.place(consumer, placing, { dryRun });
+): Promise<PlacedGang | undefined> {
+  const [[consumer, placing], ...more] = entriesOf(gang);
+  const ask = async (options: Parameters<Placement['allocations']['place']>[2]): Promise<PlacedGang> => {
+    if (more.length === 0) return new Map([[consumer, await placement.allocations.place(consumer, placing, options)]]);
+    const placed = await placement.allocations.placeMany(Object.fromEntries(gang), options);
+    // A server sends objects in any order, and the names of the consumers are numbered.
+    return new Map(Array.from(gang.keys(), (one) => [one, placed[one] ?? { allocations: {} }]));
+  };
+  if (wait === undefined) return ask({ dryRun });
   return waitingAloud({ placement, consumer, project: placing.project_id }, (signal) =>
-    allocations.place(consumer, placing, { waitMs: wait * 1000, line, signal }),
+    ask({ waitMs: wait * 1000, line, signal }),
   );
+}
+
+function entriesOf(gang: Gang): readonly [first: readonly [string, Placing], ...more: (readonly [string, Placing])[]] {
+  const [first, ...more] = gang;
+  if (first === undefined) throw new RangeError('No consumer is to be placed.');
+  return [first, ...more];
 }
 
 /** @throws CommandFailure if the consumer has nothing: it may be a misspelled one */
@@ -105,48 +151,81 @@ async function readMoved(placement: Placement, consumer: string): Promise<Held> 
   throw new CommandFailure('wrongInput', `Consumer ${consumer} has nothing that could move. Leave out --move.`);
 }
 
-/** Says of the refusal of a new consumer that there is one already. The service refuses it by the generation, which is null. */
-function asTaken(error: unknown, consumer: string): unknown {
-  if (!isConcurrentUpdate(error)) return error;
-  const lost = error.attempts > 1 ? ' (If it had nothing before: an attempt whose answer was lost has placed it.)' : '';
-  const hint = `"placement allocation show" shows it, --move gives it another place instead.${lost}`;
-  return new CommandFailure('conflict', `Consumer ${consumer} has something already. ${hint}`, { cause: error });
+/** The refusal of new consumers, with those that are there already. The service refuses them by the generation, which is null. */
+async function asTaken(
+  placement: Placement,
+  consumers: readonly NamedConsumer[],
+  { move }: PlaceOptions,
+  error: unknown,
+): Promise<Error | undefined> {
+  if (move || !isConcurrentUpdate(error)) return undefined;
+  const held = await forEach(consumers, ({ uuid }) => readHeld(placement, uuid));
+  const taken = consumers.filter((_, index) => hasSomething(held[index]));
+  if (taken.length === 0) return undefined;
+  const have = `${taken.map(({ uuid, name }) => withName(uuid, name)).join(', ')} ${taken.length === 1 ? 'has' : 'have'}`;
+  const lost = error.attempts > 1 ? ' It may be what an attempt has claimed whose answer was lost.' : '';
+  return new CommandFailure(
+    'conflict',
+    `Consumer ${have} something already. "placement allocation show" shows it, --move gives it another place instead.${lost}`,
+    { cause: error },
+  );
 }
 
-/** Adds to a refusal because nothing fits why that is so. */
-async function explained(
-  placement: Placement,
-  query: UnlimitedQuery,
-  claim: () => Promise<PlacedByQuery | undefined>,
-): Promise<PlacedByQuery | undefined> {
-  try {
-    return await claim();
-  } catch (error) {
-    if (!isNoCandidates(error)) throw error;
-    const explanation = await explainedQuery(placement, query);
-    if (explanation === undefined) throw error;
-    throw new Error(`${error.message}\n${explanationText(explanation)}`, { cause: error });
-  }
+/** A refusal because nothing fits, with the reasons. */
+async function asUnplaceable(placement: Placement, query: CandidateQuery, error: unknown): Promise<Error | undefined> {
+  if (!isNoCandidates(error)) return undefined;
+  const explanation = await explainedQuery(placement, query);
+  if (explanation === undefined) return undefined;
+  return new Error(`${error.message}\n${drawnAll(explanationText(explanation, 'table'))}`, { cause: error });
 }
+
+/** The names of the providers, which answers have from 2.7 on. */
+async function namesIn(placement: Placement, placed: PlacedGang): Promise<(uuid: string) => string> {
+  const all = [...placed.values()];
+  if (all.some(({ resource_providers }) => resource_providers === undefined)) {
+    return namesOf(
+      placement,
+      all.flatMap(({ allocations }) => Object.keys(allocations)),
+    );
+  }
+  const names = new Map(
+    all
+      .flatMap(({ resource_providers = {} }) => Object.entries(resource_providers))
+      .map(([uuid, { name }]) => [uuid, name]),
+  );
+  return (uuid) => names.get(uuid) ?? uuid;
+}
+
+const placedColumns = ['consumer', 'name', 'provider', 'uuid', 'resources', 'groups', 'expires'];
 
 function placedText(
-  consumer: string,
-  { allocations, mappings, expires_at, name }: PlacedByQuery,
+  placed: PlacedGang,
   nameOf: (uuid: string) => string,
-  { isDryRun, isMoved }: { readonly isDryRun: boolean; readonly isMoved: boolean },
-): string {
-  const rows = Object.entries(allocations).map(([uuid, { resources }]) => [
-    nameOf(uuid),
-    uuid,
-    resourcesText(resources),
-    Object.entries(mappings)
-      .filter(([suffix, providers]) => suffix !== '' && providers.includes(uuid))
-      .map(([suffix]) => suffix)
-      .join(', '),
-  ]);
-  const shown = withName(consumer, name);
-  const sentence = isDryRun
-    ? `Consumer ${shown} would get this${isMoved ? ', in the place of what it has' : ''}. Nothing was written.`
-    : `Consumer ${shown} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${isMoved ? ', in the place of what it had' : ''}.`;
-  return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
+  { dryRun, move, count }: PlaceOptions,
+): Printed {
+  const rows = Array.from(placed, ([consumer, { allocations, mappings = {}, name, expires_at }]) =>
+    Object.entries(allocations).map(([uuid, { resources }]) => [
+      consumer,
+      name ?? undefined,
+      nameOf(uuid),
+      uuid,
+      resourcesText(resources),
+      Object.entries(mappings)
+        .filter(([suffix, providers]) => suffix !== '' && providers.includes(uuid))
+        .map(([suffix]) => suffix)
+        .join(', '),
+      expires_at ?? undefined,
+    ]),
+  ).flat();
+  const [[first, { name, expires_at }] = ['', { name: null, expires_at: null }]] = placed;
+  const [subject, it, has] =
+    count === undefined
+      ? [`Consumer ${withName(first, name)}`, 'it', 'has']
+      : [`${placed.size} consumer${placed.size === 1 ? '' : 's'}`, 'they', 'have'];
+  const until = expires_at == null ? 'now' : `until ${expires_at}`;
+  const sentence = dryRun
+    ? `${subject} would get this${move ? `, in the place of what ${it} ${has}` : ''}. Nothing was written.`
+    : `${subject} ${has} this ${until}${move ? `, in the place of what ${it} had` : ''}.`;
+  const undrawn = ['expires', ...(count === undefined ? ['consumer', 'name'] : [])];
+  return [sentence, { head: placedColumns, rows, undrawn }];
 }

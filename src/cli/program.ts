@@ -12,7 +12,7 @@ import { addHoldingsCommand } from './holding_commands.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addLimitCommands } from './limit_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
-import { shellOf } from './shell.ts';
+import { addOutputOptions, shellOf } from './shell.ts';
 import { fields } from './table.ts';
 import { addTraitCommands } from './trait_commands.ts';
 import { addUsageCommands } from './usage_commands.ts';
@@ -23,9 +23,9 @@ import { addWatchCommand } from './watch_command.ts';
 export function placementCommand(): Command {
   const program = new Command('placement')
     .description('Looks at a placement service and changes what is in it.')
-    .option('--json', 'print JSON instead of tables')
     .showHelpAfterError('(add --help for the commands and options)')
     .configureHelp({ showGlobalOptions: true });
+  addOutputOptions(program);
   addConnectionOptions(program);
   addProviderCommands(program);
   addInventoryCommands(program);

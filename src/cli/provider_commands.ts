@@ -5,7 +5,7 @@ import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_matc
 import { readPicture, showPicture } from './provider_picture.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
-import { fields, table } from './table.ts';
+import { fields } from './table.ts';
 
 type ProviderListOptions = {
   readonly name?: string;
@@ -38,17 +38,15 @@ export function addProviderCommands(program: Command): void {
         in_tree,
       });
       const nameOf = new Map(providers.map((one) => [one.uuid, one.name]));
-      print(providers, () =>
-        table(
-          ['name', 'uuid', 'generation', 'parent'],
-          providers.map(({ parent_provider_uuid: parent, ...one }) => [
-            one.name,
-            one.uuid,
-            one.generation,
-            parent ? (nameOf.get(parent) ?? parent) : '',
-          ]),
-        ),
-      );
+      print(providers, () => ({
+        head: ['name', 'uuid', 'generation', 'parent'],
+        rows: providers.map(({ parent_provider_uuid: parent, ...one }) => [
+          one.name,
+          one.uuid,
+          one.generation,
+          parent ? (nameOf.get(parent) ?? parent) : '',
+        ]),
+      }));
     });
   provider
     .command('show')
@@ -73,7 +71,7 @@ export function addProviderCommands(program: Command): void {
     .option('--uuid <uuid>', 'its UUID; otherwise the server chooses one')
     .option('--parent <provider>', 'the provider that it is a part of')
     .action(async (name: string, options: { readonly uuid?: string; readonly parent?: string }, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, [['name', 'uuid', 'generation', 'parent']]);
       const { uuid, parent } = options;
       const parent_provider_uuid = parent === undefined ? undefined : (await findProvider(placement, parent)).uuid;
       const created = await placement.providers.create({ name, uuid, parent_provider_uuid });
@@ -100,7 +98,7 @@ export function addProviderCommands(program: Command): void {
         options: IfMatchOption & { readonly name?: string; readonly parent?: string | boolean },
         command: Command,
       ) => {
-        const { placement, print } = shellOf(command);
+        const { placement, print } = shellOf(command, []);
         const { name, parent, ifMatch } = options;
         if (name === undefined && (parent === undefined || parent === true)) {
           command.error('error: Nothing is to be changed. Give --name, --parent or --no-parent.');
@@ -126,7 +124,7 @@ export function addProviderCommands(program: Command): void {
     .argument(...providerArgument)
     .addOption(ifMatchOption('provider show'))
     .action(async (which: string, { ifMatch }: IfMatchOption, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       const found = await findProvider(placement, which);
       await placement.providers.delete(found.uuid, { ifMatch });
       print(found, () => `Provider ${found.name} (${found.uuid}) is deleted.`);
@@ -163,19 +161,15 @@ function addProviderSummaries(provider: Command): void {
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
       const query = { required, member_of: memberOf, in_tree };
       const summaries = await Array.fromAsync(placement.providerSummaries.list(query));
-      print(summaries, () =>
-        table(
-          ['name', 'uuid', 'total', 'used', 'traits'],
-          summaries.map((one) => [
-            one.name,
-            one.uuid,
-            resourcesText(
-              Object.fromEntries(Object.entries(one.inventories).map(([name, { total }]) => [name, total])),
-            ),
-            resourcesText(one.usages),
-            one.traits.join(', '),
-          ]),
-        ),
-      );
+      print(summaries, () => ({
+        head: ['name', 'uuid', 'total', 'used', 'traits'],
+        rows: summaries.map((one) => [
+          one.name,
+          one.uuid,
+          resourcesText(Object.fromEntries(Object.entries(one.inventories).map(([name, { total }]) => [name, total]))),
+          resourcesText(one.usages),
+          one.traits.join(', '),
+        ]),
+      }));
     });
 }

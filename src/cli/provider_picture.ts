@@ -1,6 +1,6 @@
 import { type Inventory, type Placement, type Provider, type Resources, VersionError } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
-import { fields, table } from './table.ts';
+import { fields, type Printed, type TextTable } from './table.ts';
 
 /** Everything about a provider. */
 export type ProviderPicture = Provider & {
@@ -39,7 +39,7 @@ async function sinceOr<Result, None>(asked: Promise<Result>, none: None): Promis
 }
 
 /** @param nameOf the name of a provider, by its UUID */
-export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => string): string {
+export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => string): Printed {
   const called = (uuid: string | null | undefined) => (uuid ? `${nameOf(uuid)} (${uuid})` : '');
   const about = fields([
     ['name', picture.name],
@@ -50,15 +50,21 @@ export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => 
     ...listed('traits', picture.traits),
     ...listed('aggregates', picture.aggregates),
   ]);
-  return `${about}\n${inventoryTable(picture.inventories, picture.usages)}`;
+  return [about, inventoryTable(picture.inventories, picture.usages)];
 }
 
 /** A list with one line for each entry. */
 const listed = (name: string, entries: readonly string[]): readonly (readonly [string, string])[] =>
   entries.length === 0 ? [[name, '']] : entries.map((entry, place) => [place === 0 ? name : '', entry]);
 
+/** The columns of `inventoryTable`. */
+export const inventoryColumns: readonly string[] = [
+  ...['class', 'total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'],
+  ...['capacity', 'used'],
+];
+
 /** A table of inventories and usages, with one line for each class. */
-export function inventoryTable(inventories: ProviderPicture['inventories'], usages: Resources): string {
+export function inventoryTable(inventories: ProviderPicture['inventories'], usages: Resources): TextTable {
   const rows = Object.entries(inventories).map(([name, inventory]) => [
     name,
     inventory.total,
@@ -70,6 +76,5 @@ export function inventoryTable(inventories: ProviderPicture['inventories'], usag
     capacityOf(inventory),
     usages[name] ?? 0,
   ]);
-  const head = ['class', 'total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'];
-  return table([...head, 'capacity', 'used'], rows);
+  return { head: inventoryColumns, rows };
 }

@@ -4,7 +4,6 @@ import type { Inventory, Placement, Provider, Resources } from '../client/index.
 import { capacityOf } from '../client/inventories.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
-import { table } from './table.ts';
 
 type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };
 type Node = Provider & Partial<Usage>;
@@ -25,22 +24,20 @@ export function addProviderTree(provider: Command): void {
     .argument('[provider]', 'the name or UUID of any provider of the tree')
     .option('-u, --usage', 'also show the usage and capacity of each provider')
     .action(async (which: string | undefined, { usage }: { readonly usage?: true }, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print, format } = shellOf(command);
       const found = which === undefined ? undefined : await findProvider(placement, which);
       const providers = await placement.providers.list(found === undefined ? {} : { in_tree: found.uuid });
       const nodes = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
       const trees = treesOf(nodes);
       const lines = linesOf(trees);
+      const nameOf = (line: Line) => (format === 'table' ? drawn(line) : line.node.name);
       const text = () =>
         usage
-          ? table(
-              ['provider', 'uuid', 'used / capacity'],
-              lines.map((line) => [drawn(line), line.node.uuid, usageText(line.node)]),
-            )
-          : table(
-              ['provider', 'uuid'],
-              lines.map((line) => [drawn(line), line.node.uuid]),
-            );
+          ? {
+              head: ['provider', 'uuid', 'used / capacity'],
+              rows: lines.map((line) => [nameOf(line), line.node.uuid, usageText(line.node)]),
+            }
+          : { head: ['provider', 'uuid'], rows: lines.map((line) => [nameOf(line), line.node.uuid]) };
       const isDeep = lines.some(({ level }) => level > drawnLevels);
       print(trees, text, isDeep ? () => compactJson(trees) : undefined);
     });

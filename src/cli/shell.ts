@@ -1,26 +1,107 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Placement } from '../client/index.ts';
 import { escapeControlsInJson, messageOf, print } from '../text/print.ts';
+import { collect } from './amounts.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
+import { CommandFailure } from './exit_codes.ts';
+import {
+  csv,
+  drawn,
+  drawnAll,
+  namesOf,
+  narrowed,
+  type OutputFormat,
+  objects,
+  outputFormats,
+  type Printed,
+  type TextTable,
+  values,
+  withNames,
+} from './table.ts';
+
+type OutputFlags = { readonly format?: OutputFormat; readonly json?: true; readonly column?: readonly string[] };
 
 /** The client and the output of a command. */
 export type Shell = {
   readonly placement: Placement;
+  readonly format: OutputFormat;
   /**
-   * Prints a result: the value with `--json`, otherwise the text. `json` is for values that JSON.stringify cannot
-   * write.
+   * Prints a result: the value as JSON, or the sentences and tables for people. Of several tables CSV and values are of
+   * the first, or of the first with the columns that are asked for.
+   *
+   * @param json for values that JSON.stringify cannot write
    */
-  print(value: unknown, text: () => string, json?: () => string): void;
+  print(value: unknown, printed: () => Printed, json?: () => string): void;
 };
 
-/** Makes client and output from the options, which may come before or after the command. */
-export function shellOf(command: Command): Shell {
-  const flags = command.optsWithGlobals<ConnectionFlags & { readonly json?: true }>();
+/** Adds the options that say how a result is printed. */
+export const addOutputOptions = (program: Command): Command =>
+  program
+    .addOption(
+      new Option('--format <format>', 'how the result is printed; csv and value have the table alone').choices(
+        outputFormats,
+      ),
+    )
+    .addOption(new Option('--json', 'the same as --format json').conflicts('format'))
+    .option('-c, --column <column>', 'only this column of a table, or this field; may be repeated', collect);
+
+/**
+ * Makes client and output from the options, which may come before or after the command.
+ *
+ * @param columns the columns of each table that the command prints: for commands that write, so that a wrong `--column`
+ *   is refused before
+ */
+export function shellOf(command: Command, columns?: readonly (readonly string[])[]): Shell {
+  const { format = 'table', json, ...flags } = command.optsWithGlobals<ConnectionFlags & OutputFlags>();
+  const { column: names } = flags;
+  if (
+    columns !== undefined &&
+    names !== undefined &&
+    !columns.some((all) => names.every((name) => all.includes(name)))
+  ) {
+    command.error(`error: ${withoutColumn(names, columns.flat())}`);
+  }
+  const asked = json ? 'json' : format;
   return {
     placement: connected(command, flags),
-    print: (value, text, json = () => JSON.stringify(value, null, 2)) =>
-      print(flags.json ? escapeControlsInJson(json()) : text()),
+    format: asked,
+    print: (value, printed, jsonOf = () => JSON.stringify(value, null, 2)) => {
+      const text = asked === 'json' && names === undefined ? jsonOf() : textOf([printed()].flat(), asked, names);
+      if (text !== '') print(asked === 'json' ? escapeControlsInJson(text) : text);
+    },
   };
+}
+
+function textOf(
+  parts: readonly (string | TextTable)[],
+  format: OutputFormat,
+  names: readonly string[] | undefined,
+): string {
+  const tables = parts.filter((part) => typeof part !== 'string');
+  if (format === 'table' && names === undefined) {
+    return drawnAll(parts);
+  }
+  const named = tables.map(withNames);
+  const chosen =
+    names === undefined ? named[0] : named.map((one) => narrowed(one, names)).find((one) => one !== undefined);
+  if (chosen !== undefined) return writers[format](chosen);
+  if (names === undefined) return '';
+  throw new CommandFailure('wrongUsage', withoutColumn(names, named.flatMap(namesOf)));
+}
+
+const writers: Readonly<Record<OutputFormat, (table: TextTable) => string>> = {
+  table: drawn,
+  json: (table) => JSON.stringify(objects(table), null, 2),
+  csv,
+  value: values,
+};
+
+function withoutColumn(names: readonly string[], there: readonly string[]): string {
+  if (there.length === 0) return `This prints no table with a column ${names[0]}. Leave out --column.`;
+  const unknown = names.find((name) => !there.includes(name));
+  const problem =
+    unknown === undefined ? `No table has the columns ${names.join(', ')} together.` : `There is no column ${unknown}.`;
+  return `${problem} Those there are: ${[...new Set(there)].join(', ')}.`;
 }
 
 /** If the options are not enough to reach the service, that is wrong usage. */

@@ -1,43 +1,116 @@
 import { escapeControls } from '../text/print.ts';
 
+/** The forms in which a command prints its result. */
+export const outputFormats = ['table', 'json', 'csv', 'value'] as const;
+
+export type OutputFormat = (typeof outputFormats)[number];
+
 /** One cell. Numbers are aligned to the right. */
 export type Cell = string | number | undefined;
 
-/** Draws a head and rows in a box, as the OpenStack client does. */
-export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const texts = rows.map((row) => head.map((_, column) => cellText(row[column])));
-  const widths = head.map((title, column) =>
-    texts.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), widthOf(title)),
+/** A table that a command prints. */
+export type TextTable = {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** The names and values of one thing. A row without a name goes on with the one above. */
+  readonly isFields?: boolean;
+  /** Columns that are not drawn, unless they are asked for. */
+  readonly undrawn?: readonly string[];
+  /** What people see in the place of a table without rows. */
+  readonly orElse?: string;
+};
+
+/** What a command prints: sentences and tables. */
+export type Printed = string | TextTable | readonly (string | TextTable)[];
+
+/** Names and their values, one below the other. */
+export const fields = (values: readonly (readonly [name: string, value: Cell])[]): TextTable => ({
+  head: ['field', 'value'],
+  rows: values.map(([name, value]) => [name, value === undefined ? '' : String(value)]),
+  isFields: true,
+});
+
+/** A table of one column. */
+export const column = (head: string, values: readonly string[]): TextTable => ({
+  head: [head],
+  rows: values.map((value) => [value]),
+});
+
+/** Draws a table in a box, as the OpenStack client does. */
+export function drawn({ undrawn = [], ...whole }: TextTable): string {
+  if (whole.rows.length === 0 && whole.orElse !== undefined) return whole.orElse;
+  const { head, rows } = withColumns(whole, (name) => !undrawn.includes(name));
+  const texts = rows.map((row) => head.map((_, place) => cellText(row[place])));
+  const widths = head.map((title, place) =>
+    texts.reduce((widest, row) => Math.max(widest, widthOf(row[place] ?? '')), widthOf(title)),
   );
-  const isNumeric = head.map((_, column) => {
-    const cells = rows.map((row) => row[column]).filter((cell) => cell !== undefined);
+  const isNumeric = head.map((_, place) => {
+    const cells = rows.map((row) => row[place]).filter((cell) => cell !== undefined);
     return cells.length > 0 && cells.every((cell) => typeof cell === 'number');
   });
   const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
   const line = (cells: readonly string[]): string =>
-    `|${widths.map((width, column) => ` ${padded(cells[column] ?? '', width, isNumeric[column] ?? false)} `).join('|')}|`;
+    `|${widths.map((width, place) => ` ${padded(cells[place] ?? '', width, isNumeric[place] ?? false)} `).join('|')}|`;
   return [rule, line(head), rule, ...texts.map(line), ...(rows.length === 0 ? [] : [rule])].join('\n');
 }
 
-/** Names and their values, one below the other. */
-export const fields = (values: readonly (readonly [name: string, value: Cell])[]): string =>
-  table(
-    ['field', 'value'],
-    values.map(([name, value]) => [name, value === undefined ? '' : String(value)]),
-  );
+/** Sentences and tables, for people. */
+export const drawnAll = (parts: readonly (string | TextTable)[]): string =>
+  parts
+    .map((part) => (typeof part === 'string' ? part : drawn(part)))
+    .filter((text) => text !== '')
+    .join('\n');
 
 /** A head and rows as comma-separated values, as in RFC 4180, but with line feeds only. */
-export const csv = (head: readonly string[], rows: readonly (readonly Cell[])[]): string =>
+export const csv = ({ head, rows }: TextTable): string =>
   [head, ...rows].map((row) => row.map((cell) => quoted(String(cell ?? ''))).join(',')).join('\n');
 
 const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** A table of one column. */
-export const column = (head: string, values: readonly string[]): string =>
-  table(
-    [head],
-    values.map((value) => [value]),
+/** The values alone: a line for each row with spaces between, or of fields a line for each value. */
+export const values = ({ rows, isFields }: TextTable): string =>
+  rows.map((row) => (isFields ? row.slice(1) : row).map(cellText).join(' ')).join('\n');
+
+/** The rows as objects by the names of the columns, or the fields as one object. */
+export function objects({ head, rows, isFields }: TextTable): object {
+  if (!isFields) return rows.map((row) => Object.fromEntries(head.map((name, place) => [name, row[place] ?? null])));
+  const byName = Map.groupBy(rows, ([name]) => String(name));
+  return Object.fromEntries(
+    Array.from(byName, ([name, [first, ...more]]) => [
+      name,
+      more.length === 0 ? (first?.[1] ?? null) : [first, ...more].map((row) => row?.[1] ?? null),
+    ]),
   );
+}
+
+/** The same table with these columns only, or of fields with these fields; undefined if it does not have all of them. */
+export function narrowed(table: TextTable, names: readonly string[]): TextTable | undefined {
+  if (!names.every((name) => namesOf(table).includes(name))) return undefined;
+  if (table.isFields) return { ...table, rows: table.rows.filter(([name]) => names.includes(String(name))) };
+  const { orElse: _, undrawn: _undrawn, ...whole } = table;
+  return withColumns(whole, (name) => names.includes(name));
+}
+
+const withColumns = (table: TextTable, isKept: (name: string) => boolean): TextTable => ({
+  ...table,
+  head: table.head.filter(isKept),
+  rows: table.rows.map((row) => row.filter((_, place) => isKept(table.head[place] ?? ''))),
+});
+
+/** What can be chosen of a table: its columns, or its fields. */
+export const namesOf = ({ head, rows, isFields }: TextTable): readonly string[] =>
+  isFields ? [...new Set(rows.map(([name]) => String(name)))] : head;
+
+/** Gives each row of fields its name, also where it goes on with the row above. */
+export function withNames(table: TextTable): TextTable {
+  if (!table.isFields) return table;
+  let above: Cell;
+  const rows = table.rows.map(([name, value]) => {
+    above = name === '' ? above : name;
+    return [above, value];
+  });
+  return { ...table, rows };
+}
 
 /** Names come from other users and could send commands to the terminal. */
 const cellText = (cell: Cell): string => escapeControls(String(cell ?? ''));

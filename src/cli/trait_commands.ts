@@ -5,7 +5,7 @@ import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
 import { meaningOfTrait } from './meanings.ts';
 import { oneAfterTheOther, shellOf } from './shell.ts';
-import { column, table } from './table.ts';
+import { column } from './table.ts';
 
 /** Adds the commands of `placement trait`. */
 export function addTraitCommands(program: Command): void {
@@ -24,12 +24,7 @@ export function addTraitCommands(program: Command): void {
       ) => {
         const { placement, print } = shellOf(command);
         const traits = await read(placement, which, options);
-        print(traits, () =>
-          table(
-            ['trait', 'meaning'],
-            traits.map((name) => [name, meaningOfTrait(name)]),
-          ),
-        );
+        print(traits, () => ({ head: ['trait', 'meaning'], rows: traits.map((name) => [name, meaningOfTrait(name)]) }));
       },
     );
   for (const { verb, description } of changes) {
@@ -39,7 +34,7 @@ export function addTraitCommands(program: Command): void {
       .argument(...providerArgument)
       .argument(verb === 'set' ? '[TRAIT...]' : '<TRAIT...>', 'the traits')
       .action(async (which: string, names: readonly string[], _options: object, command: Command) => {
-        const { placement, print } = shellOf(command);
+        const { placement, print } = shellOf(command, [['trait']]);
         const { uuid } = await findProvider(placement, which);
         if (verb !== 'remove') await checkKnown(placement, names);
         const { traits } = await retryConflicts(async () => {
@@ -57,7 +52,7 @@ export function addTraitCommands(program: Command): void {
     .description('make sure that custom traits exist')
     .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
     .action(async (names: readonly string[], _options: object, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       await oneAfterTheOther(names, placement.traits.ensure, (made) =>
         print(made, () => `There is ${made.join(', ')} now.`),
       );
@@ -67,7 +62,7 @@ export function addTraitCommands(program: Command): void {
     .description('delete custom traits that no provider has')
     .argument('<CUSTOM_NAME...>', 'their names')
     .action(async (names: readonly string[], _options: object, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       await oneAfterTheOther(names, placement.traits.delete, (gone) =>
         print(gone, () => `${gone.join(', ')} deleted.`),
       );

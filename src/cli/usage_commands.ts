@@ -4,7 +4,6 @@ import { capacityOf } from '../client/inventories.ts';
 import { typeOption } from './consumer_argument.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
-import { table } from './table.ts';
 import { addUsageReport } from './usage_report.ts';
 
 type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
@@ -23,17 +22,15 @@ export function addUsageCommands(program: Command): void {
         placement.inventories.list(uuid),
         placement.usages.ofProvider(uuid),
       ]);
-      print(used, () =>
-        table(
-          ['class', 'used', 'capacity', 'free'],
-          Object.entries(inventories).map(([name, inventory]) => {
-            const amount = used.usages[name] ?? 0;
-            // The free amount is below zero if more is used than there is, for example after a total was lowered. Users
-            // look for this.
-            return [name, amount, capacityOf(inventory), capacityOf(inventory) - amount];
-          }),
-        ),
-      );
+      print(used, () => ({
+        head: ['class', 'used', 'capacity', 'free'],
+        rows: Object.entries(inventories).map(([name, inventory]) => {
+          const amount = used.usages[name] ?? 0;
+          // The free amount is below zero if more is used than there is, for example after a total was lowered. Users
+          // look for this.
+          return [name, amount, capacityOf(inventory), capacityOf(inventory) - amount];
+        }),
+      }));
     });
   usage
     .command('list')
@@ -45,11 +42,11 @@ export function addUsageCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const usages = await placement.usages.ofProject({ project_id: project, user_id: user, consumer_type: type });
       print(usages, () => {
-        if (!isByType(usages)) return table(['class', 'used'], Object.entries(usages));
+        if (!isByType(usages)) return { head: ['class', 'used'], rows: Object.entries(usages) };
         const rows = Object.entries(usages).flatMap(([kind, { consumer_count, ...amounts }]) =>
           Object.entries(amounts).map(([name, used]) => [kind, consumer_count, name, used]),
         );
-        return table(['consumer type', 'consumers', 'class', 'used'], rows);
+        return { head: ['consumer type', 'consumers', 'class', 'used'], rows };
       });
     });
   addUsageReport(usage);

@@ -3,7 +3,7 @@ import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
 import { typeOption } from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
-import { type Cell, csv, table } from './table.ts';
+import type { Cell } from './table.ts';
 
 /** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
 const keys = {
@@ -21,7 +21,6 @@ type ReportOptions = ConsumerFilterOptions & {
   readonly until?: string;
   readonly by: readonly (keyof typeof keys)[];
   readonly class?: string;
-  readonly csv?: true;
 };
 
 /** Adds `placement usage report`. */
@@ -47,8 +46,7 @@ export function addUsageReport(usage: Command): void {
     .option('--provider <provider>', 'only of this provider')
     .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
     .option('--class <class>', 'only of this resource class')
-    .option('--csv', 'as comma-separated values')
-    .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --csv')
+    .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --format csv')
     .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
@@ -63,7 +61,7 @@ export function addUsageReport(usage: Command): void {
         total.resource_class,
         rounded(total),
       ]);
-      print(totals, () => (options.csv === undefined ? table(head, rows) : csv(head, rows)));
+      print(totals, () => ({ head, rows }));
     });
 }
 

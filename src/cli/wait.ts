@@ -2,15 +2,14 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { Placement, WaitingClaim } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { printError } from '../text/print.ts';
-import { readSeconds } from './consumer_argument.ts';
 import { readDuration } from './duration.ts';
 
 /** The option that lets a claim wait, in seconds. */
 export const waitOption = (): Option =>
-  new Option('--wait <time>', 'where it fits nowhere, wait for so long: 10m, 90s or 600; from 2.8').argParser(
+  new Option('--wait <time>', 'where it fits nowhere, wait for so long, such as 10m; from 2.8').argParser(
     (text, before?: number) => {
       if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
-      return /^\d+$/.test(text) ? readSeconds(text) : readDuration(text);
+      return readDuration(text);
     },
   );
 

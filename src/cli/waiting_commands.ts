@@ -3,7 +3,6 @@ import { isNotFound, type WaitingFilter } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
 import { consumerArgument, readConsumer } from './consumer_argument.ts';
 import { shellOf } from './shell.ts';
-import { table } from './table.ts';
 
 type WaitingListOptions = { readonly project?: string; readonly line?: string };
 
@@ -19,29 +18,27 @@ export function addWaitingCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const filter: WaitingFilter = { project_id: project, line };
       const claims = await Array.fromAsync(placement.waiting.list(filter));
-      print(claims, () =>
-        table(
-          ['consumers', 'project', 'user', 'line', 'place', 'since', 'until', 'waits for', 'condition'],
-          claims.map((claim) => [
-            claim.consumers.map((uuid, index) => withName(uuid, claim.names?.[index])).join(' '),
-            claim.project_id,
-            claim.user_id,
-            claim.line ?? undefined,
-            claim.place,
-            claim.since,
-            claim.until,
-            claim.waits_for,
-            claim.condition,
-          ]),
-        ),
-      );
+      print(claims, () => ({
+        head: ['consumers', 'project', 'user', 'line', 'place', 'since', 'until', 'waits for', 'condition'],
+        rows: claims.map((claim) => [
+          claim.consumers.map((uuid, index) => withName(uuid, claim.names?.[index])).join(' '),
+          claim.project_id,
+          claim.user_id,
+          claim.line ?? undefined,
+          claim.place,
+          claim.since,
+          claim.until,
+          claim.waits_for,
+          claim.condition,
+        ]),
+      }));
     });
   waiting
     .command('delete')
     .description('end the wait of the claim of a consumer; its client is told that it fits nowhere')
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print } = shellOf(command, []);
       const { uuid: consumer } = readConsumer(which, undefined, command);
       try {
         await placement.waiting.remove(consumer);

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { readDuration } from '../cli/duration.ts';
-import { table } from '../cli/table.ts';
+import { drawn } from '../cli/table.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { ConfigFlags } from '../start/command_line.ts';
 import { addCommandGroup } from '../start/run_command.ts';
@@ -57,7 +57,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
           expires_at ?? '',
           used_at === null ? '' : `${used_at.slice(0, 13)}:00Z`,
         ]);
-        print(table(head, rows));
+        print(drawn({ head, rows }));
       }),
     );
   token

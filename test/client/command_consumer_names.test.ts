@@ -84,7 +84,7 @@ test('a claim by a name gives the consumer that name, which all commands show', 
   }
   assert.doesNotMatch(await run('consumer', 'list', '--name', 'job-2'), /job-1/);
   const filter = ['--provider', 'gpu-host', '--user', 'ci', '--type', 'INSTANCE'];
-  const lines = (await run('holdings', ...filter, '--csv')).split('\n');
+  const lines = (await run('holdings', ...filter, '--format', 'csv')).split('\n');
   assert.equal(lines[0], 'consumer,name,project,user,type,provider,root,class,amount,since,expires');
   assert.ok(lines[1]?.startsWith(`${other},"job, ""2""",ci,ci,INSTANCE,gpu-host,gpu-host,PGPU,2,20`), lines[1]);
   assert.deepEqual(lines.slice(2), ['']);

@@ -52,6 +52,7 @@ test('bash completes commands, their commands and options', async () => {
   assert.deepEqual(await offered('provider', 'list', '--na'), ['--name']);
   assert.deepEqual(await offered('--json', 'candidate', 'list', '--gr'), ['--group', '--group-policy']);
   assert.deepEqual(await offered('inventory', 'list', '--os-tok'), ['--os-token']);
+  assert.deepEqual(await offered('inventory', 'list', '--format', ''), ['table', 'json', 'csv', 'value']);
 });
 
 test('there are scripts for zsh and fish, and for no other shell', async () => {

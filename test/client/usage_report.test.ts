@@ -34,7 +34,9 @@ test('the report of a month has a line for each team and class, as a table, as C
   const report = await run('usage', 'report', '--month', month, '--by', 'project');
   assert.match(report, /\| project +\| class +\| amount hours \|/);
   assert.match(report, /\| vision +\| PGPU +\| +[0-9.]+ \|/);
-  const lines = (await run('usage', 'report', '--month', month, '--by', 'project,user,type,provider,day', '--csv'))
+  const lines = (
+    await run('usage', 'report', '--month', month, '--by', 'project,user,type,provider,day', '--format', 'csv')
+  )
     .trim()
     .split('\n');
   assert.equal(lines[0], 'project,user,type,provider,day,class,amount hours');

@@ -235,7 +235,7 @@ test('the command refuses waits that it does not understand', async () => {
   const place = (...args: readonly string[]) => ['allocation', 'place', 'VCPU=1', '--project', 'ci', ...args];
   await commands.isWrongUsage(/--line needs --wait/, place('--line', 'gpu'));
   await commands.isWrongUsage(/cannot be used with/, place('--wait', '1m', '--dry-run'));
-  await commands.isWrongUsage(/number with a unit/, place('--wait', 'soon'));
-  await commands.isWrongUsage(/whole seconds/, place('--wait', '0'));
+  await commands.isWrongUsage(/such as 45s, 30m, 8h, 2d or 1h30m/, place('--wait', 'soon'));
+  await commands.isWrongUsage(/a time from 1 s/, place('--wait', '0'));
   await commands.isWrongUsage(/given twice/, place('--wait', '1m', '--wait', '2m'));
 });

@@ -72,7 +72,7 @@ test('what is wrong with a flag is said', async () => {
     const right = ['--user', 'u', '--project', 'p', '--role', 'member'];
     for (const [args, says] of [
       [['create', '--user', 'u', '--project', 'p'], '--role'],
-      [['create', ...right, '--expires-in', '90'], '90d'],
+      [['create', ...right, '--expires-in', '90x'], '45s, 30m'],
       [['create', ...right, '--expires-in', '4000d'], '3650d'],
       [['create', ...right, '--role', ''], '1 to 255'],
       [['revoke', 'plc_abc'], 'not the token itself'],
