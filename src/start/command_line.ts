@@ -19,13 +19,22 @@ export function addConfigFlags(command: Command): Command {
     .option('--config-dir <folder>', 'read the *.conf files of this folder; may be repeated', collect);
 }
 
+/** The root folder where the user has no home, as in a container whose user has no name and no HOME. */
+function homeFolder(): string {
+  try {
+    return os.homedir();
+  } catch {
+    return '/';
+  }
+}
+
 /** The configuration of this process. @throws ConfigError */
 export function loadConfig(flags: ConfigFlags, overrides: readonly Override[] = []): LoadedConfig {
   return load({
     configFiles: flags.configFile ?? [],
     configDirs: flags.configDir ?? [],
     env: process.env,
-    home: os.homedir(),
+    home: homeFolder(),
     cwd: process.cwd(),
     overrides,
   });
