@@ -5,13 +5,14 @@ import { printError } from '../text/print.ts';
 import { readDuration } from './duration.ts';
 
 /** The option that lets a claim wait, in seconds. */
-export const waitOption = (): Option =>
-  new Option('--wait <time>', 'where it fits nowhere, wait for so long, such as 10m; from 2.8').argParser(
-    (text, before?: number) => {
-      if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
-      return readDuration(text);
-    },
-  );
+export const waitOption = (): Option => timeOption('where it fits nowhere, wait for so long, such as 10m; from 2.8');
+
+/** The option `--wait`, in seconds. */
+export const timeOption = (help: string): Option =>
+  new Option('--wait <time>', help).argParser((text, before?: number) => {
+    if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+    return readDuration(text);
+  });
 
 /** When it is first told what a claim waits for, and how often it is looked at then, in milliseconds. */
 const firstLookMs = 1_000;

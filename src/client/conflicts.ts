@@ -6,6 +6,8 @@ export type ConflictOptions = {
   /** The largest number of attempts. Default: 10. */
   readonly attempts?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Which errors mean that it must be read again. Default: `isConcurrentUpdate`. */
+  readonly isConflict?: ((error: unknown) => boolean) | undefined;
 };
 
 /**
@@ -32,14 +34,14 @@ const longestWaitMs = 1_000;
  */
 export async function retryConflicts<Result>(
   readAndWrite: (attempt: number) => Promise<Result>,
-  { attempts = 10, signal }: ConflictOptions = {},
+  { attempts = 10, signal, isConflict = isConcurrentUpdate }: ConflictOptions = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted();
     try {
       return await readAndWrite(attempt);
     } catch (error) {
-      if (attempt >= attempts || !isConcurrentUpdate(error)) throw error;
+      if (attempt >= attempts || !isConflict(error)) throw error;
     }
     const waitMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1));
     await pause(waitMs, signal);

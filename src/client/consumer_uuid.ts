@@ -58,7 +58,7 @@ export const consumerUuid = (project: string, name: string): string =>
   uuidFrom(uuidFrom(consumerNamespace, project), name);
 
 /** A UUID of version 5, as in RFC 9562. */
-function uuidFrom(namespace: string, name: string): string {
+export function uuidFrom(namespace: string, name: string): string {
   const space = namespace.replaceAll('-', '').match(/../g) ?? [];
   const hash = sha1(
     new Uint8Array([...space.map((byte) => Number.parseInt(byte, 16)), ...new TextEncoder().encode(name)]),

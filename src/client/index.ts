@@ -48,6 +48,7 @@ export {
   type VersionRange,
 } from './errors.ts';
 export type { ProviderFilter, Resources } from './filters.ts';
+export { aggregateNamespace, aggregateUuid, providerNamespace, providerUuid } from './fleet_uuids.ts';
 export type { Holding, HoldingCalls, HoldingQuery } from './holdings.ts';
 export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';

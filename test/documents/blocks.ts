@@ -97,7 +97,7 @@ function startPython(cwd: string) {
 
 /** `...` stands for any text; a line that begins with a blank goes on with the line before it. */
 function patternOf(output: string): RegExp {
-  const parts = output.replaceAll('\n ', '').split('...');
+  const parts = output.replaceAll(/\n (?! )/g, '').split('...');
   return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('[^]*?')}$`);
 }
 

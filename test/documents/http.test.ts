@@ -1,6 +1,8 @@
 /** The blocks of the documents for people with curl and Python do what the documents say; so does the scheduler of examples/. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -27,6 +29,17 @@ for (const document of ['docs/http.md', 'docs/recipes.md', 'docs/limits.md']) {
     }),
   );
 }
+
+test('the blocks of docs/fleet_files.md print what it says, in a folder where they write their file', { skip }, () =>
+  onService(async ({ url }) => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-fleet-file-'));
+    try {
+      assert.ok((await runBlocks('docs/fleet_files.md', url, folder)) >= 6);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }),
+);
 
 test('the scheduler runs each job on a host with free processors, and gives all of them back', { skip }, () =>
   onService(async ({ url }) => {

@@ -1,0 +1,131 @@
+import { forEach } from '../client/for_each.ts';
+import {
+  ApiError,
+  isConcurrentUpdate,
+  isNotFound,
+  type Placement,
+  retryConflicts,
+  type WholeProvider,
+} from '../client/index.ts';
+import { drained, isDrainMark, undrained } from './drained.ts';
+import { CommandFailure } from './exit_codes.ts';
+
+/** How often a tree is read again because another program writes it at the same time. */
+const mostRounds = 10;
+
+/** The providers of a tree, and those of them that had to be written. */
+export type ChangedTree = { readonly tree: readonly WholeProvider[]; readonly changed: readonly WholeProvider[] };
+
+/** All providers of the tree that this one is in. */
+export const readTree = ({ providerSummaries }: Placement, in_tree: string): Promise<readonly WholeProvider[]> =>
+  Array.fromAsync(providerSummaries.list({ in_tree }));
+
+/**
+ * Drains each provider of a tree, until a reading of the tree shows that all are. The marks that remember what was reserved are written
+ * first: where this ends half-way, it can be repeated, and `undrainTree` restores what was.
+ *
+ * @throws CommandFailure if another program keeps writing the inventories, or the tree
+ */
+export async function drainTree(placement: Placement, in_tree: string): Promise<ChangedTree> {
+  const changed = new Map<string, WholeProvider>();
+  for (let round = 1; ; round++) {
+    const tree = await readTree(placement, in_tree);
+    const open = tree.filter((provider) => !isSame(provider, rememberedOf(provider)));
+    if (open.length === 0) return { tree, changed: [...changed.values()] };
+    if (round > mostRounds) {
+      const names = open.map(({ name }) => name).join(', ');
+      throw new CommandFailure('conflict', `Another program keeps writing what ${names} has. Stop it first.`);
+    }
+    for (const provider of open) changed.set(provider.uuid, provider);
+    await forEach(open, (provider) =>
+      rewrite(placement, provider, rememberedOf, async (before, after) => {
+        const generation = await writeTraits(placement, before, after);
+        await writeInventories(placement, before, after, generation);
+      }),
+    );
+  }
+}
+
+/** Lifts the drain of each provider of a tree: what was reserved comes back first, and then the marks go. */
+export async function undrainTree(placement: Placement, in_tree: string): Promise<ChangedTree> {
+  const tree = await readTree(placement, in_tree);
+  const changed = tree.filter((provider) => undrained(provider) !== provider);
+  await forEach(changed, (provider) =>
+    rewrite(placement, provider, undrained, async (before, after) => {
+      const generation = await writeInventories(placement, before, after, before.generation);
+      await writeTraits(placement, { ...before, generation }, after);
+    }),
+  );
+  await removeUnused(placement, new Set(changed.flatMap(({ traits }) => traits.filter(isDrainMark))));
+  return { tree, changed };
+}
+
+function rememberedOf(provider: WholeProvider): WholeProvider {
+  try {
+    return drained(provider);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new CommandFailure('failed', `${provider.name}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Changes a provider; if another program changed it since it was read, it is read and changed again. */
+const rewrite = (
+  placement: Placement,
+  read: WholeProvider,
+  change: (provider: WholeProvider) => WholeProvider,
+  write: (before: WholeProvider, after: WholeProvider) => Promise<void>,
+): Promise<void> =>
+  retryConflicts(
+    async (attempt) => {
+      const [before] = attempt === 1 ? [read] : await placement.providerSummaries.page({ uuids: [read.uuid] });
+      if (before !== undefined) await write(before, change(before));
+    },
+    { isConflict: (error) => isConcurrentUpdate(error) || isNotFound(error) || isUnknownTrait(error) },
+  );
+
+/** Another command has deleted a mark that no provider had any more, just before it was given to this one. */
+const isUnknownTrait = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 400 && /No such trait/.test(error.detail);
+
+/** @returns the generation after it */
+async function writeTraits(placement: Placement, before: WholeProvider, { traits }: WholeProvider): Promise<number> {
+  if (isSameSet(before.traits, traits)) return before.generation;
+  const added = traits.filter((trait) => !before.traits.includes(trait));
+  for (const trait of added) await placement.traits.ensure(trait);
+  const wanted = { traits, resource_provider_generation: before.generation };
+  return (await placement.providerTraits.set(before.uuid, wanted)).resource_provider_generation;
+}
+
+/** @returns the generation after it */
+async function writeInventories(
+  placement: Placement,
+  before: WholeProvider,
+  { inventories }: WholeProvider,
+  generation: number,
+): Promise<number> {
+  if (isSameReserved(before, { ...before, inventories })) return generation;
+  const wanted = { inventories, resource_provider_generation: generation };
+  return (await placement.inventories.set(before.uuid, wanted)).resource_provider_generation;
+}
+
+const isSame = (one: WholeProvider, other: WholeProvider): boolean =>
+  isSameSet(one.traits, other.traits) && isSameReserved(one, other);
+
+const isSameSet = (one: readonly string[], other: readonly string[]): boolean =>
+  one.length === other.length && new Set([...one, ...other]).size === one.length;
+
+const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
+  Object.entries(one.inventories).every(([name, { reserved }]) => other.inventories[name]?.reserved === reserved);
+
+/** Deletes marks that no provider has any more: they would fill the list of traits. */
+async function removeUnused({ traits }: Placement, marks: ReadonlySet<string>): Promise<void> {
+  await forEach([...marks], async (mark) => {
+    try {
+      await traits.delete(mark);
+    } catch (error) {
+      // Another host has it, another command was faster, or this user may not: nothing depends on it.
+      if (!(error instanceof ApiError)) throw error;
+    }
+  });
+}

@@ -1,0 +1,88 @@
+import type { WholeProvider } from '../client/index.ts';
+
+/*
+ * A drained provider has as much reserved of each class as there is, so that no claim fits any more, and what is there stays. What was
+ * reserved before is remembered on the provider itself, as traits: any machine can lift the drain, and a command that is stopped
+ * half-way loses nothing. The marks are written before the inventories are, and taken away after them.
+ */
+
+/** The trait of every drained provider. */
+export const drainedTrait = 'CUSTOM_DRAINED';
+
+/** What was reserved of a class: also 0, since a class without such a trait came after the drain. */
+const rememberedTrait = /^CUSTOM_DRAINED_([A-Z0-9_]+)_(\d{1,10})$/;
+
+const longestTrait = 255;
+
+/** Whether a trait belongs to a drain. */
+export const isDrainMark = (trait: string): boolean => trait === drainedTrait || rememberedTrait.test(trait);
+
+type Stored = Pick<WholeProvider, 'inventories' | 'traits'>;
+
+/** What was reserved before the drain, by class; undefined for a provider that is not drained. */
+export function remembered({ traits }: Pick<Stored, 'traits'>): ReadonlyMap<string, number> | undefined {
+  if (!traits.includes(drainedTrait)) return undefined;
+  const found = new Map<string, number>();
+  for (const trait of traits) {
+    const [, name = '', reserved = ''] = rememberedTrait.exec(trait) ?? [];
+    if (name !== '') found.set(name, Math.min(Number(reserved), found.get(name) ?? Number.POSITIVE_INFINITY));
+  }
+  return found;
+}
+
+const withoutMarks = (traits: readonly string[]): readonly string[] => traits.filter((trait) => !isDrainMark(trait));
+
+/** A provider as it is without its drain. A total that has become smaller can reserve no more than itself. */
+export function undrained<Provider extends Stored>(provider: Provider): Provider {
+  const before = remembered(provider);
+  if (before === undefined) return provider;
+  const inventories: Stored['inventories'] = Object.fromEntries(
+    Object.entries(provider.inventories).map(([name, inventory]) => {
+      const reserved = Math.min(before.get(name) ?? inventory.reserved, inventory.total);
+      return [name, { ...inventory, reserved }];
+    }),
+  );
+  return { ...provider, inventories, traits: withoutMarks(provider.traits) };
+}
+
+/**
+ * A provider as it is while it is drained. What an earlier drain remembers stays remembered; a class that came since is added.
+ *
+ * @throws RangeError for a class whose name is too long to be remembered
+ */
+export function drained<Provider extends Stored>(provider: Provider): Provider {
+  const before = new Map(remembered(provider));
+  for (const [name, { reserved }] of Object.entries(provider.inventories)) {
+    if (!before.has(name)) before.set(name, reserved);
+  }
+  return closed(provider, before);
+}
+
+/**
+ * The same, but what is reserved in `provider` is remembered: for a provider whose inventories change while it is drained. Its traits have
+ * no marks.
+ */
+export const drainedAgain = <Provider extends Stored>(provider: Provider): Provider =>
+  closed(provider, new Map(Object.entries(provider.inventories).map(([name, { reserved }]) => [name, reserved])));
+
+function closed<Provider extends Stored>(provider: Provider, before: ReadonlyMap<string, number>): Provider {
+  const marks = [drainedTrait, ...Array.from(before, ([name, reserved]) => markOf(name, reserved))];
+  return {
+    ...provider,
+    inventories: Object.fromEntries(
+      Object.entries(provider.inventories).map(([name, inventory]) => [
+        name,
+        { ...inventory, reserved: inventory.total },
+      ]),
+    ),
+    traits: [...withoutMarks(provider.traits), ...marks],
+  };
+}
+
+function markOf(name: string, reserved: number): string {
+  const mark = `CUSTOM_DRAINED_${name}_${reserved}`;
+  if (mark.length <= longestTrait) return mark;
+  throw new RangeError(
+    `The name of the class ${name} is too long for a trait that remembers how much of it is reserved.`,
+  );
+}

@@ -1,0 +1,200 @@
+import { forEach } from '../../client/for_each.ts';
+import {
+  isConcurrentUpdate,
+  isConflict,
+  isNotFound,
+  type Placement,
+  retryConflicts,
+  type WholeProvider,
+} from '../../client/index.ts';
+import { messageOf } from '../../text/print.ts';
+import type { FileProvider, FleetFile } from './fleet_file.ts';
+import { type FleetPlan, type KeptProvider, type ProviderStep, type StepContext, stepOf } from './plan.ts';
+import { markOfPool } from './pool_mark.ts';
+
+/** How many providers are written at a time. The service writes calls that come together in few statements. */
+const providersAtOnce = 16;
+
+/** What was done. */
+export type Applied = {
+  readonly made: number;
+  readonly changed: number;
+  readonly deleted: number;
+  readonly kept: readonly KeptProvider[];
+};
+
+/**
+ * Does what a plan says. Each write is guarded by the generation that the plan has read. A provider that another program changed since is
+ * read again, and only what then still differs is written.
+ *
+ * @param present what the plan was made of
+ * @param tell gets the new difference of such a provider; undefined if there is none any more
+ * @throws Error that names the first provider that could not be written. What is under way by then is finished, and nothing else begun
+ */
+export async function carryOut(
+  placement: Placement,
+  file: FleetFile,
+  plan: FleetPlan,
+  present: readonly WholeProvider[],
+  tell: (name: string, step: ProviderStep | undefined) => void,
+): Promise<Applied> {
+  const uuids = new Map(present.map(({ name, uuid }) => [name, uuid]));
+  const names = new Map(present.map(({ name, uuid }) => [uuid, name]));
+  const context: StepContext = {
+    pool: file.pool,
+    uuidOf: (name) => uuids.get(name) ?? '',
+    nameOf: (uuid) => names.get(uuid) ?? uuid,
+  };
+  const wanted = new Map(file.providers.map((each) => [each.name, each]));
+  const before = new Map(present.map((each) => [each.name, each]));
+  const count = { made: 0, changed: 0, deleted: 0 };
+  await inTurn(plan.newClasses, asItIs, placement.resourceClasses.ensure);
+  await inTurn(plan.newTraits, asItIs, placement.traits.ensure);
+  for (const wave of plan.waves) {
+    await inTurn(wave, nameOf, async ({ name }) => {
+      const provider = wanted.get(name);
+      if (provider === undefined) return;
+      const { uuid, done } = await apply(placement, provider, before.get(name), context, tell);
+      uuids.set(name, uuid);
+      if (done !== undefined) count[done]++;
+    });
+  }
+  const kept = [...plan.kept];
+  for (const wave of plan.deletions) {
+    await inTurn(wave, nameOf, async ({ uuid, name }) => {
+      const why = await prune(placement, uuid, file);
+      if (why === undefined) count.deleted++;
+      else kept.push({ name, uuid, why });
+    });
+  }
+  return { ...count, kept };
+}
+
+const asItIs = (text: string): string => text;
+const nameOf = ({ name }: { readonly name: string }): string => name;
+
+/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error that names the item */
+async function inTurn<Item>(
+  items: readonly Item[],
+  nameOfItem: (item: Item) => string,
+  call: (item: Item) => Promise<unknown>,
+): Promise<void> {
+  const failures: Error[] = [];
+  await forEach(
+    items,
+    async (item) => {
+      if (failures.length > 0) return;
+      try {
+        await call(item);
+      } catch (error) {
+        failures.push(new Error(`${nameOfItem(item)}: ${messageOf(error)}`, { cause: error }));
+      }
+    },
+    providersAtOnce,
+  );
+  if (failures[0] !== undefined) throw failures[0];
+}
+
+/** A provider is not as it was read. */
+class Overtaken extends Error {
+  override readonly name = 'Overtaken';
+}
+
+/** Whether another program was faster: it changed, deleted or made the provider. */
+const isOvertaken = (error: unknown): boolean =>
+  error instanceof Overtaken ||
+  isConcurrentUpdate(error) ||
+  isNotFound(error) ||
+  (isConflict(error) && error.code === 'placement.duplicate_name');
+
+/** Makes or changes a provider. @param read as the plan saw it */
+function apply(
+  placement: Placement,
+  wanted: FileProvider,
+  read: WholeProvider | undefined,
+  context: StepContext,
+  tell: (name: string, step: ProviderStep | undefined) => void,
+): Promise<{ readonly uuid: string; readonly done: 'made' | 'changed' | undefined }> {
+  let isMade = false;
+  return retryConflicts(
+    async (attempt) => {
+      const present = attempt === 1 ? read : await readByName(placement, wanted.name);
+      const step = stepOf(wanted, present, context);
+      if (attempt > 1) tell(wanted.name, step);
+      if (step === undefined) return { uuid: present?.uuid ?? '', done: isMade ? 'made' : undefined };
+      const generation = await place(placement, step, present);
+      isMade ||= present === undefined;
+      await writeParts(placement, step, generation);
+      return { uuid: step.uuid, done: isMade ? 'made' : 'changed' };
+    },
+    { isConflict: isOvertaken },
+  );
+}
+
+async function readByName(
+  { providers, providerSummaries }: Placement,
+  name: string,
+): Promise<WholeProvider | undefined> {
+  const [found] = await providers.list({ name });
+  if (found === undefined) return undefined;
+  const [whole] = await providerSummaries.page({ uuids: [found.uuid] });
+  return whole;
+}
+
+/** Makes the provider, or gives it its parent. @returns the generation that guards the writes after it */
+async function place(
+  { providers }: Placement,
+  { uuid, name, generation, writes: { parentUuid } }: ProviderStep,
+  present: WholeProvider | undefined,
+): Promise<number> {
+  if (generation === undefined || present === undefined) {
+    return (await providers.create({ name, uuid, parent_provider_uuid: parentUuid ?? null })).generation;
+  }
+  if (parentUuid === undefined) return generation;
+  // A move neither compares the generation nor raises it. The tag covers name and parent.
+  const { etag, ...now } = await providers.show(uuid);
+  if (now.name !== name || now.parent_provider_uuid !== present.parent_provider_uuid) {
+    throw new Overtaken(`${name} is being moved or renamed by another program.`);
+  }
+  await providers.update(uuid, { name, parent_provider_uuid: parentUuid }, { ifMatch: etag });
+  return generation;
+}
+
+/** Traits come before inventories: a claim that is placed by inventories must see the traits that go with them. */
+async function writeParts(placement: Placement, { uuid, writes }: ProviderStep, read: number): Promise<void> {
+  let resource_provider_generation = read;
+  const { traits, aggregates, inventories } = writes;
+  if (traits !== undefined) {
+    const written = await placement.providerTraits.set(uuid, { traits, resource_provider_generation });
+    resource_provider_generation = written.resource_provider_generation;
+  }
+  if (aggregates !== undefined) {
+    const written = await placement.aggregates.set(uuid, { aggregates, resource_provider_generation });
+    resource_provider_generation = written.resource_provider_generation ?? resource_provider_generation;
+  }
+  if (inventories !== undefined) {
+    await placement.inventories.set(uuid, { inventories, resource_provider_generation });
+  }
+}
+
+/** Deletes a provider if it still is one of the pool. @returns why it was kept */
+async function prune(placement: Placement, uuid: string, { pool, providers }: FleetFile): Promise<string | undefined> {
+  const attempt = async (): Promise<string | undefined> => {
+    // The tag is read first: what it covers is then not older than what is judged.
+    const { etag } = await placement.providers.show(uuid);
+    const [present] = await placement.providerSummaries.page({ uuids: [uuid] });
+    if (present === undefined) return undefined;
+    if (pool === undefined || !present.traits.includes(markOfPool(pool))) return 'it has no mark of the pool any more';
+    if (providers.some(({ name }) => name === present.name)) return 'it has a name that is in the file now';
+    await placement.providers.delete(uuid, { ifMatch: etag });
+    return undefined;
+  };
+  try {
+    return await retryConflicts(attempt);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    // Allocations or children have come since.
+    if (isConflict(error)) return error.detail;
+    throw error;
+  }
+}

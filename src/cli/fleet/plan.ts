@@ -1,0 +1,336 @@
+import { type Inventory, type NewInventory, providerUuid, type WholeProvider } from '../../client/index.ts';
+import { inventoryDefaults } from '../../placement/inventory.ts';
+import { nearName } from '../../text/strings.ts';
+import { resourcesText } from '../amounts.ts';
+import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
+import type { FileProvider, FleetFile } from './fleet_file.ts';
+import { isPoolMark, markOfPool } from './pool_mark.ts';
+
+type Stock = { readonly [resourceClass: string]: Inventory };
+
+/** What becomes of the inventory of a class: one that is made has no `before`, one that is taken away no `after`. */
+type InventoryDifference = {
+  readonly resource_class: string;
+  readonly before: Inventory | undefined;
+  readonly after: Inventory | undefined;
+};
+
+/** What a list gets and loses. */
+type ListDifference = { readonly added: readonly string[]; readonly removed: readonly string[] };
+
+/** What has to be done about one provider of a file. */
+export type ProviderStep = {
+  readonly name: string;
+  readonly uuid: string;
+  /** The generation that the writes are guarded by; undefined for a provider that is made. */
+  readonly generation: number | undefined;
+  /** Its parent by name, where that changes; of a provider that is made it has no `before`. */
+  readonly parent: { readonly before?: string | null; readonly after: string | null } | undefined;
+  readonly traits: ListDifference;
+  readonly aggregates: ListDifference;
+  readonly inventories: readonly InventoryDifference[];
+  /** What is written; undefined for what stays. Of a drained provider that is more than what is shown. */
+  readonly writes: {
+    readonly parentUuid: string | null | undefined;
+    readonly traits: readonly string[] | undefined;
+    readonly aggregates: readonly string[] | undefined;
+    readonly inventories: Stock | undefined;
+  };
+};
+
+/** A provider that `--prune` leaves, and why. */
+export type KeptProvider = { readonly name: string; readonly uuid: string; readonly why: string };
+
+/** The way from what is there to what a file says. */
+export type FleetPlan = {
+  /** Why nothing may be written at all. */
+  readonly problems: readonly string[];
+  readonly newClasses: readonly string[];
+  readonly newTraits: readonly string[];
+  /** Providers to make or to change: those of one wave need only those of the waves before it. */
+  readonly waves: readonly (readonly ProviderStep[])[];
+  /** Providers to delete, after everything else, in waves too. */
+  readonly deletions: readonly (readonly WholeProvider[])[];
+  readonly kept: readonly KeptProvider[];
+  /** How many providers of the file are as it says. */
+  readonly unchanged: number;
+};
+
+/** The resource classes and traits that the service knows. */
+export type KnownNames = { readonly classes: ReadonlySet<string>; readonly traits: ReadonlySet<string> };
+
+/** What the step of one provider depends on besides itself. */
+export type StepContext = {
+  readonly pool: string | undefined;
+  readonly uuidOf: (name: string) => string;
+  readonly nameOf: (uuid: string) => string;
+};
+
+/** The UUID that a provider of a file gets if it is made. */
+export const newUuidOf = ({ name, uuid }: FileProvider): string => uuid ?? providerUuid(name);
+
+/**
+ * Compares a file with what is there. It reads and writes nothing: what a provider of the file leaves out stays, and so do all providers
+ * that the file does not name, unless they are to be pruned and a file of the same pool has made them.
+ */
+export function planApply(
+  file: FleetFile,
+  present: readonly WholeProvider[],
+  known: KnownNames,
+  { prune }: { readonly prune: boolean },
+): FleetPlan {
+  const byName = new Map(present.map((each) => [each.name, each]));
+  const byUuid = new Map(present.map((each) => [each.uuid, each]));
+  const uuids = new Map(file.providers.map((each) => [each.name, byName.get(each.name)?.uuid ?? newUuidOf(each)]));
+  const context: StepContext = {
+    pool: file.pool,
+    uuidOf: (name) => uuids.get(name) ?? '',
+    nameOf: (uuid) => byUuid.get(uuid)?.name ?? uuid,
+  };
+  const problems: string[] = [];
+  const steps = new Map<string, ProviderStep>();
+  const levels = new Map<string, number>();
+  const waves: ProviderStep[][] = [];
+  for (const wanted of file.providers) {
+    const level = wanted.parent === null ? 0 : (levels.get(wanted.parent) ?? 0) + 1;
+    levels.set(wanted.name, level);
+    const before = byName.get(wanted.name);
+    const step = stepOf(wanted, before, context);
+    if (step === undefined) continue;
+    steps.set(wanted.name, step);
+    waves[level] = [...(waves[level] ?? []), step];
+    problems.push(...problemsOf(wanted, before, step, known));
+  }
+  problems.push(...takenUuids(file, byName, byUuid));
+  const pruned = prune && file.pool !== undefined ? prunable(file, file.pool, present) : { deletions: [], kept: [] };
+  const written = [...steps.values()].map(({ writes }) => writes);
+  return {
+    problems,
+    newClasses: missing(
+      written.flatMap(({ inventories = {} }) => Object.keys(inventories)),
+      known.classes,
+    ),
+    newTraits: missing(
+      written.flatMap(({ traits = [] }) => traits),
+      known.traits,
+    ),
+    waves: waves.filter((wave) => wave !== undefined),
+    ...pruned,
+    unchanged: file.providers.length - steps.size,
+  };
+}
+
+/** What has to be done about a provider of a file; undefined if it is as the file says. */
+export function stepOf(
+  wanted: FileProvider,
+  present: WholeProvider | undefined,
+  { pool, uuidOf, nameOf }: StepContext,
+): ProviderStep | undefined {
+  const now = present && undrained(present);
+  const parentUuid = wanted.parent === null ? null : uuidOf(wanted.parent);
+  const parentNow = present && parentOf(present);
+  const target = {
+    traits: [...marksOf(wanted, present, pool), ...(wanted.traits ?? now?.traits.filter(isNoMark) ?? [])],
+    inventories: wanted.inventories === undefined ? (now?.inventories ?? {}) : completed(wanted.inventories, now),
+    aggregates: wanted.aggregates ?? now?.aggregates ?? [],
+  };
+  const inventories = inventoryDifferences(now?.inventories ?? {}, target.inventories);
+  const stored = present && remembered(present) ? asDrained(present, target, inventories.length > 0) : target;
+  const writes = {
+    parentUuid: present === undefined || parentNow !== parentUuid ? parentUuid : undefined,
+    traits: isSameList(present?.traits ?? [], stored.traits) ? undefined : stored.traits,
+    aggregates: isSameList(present?.aggregates ?? [], target.aggregates, lowerCase) ? undefined : target.aggregates,
+    inventories:
+      inventoryDifferences(present?.inventories ?? {}, stored.inventories).length === 0
+        ? undefined
+        : stored.inventories,
+  };
+  if (present !== undefined && Object.values(writes).every((each) => each === undefined)) return undefined;
+  return {
+    name: wanted.name,
+    uuid: present?.uuid ?? newUuidOf(wanted),
+    generation: present?.generation,
+    parent:
+      present === undefined
+        ? { after: wanted.parent }
+        : writes.parentUuid === undefined
+          ? undefined
+          : { before: parentNow == null ? null : nameOf(parentNow), after: wanted.parent },
+    traits: listDifference(now?.traits.filter(isNoMark) ?? [], target.traits.filter(isNoMark)),
+    aggregates: listDifference(now?.aggregates ?? [], target.aggregates, lowerCase),
+    inventories,
+    writes,
+  };
+}
+
+const isNoMark = (trait: string): boolean => !isPoolMark(trait);
+
+/** Other programs can write loops into the database; then a root has a parent. */
+const parentOf = ({ uuid, root_provider_uuid: root, parent_provider_uuid: parent }: WholeProvider): string | null =>
+  root === uuid ? null : parent;
+
+/**
+ * The marks of a provider: those that it has, and that of the pool if it is made. One that has the derived UUID and that nothing was
+ * written to was made by a command that was stopped before it wrote the mark.
+ */
+function marksOf(
+  { name }: FileProvider,
+  present: WholeProvider | undefined,
+  pool: string | undefined,
+): readonly string[] {
+  const marks = present?.traits.filter(isPoolMark) ?? [];
+  const isMade = present === undefined || (present.generation === 0 && present.uuid === providerUuid(name));
+  return pool !== undefined && isMade && marks.length === 0 ? [markOfPool(pool)] : marks;
+}
+
+/** What the service takes for the fields that a new inventory leaves out. */
+export const defaultFields = {
+  reserved: inventoryDefaults.reserved,
+  min_unit: inventoryDefaults.minUnit,
+  max_unit: inventoryDefaults.maxUnit,
+  step_size: inventoryDefaults.stepSize,
+  allocation_ratio: inventoryDefaults.allocationRatio,
+} as const;
+
+/** Fields that the file leaves out stay; those of a new inventory are the defaults of the service. */
+function completed(wanted: { readonly [resourceClass: string]: NewInventory }, now: WholeProvider | undefined): Stock {
+  return Object.fromEntries(
+    Object.entries(wanted).map(([name, given]) => [name, { ...defaultFields, ...now?.inventories[name], ...given }]),
+  );
+}
+
+/** A drained provider stays drained: what the file says of its inventories holds when the drain is lifted. */
+const asDrained = (
+  present: WholeProvider,
+  target: { readonly traits: readonly string[]; readonly inventories: Stock },
+  isChanged: boolean,
+): { readonly traits: readonly string[]; readonly inventories: Stock } =>
+  isChanged
+    ? drainedAgain({ ...present, ...target })
+    : {
+        traits: [...target.traits, ...present.traits.filter(isDrainMark)],
+        inventories: present.inventories,
+      };
+
+const inventoryFields = ['total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'] as const;
+
+function inventoryDifferences(before: Stock, after: Stock): readonly InventoryDifference[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) => {
+    const [one, other] = [before[name], after[name]];
+    if (one !== undefined && other !== undefined && inventoryFields.every((field) => one[field] === other[field])) {
+      return [];
+    }
+    return [{ resource_class: name, before: one, after: other }];
+  });
+}
+
+const asItIs = (text: string): string => text;
+/** The service keeps the UUIDs of aggregates as they were spelt. */
+const lowerCase = (text: string): string => text.toLowerCase();
+
+function listDifference(before: readonly string[], after: readonly string[], form = asItIs): ListDifference {
+  const [had, has] = [new Set(before.map(form)), new Set(after.map(form))];
+  return {
+    added: after.filter((one) => !had.has(form(one))),
+    removed: before.filter((one) => !has.has(form(one))),
+  };
+}
+
+function isSameList(before: readonly string[], after: readonly string[], form = asItIs): boolean {
+  const { added, removed } = listDifference(before, after, form);
+  return added.length === 0 && removed.length === 0;
+}
+
+function problemsOf(
+  { path, name }: FileProvider,
+  present: WholeProvider | undefined,
+  { inventories, traits }: ProviderStep,
+  known: KnownNames,
+): readonly string[] {
+  const at = (key: string, problem: string) => `${path}.${key}: ${problem}`;
+  const amounts = inventories.flatMap(({ resource_class: one, after }) => {
+    const used = present?.usages[one] ?? 0;
+    if (after === undefined) {
+      return used === 0 ? [] : [at('inventories', `${one} is missing, and ${used} of it is in use on ${name}`)];
+    }
+    const unknown = unknownName(one, known.classes);
+    if (unknown !== undefined) return [at(`inventories.${one}`, `there is no such resource class${unknown}`)];
+    const { total, reserved } = after;
+    return reserved <= total
+      ? []
+      : [at(`inventories.${one}`, `reserved is ${reserved}, more than the total of ${total}`)];
+  });
+  const unknownTraits = traits.added.flatMap((one) => {
+    const unknown = unknownName(one, known.traits);
+    return unknown === undefined ? [] : [at('traits', `there is no trait ${one}${unknown}`)];
+  });
+  return [...amounts, ...unknownTraits];
+}
+
+/** What to say of a name that the service does not know and that cannot be made; undefined for all others. */
+function unknownName(name: string, known: ReadonlySet<string>): string | undefined {
+  if (known.has(name) || /^CUSTOM_./.test(name)) return undefined;
+  const near = nearName(name, known);
+  return near === undefined ? '; those that can be made begin with CUSTOM_' : `; is it ${near}?`;
+}
+
+const missing = (names: readonly string[], known: ReadonlySet<string>): readonly string[] =>
+  [...new Set(names)].filter((name) => !known.has(name));
+
+/** Problems of providers that cannot be made because another one has their UUID. */
+function takenUuids(
+  { providers }: FleetFile,
+  byName: ReadonlyMap<string, WholeProvider>,
+  byUuid: ReadonlyMap<string, WholeProvider>,
+): readonly string[] {
+  const taken = new Map(Array.from(byUuid, ([uuid, { name }]) => [uuid, name]));
+  return providers.flatMap((wanted) => {
+    if (byName.has(wanted.name)) return [];
+    const uuid = newUuidOf(wanted);
+    const other = taken.get(uuid);
+    taken.set(uuid, wanted.name);
+    if (other === undefined) return [];
+    const remedy =
+      wanted.uuid === undefined
+        ? 'it was renamed: give the new provider another one by the key uuid'
+        : 'give another one';
+    return [`${wanted.path}.uuid: ${uuid} is the UUID of provider ${JSON.stringify(other)}; ${remedy}`];
+  });
+}
+
+/** Which providers of the pool are gone from the file: those that can be deleted, children before parents, and the others. */
+function prunable(
+  { providers }: FleetFile,
+  pool: string,
+  present: readonly WholeProvider[],
+): Pick<FleetPlan, 'deletions' | 'kept'> {
+  const inFile = new Set(providers.map(({ name }) => name));
+  const mark = markOfPool(pool);
+  const others = present.filter(({ name }) => !inFile.has(name));
+  const gone = new Set(others.filter(({ traits }) => traits.includes(mark)).map(({ uuid }) => uuid));
+  // A child that is in the file is below a provider of the file by then.
+  const children = Map.groupBy(others, (each) => parentOf(each) ?? '');
+  const left = new Set(others.map(({ uuid }) => uuid));
+  const deletions: WholeProvider[][] = [];
+  let rest = others.filter(({ uuid }) => gone.has(uuid));
+  for (;;) {
+    const isFree = ({ uuid, usages }: WholeProvider) =>
+      Object.values(usages).every((used) => used === 0) &&
+      (children.get(uuid) ?? []).every((child) => !left.has(child.uuid));
+    const wave = rest.filter(isFree);
+    if (wave.length === 0) break;
+    deletions.push(wave);
+    for (const { uuid } of wave) left.delete(uuid);
+    rest = rest.filter(({ uuid }) => left.has(uuid));
+  }
+  const kept = rest.map(({ name, uuid, usages }) => {
+    const used = Object.fromEntries(Object.entries(usages).filter(([, amount]) => amount > 0));
+    const child = children.get(uuid)?.find((one) => left.has(one.uuid));
+    const why =
+      Object.keys(used).length > 0
+        ? `in use: ${resourcesText(used)}`
+        : `has the child ${child?.name ?? ''}, which stays`;
+    return { name, uuid, why };
+  });
+  return { deletions, kept };
+}
