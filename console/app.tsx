@@ -1,14 +1,17 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { View } from '../src/console/views.ts';
 import { ChangesView } from './changes/changes_view.tsx';
 import { ConsumerView } from './consumer/consumer_view.tsx';
 import { FitView } from './fit/fit_view.tsx';
+import { AggregateView } from './fleet/aggregate_view.tsx';
 import { FleetView } from './fleet/fleet_view.tsx';
 import { follow, following } from './following.ts';
+import { HelpDialog } from './help_dialog.tsx';
 import { HoldingsView } from './holdings/holdings_view.tsx';
 import { LimitsView } from './limits/limits_view.tsx';
 import { ProviderView } from './provider/provider_view.tsx';
 import { Link, urlOf, useRoute } from './route.tsx';
+import { SearchDialog } from './search/search_dialog.tsx';
 import { connection, serverVersion, token } from './session.ts';
 import { useStore } from './store.ts';
 import { TokenDialog } from './token_dialog.tsx';
@@ -16,6 +19,7 @@ import { WaitingView } from './waiting/waiting_view.tsx';
 
 const titles: Readonly<Record<View, string>> = {
   fleet: 'Fleet',
+  aggregates: 'Aggregates',
   providers: 'Provider',
   consumers: 'Consumer',
   limits: 'Limits',
@@ -28,6 +32,8 @@ const titles: Readonly<Record<View, string>> = {
 /** The page: the parts that all views share, and the view of the URL. */
 export function App() {
   const { view, id } = useRoute();
+  const [open, setOpen] = useState<Opened>();
+  useEffect(() => onKeys(setOpen), []);
   // Every view shows whether the page follows the changes.
   useEffect(() => follow(() => {}), []);
   useEffect(() => {
@@ -49,10 +55,11 @@ export function App() {
             </Link>
           ))}
         </nav>
-        <Status />
+        <Status open={setOpen} />
       </header>
       <main id="view" tabIndex={-1} class={`view-${view}`}>
         {view === 'fleet' ? <FleetView /> : null}
+        {view === 'aggregates' ? <AggregateView id={id} /> : null}
         {view === 'providers' ? <ProviderView id={id} /> : null}
         {view === 'consumers' ? <ConsumerView id={id} /> : null}
         {view === 'limits' ? <LimitsView id={id} /> : null}
@@ -61,9 +68,29 @@ export function App() {
         {view === 'fit' ? <FitView /> : null}
         {view === 'changes' ? <ChangesView /> : null}
       </main>
+      {open === 'search' ? <SearchDialog close={() => setOpen(undefined)} /> : null}
+      {open === 'help' ? <HelpDialog close={() => setOpen(undefined)} /> : null}
       <TokenDialog />
     </>
   );
+}
+
+/** The dialog that is open. */
+type Opened = 'search' | 'help' | undefined;
+
+/** `/` opens the search and `?` the help, unless a text is written or a dialog is open. @returns a function that ends this */
+function onKeys(open: (dialog: Opened) => void): () => void {
+  const listening = new AbortController();
+  const key = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null) return;
+    if (event.target instanceof Element && event.target.closest('input, select, textarea') !== null) return;
+    const dialog = event.key === '/' ? 'search' : event.key === '?' ? 'help' : undefined;
+    if (dialog === undefined) return;
+    event.preventDefault();
+    open(dialog);
+  };
+  document.addEventListener('keydown', key, { signal: listening.signal });
+  return () => listening.abort();
 }
 
 /** A narrow window has room for one word. */
@@ -75,7 +102,7 @@ const FitTitle = () => (
 );
 
 /** The state of the service and of the changes, the version, and a button for another token. */
-function Status() {
+function Status({ open }: { readonly open: (dialog: Opened) => void }) {
   const reached = useStore(connection);
   const live = useStore(following);
   const version = useStore(serverVersion);
@@ -94,6 +121,16 @@ function Status() {
         {now.state === 'given' ? text : 'no token'}
       </span>
       {version === undefined ? null : <span class="version-of">{version}</span>}
+      {now.state === 'given' ? (
+        <>
+          <button type="button" class="small" onClick={() => open('search')}>
+            Search <kbd class="wide-only">/</kbd>
+          </button>
+          <button type="button" class="small" aria-label="Keys and words (?)" onClick={() => open('help')}>
+            ?
+          </button>
+        </>
+      ) : null}
       {now.state === 'given' ? (
         // A reload forgets all that this token has read.
         <button type="button" class="small" onClick={() => location.reload()}>

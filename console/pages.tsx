@@ -1,20 +1,40 @@
-/** Buttons for the pages of a list. Without a function there is no such page. */
+import { navigate } from './route.tsx';
+
+/** The URL of the page before, for each URL to which this tab has turned. The service knows only the next page. */
+const turnedFrom = new Map<string, string>();
+
+/** Buttons for the pages of a list, each of which has a URL. */
 export function Pages({
   of,
-  previous,
+  first,
   next,
 }: {
   /** What the list has, for screen readers. */
   readonly of: string;
-  readonly previous: (() => void) | undefined;
-  readonly next: (() => void) | undefined;
+  /** The URL of the first page; undefined on this page. */
+  readonly first: string | undefined;
+  /** The URL of the next page; undefined on the last one. */
+  readonly next: string | undefined;
 }) {
+  const here = location.pathname + location.search;
+  const previous = turnedFrom.get(here);
+  const turn = () => {
+    if (next === undefined) return;
+    turnedFrom.set(next, here);
+    navigate(next);
+  };
   return (
     <nav class="pages" aria-label={`Pages of ${of}`}>
-      <button type="button" disabled={previous === undefined} onClick={previous}>
-        Previous
-      </button>
-      <button type="button" disabled={next === undefined} onClick={next}>
+      {first !== undefined && previous === undefined ? (
+        <button type="button" onClick={() => navigate(first)}>
+          First page
+        </button>
+      ) : (
+        <button type="button" disabled={first === undefined} onClick={() => navigate(previous ?? here)}>
+          Previous
+        </button>
+      )}
+      <button type="button" disabled={next === undefined} onClick={turn}>
         Next
       </button>
     </nav>

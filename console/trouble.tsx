@@ -2,6 +2,7 @@ import { ApiError, VersionError } from '../src/client/errors.ts';
 import { messageOf } from '../src/text/print.ts';
 import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
+import { visible } from './text.ts';
 
 /** Says why a part of a view has no data. `what` completes "..., so this is not shown", such as "The explanation". */
 export function Trouble({ error, what }: { readonly error: unknown; readonly what: string }) {
@@ -29,6 +30,17 @@ export function Trouble({ error, what }: { readonly error: unknown; readonly wha
     </div>
   );
 }
+
+/** Says that a text of the URL, where a UUID stands, is none. */
+export const NoUuid = ({ title, text }: { readonly title: string; readonly text: string }) => (
+  <>
+    <h1>{title}</h1>
+    <div class="trouble" role="alert">
+      <strong>“{visible(text)}” is not a UUID.</strong> A UUID is 32 hexadecimal digits, such as
+      f81d4fae-7dec-11d0-a765-00a0c91e6bf6.
+    </div>
+  </>
+);
 
 /** The version that the client requires, from its error. */
 const neededVersion = (error: VersionError): string => {

@@ -1,32 +1,42 @@
 import { useEffect } from 'preact/hooks';
+import type { FollowedChange } from '../src/client/changes.ts';
 import { follow } from './following.ts';
 
 /** How long changes are collected before a view reads again, in milliseconds. */
-const collectMs = 300;
+const usualPauseMs = 300;
 
 /**
  * Calls back soon after a change of one of these providers, or of any.
  *
  * @param uuids undefined while they are not known
+ * @param pauseMs how long changes are collected: longer where reading again is much work
  */
-export function useChanges(uuids: ReadonlySet<string> | 'any' | undefined, changed: () => void): void {
+export function useChanges(
+  uuids: ReadonlySet<string> | 'any' | undefined,
+  changed: () => void,
+  pauseMs = usualPauseMs,
+): void {
   useEffect(() => {
     if (uuids === undefined) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const unfollow = follow((change) => {
-      const isOurs =
-        uuids === 'any' ||
-        'everything' in change ||
-        ('resource_provider' in change && uuids.has(change.resource_provider));
-      if (!isOurs) return;
+      if (uuids !== 'any' && !concerns(change, uuids)) return;
       timer ??= setTimeout(() => {
         timer = undefined;
         changed();
-      }, collectMs);
+      }, pauseMs);
     });
     return () => {
       unfollow();
       clearTimeout(timer);
     };
-  }, [uuids, changed]);
+  }, [uuids, changed, pauseMs]);
 }
+
+/** Whether these providers have changed, or may have got a new one among them: a child, or one that shares with them. */
+const concerns = (change: FollowedChange, uuids: ReadonlySet<string>): boolean =>
+  'everything' in change ||
+  ('resource_provider' in change &&
+    (uuids.has(change.resource_provider) ||
+      ('parts' in change &&
+        change.parts.some((part) => part === 'provider' || part === 'aggregates' || part === 'traits'))));

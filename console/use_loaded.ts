@@ -7,6 +7,8 @@ export type Loaded<T> = {
   /** Whether a request is running. The previous value is still shown. */
   readonly isLoading: boolean;
   readonly again: () => void;
+  /** When the value was asked for. */
+  readonly at: Date | undefined;
 };
 
 type State<T> = {
@@ -14,6 +16,7 @@ type State<T> = {
   readonly value: T | undefined;
   readonly error: unknown;
   readonly isLoading: boolean;
+  readonly at: Date | undefined;
 };
 
 /**
@@ -23,7 +26,13 @@ type State<T> = {
  * @param key undefined: nothing is loaded
  */
 export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState<State<T>>({ key: '', value: undefined, error: undefined, isLoading: true });
+  const [state, setState] = useState<State<T>>({
+    key: '',
+    value: undefined,
+    error: undefined,
+    isLoading: true,
+    at: undefined,
+  });
   const [round, setRound] = useState(0);
   const again = useCallback(() => setRound((before) => before + 1), []);
   useEffect(() => {
@@ -32,11 +41,12 @@ export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal
     setState((before) =>
       before.key === key
         ? { ...before, isLoading: true }
-        : { key, value: undefined, error: undefined, isLoading: true },
+        : { key, value: undefined, error: undefined, isLoading: true, at: undefined },
     );
+    const at = new Date();
     load(gone.signal).then(
       (value) => {
-        if (!gone.signal.aborted) setState({ key, value, error: undefined, isLoading: false });
+        if (!gone.signal.aborted) setState({ key, value, error: undefined, isLoading: false, at });
       },
       (error: unknown) => {
         if (!gone.signal.aborted) setState((before) => ({ ...before, key, error, isLoading: false }));
@@ -50,5 +60,6 @@ export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal
     error: isOfKey ? state.error : undefined,
     isLoading: key !== undefined && (!isOfKey || state.isLoading),
     again,
+    at: isOfKey ? state.at : undefined,
   };
 }

@@ -1,14 +1,19 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find } from '../filter.tsx';
 import { Pages } from '../pages.tsx';
-import { ConsumerTable } from '../provider/held.tsx';
-import { navigate, urlOf, useRoute } from '../route.tsx';
+import { changed, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { isUuid } from '../uuid.ts';
+import { ConsumerTable } from './consumer_table.tsx';
+import { readAmounts } from './read_amounts.ts';
 
 const pageSize = 100;
+/** How long changes are collected before the list is read again, in milliseconds. */
+const pauseMs = 1_000;
 
 /** Consumers by name, project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
@@ -20,32 +25,38 @@ export function ConsumerList() {
     name: query.get('name') ?? undefined,
   };
   const after = query.get('after') ?? undefined;
-  const [fields, setFields] = useState({
+  const ofUrl = {
     uuid: '',
     project: asked.project_id ?? '',
     user: asked.user_id ?? '',
     type: asked.consumer_type ?? '',
     name: asked.name ?? '',
+  };
+  const [fields, setFields] = useState(ofUrl);
+  // Links of this view and the browser's back lead to other consumers.
+  useEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
+  const { value, error, isLoading, again, at } = useLoaded(JSON.stringify([asked, after]), async (signal) => {
+    const page = await placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal });
+    const consumers = page.slice(0, pageSize);
+    const amounts = await readAmounts(consumers, asked, after, signal);
+    return { consumers, amounts, hasMore: page.length > pageSize };
   });
-  const { value, error, isLoading, again } = useLoaded(query.toString() || 'all', (signal) =>
-    placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal }),
-  );
+  useChanges('any', again, pauseMs);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const uuid = fields.uuid.trim();
     if (uuid !== '') return navigate(urlOf('consumers', isUuid(uuid) ? uuid.toLowerCase() : uuid));
-    const { project, user, type } = fields;
+    const { project, user } = fields;
+    // Types are written in upper case, except `unknown`.
+    const written = fields.type.trim();
+    const type = written.toLowerCase() === 'unknown' ? 'unknown' : written.toUpperCase();
     // Blanks belong to a name, and a field that holds nothing else is empty.
     const name = fields.name.trim() === '' ? '' : fields.name;
     find(urlOf('consumers', undefined, { project, user, type, name }), again);
   };
   const field = fieldsOf(fields, setFields);
-  const shown = value?.slice(0, pageSize);
-  const showNext = () => {
-    const next = new URLSearchParams(query);
-    next.set('after', shown?.at(-1)?.uuid ?? '');
-    navigate(urlOf('consumers', undefined, next));
-  };
+  const shown = value?.consumers;
+  const urlAfter = (marker: string) => urlOf('consumers', undefined, changed(query, { after: marker }));
   return (
     <>
       <h1>Consumers</h1>
@@ -57,6 +68,7 @@ export function ConsumerList() {
         {field('type', 'Type')}
         <button type="submit">Find</button>
       </form>
+      <AsOf at={at} follows />
       {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
       {shown === undefined ? (
         isLoading ? (
@@ -66,11 +78,11 @@ export function ConsumerList() {
         <p role="status">There is no such consumer.</p>
       ) : (
         <>
-          <ConsumerTable consumers={shown} />
+          <ConsumerTable consumers={shown} amounts={value?.amounts} isPart={value?.hasMore || after !== undefined} />
           <Pages
             of="consumers"
-            previous={after === undefined ? undefined : () => history.back()}
-            next={(value?.length ?? 0) <= pageSize ? undefined : showNext}
+            first={after === undefined ? undefined : urlAfter('')}
+            next={value?.hasMore ? urlAfter(shown.at(-1)?.uuid ?? '') : undefined}
           />
         </>
       )}

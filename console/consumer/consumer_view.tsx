@@ -1,32 +1,42 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useCallback, useState } from 'preact/hooks';
 import { ResourcesText } from '../amount.tsx';
+import { Copy } from '../copy.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.ts';
-import { Trouble } from '../trouble.tsx';
+import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
+import { useRenewal } from '../use_renewal.ts';
+import { isUuid } from '../uuid.ts';
 import { ConsumerList } from './consumer_list.tsx';
 
 /** One consumer: its name, its allocations, its owner, since when it exists and when its term ends. */
 export function ConsumerView({ id }: { readonly id: string | undefined }) {
-  return id === undefined ? <ConsumerList /> : <OneConsumer key={id} uuid={id} />;
+  if (id === undefined) return <ConsumerList />;
+  return isUuid(id) ? <OneConsumer key={id} uuid={id} /> : <NoUuid title="Consumer" text={id} />;
 }
+
+/** How long changes are collected before it is read again, in milliseconds. */
+const pauseMs = 1_000;
 
 function OneConsumer({ uuid }: { readonly uuid: string }) {
   const owner = useLoaded(uuid, (signal) => placement.consumers.show(uuid, { signal }));
   const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
-  const providers = useMemo(() => held.value && new Set(Object.keys(held.value.allocations)), [held.value]);
   const [again] = useState(() => [owner.again, held.again]);
   useChanges(
-    providers,
+    // It may come, and it may get something from any provider.
+    'any',
     useCallback(() => {
       for (const read of again) read();
     }, [again]),
+    pauseMs,
   );
+  // Changes do not tell of its term, name and owner.
+  useRenewal(owner);
   const consumer = owner.value;
   const name = consumer?.name ?? undefined;
   const allocations = Object.entries(held.value?.allocations ?? {});
@@ -35,11 +45,9 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
       <header class="view-header">
         <p class="faint">{consumer === undefined ? 'consumer' : visible(consumer.consumer_type)}</p>
         <h1>{name === undefined ? <code>{visible(uuid)}</code> : <Name text={name} />}</h1>
-        {name === undefined ? null : (
-          <p class="faint">
-            <code>{visible(uuid)}</code>
-          </p>
-        )}
+        <p class="faint">
+          {name === undefined ? null : <code>{visible(uuid)}</code>} <Copy text={uuid} what="the UUID" />
+        </p>
       </header>
       {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
       {consumer === undefined ? null : (

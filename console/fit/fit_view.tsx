@@ -1,17 +1,21 @@
-import { useState } from 'preact/hooks';
+import { useCallback, useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
 import { ResourcesText } from '../amount.tsx';
+import { AsOf } from '../as_of.tsx';
 import { ProviderLink } from '../provider_link.tsx';
-import { navigate, urlOf, useRoute } from '../route.tsx';
+import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
-import { counted, numberText } from '../text.ts';
+import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
-import { candidateQueryOf, fieldsOf, type QueryFields, searchOf } from './query_fields.ts';
+import { candidateQueryOf, fieldsOf, type QueryFields, searchOf, suggestionsFor } from './query_fields.ts';
 import { QueryForm } from './query_form.tsx';
 import { WhyNot } from './why_not.tsx';
 
+/** How long changes are collected before the answers are asked for again, in milliseconds. */
+const pauseMs = 2_000;
 /** How many candidates are shown. */
 const mostCandidates = 20;
 
@@ -33,13 +37,21 @@ export function FitView() {
       <h1 class="hidden">Where does it fit?</h1>
       <QueryForm key={key} initial={fields} known={known} onAsk={ask} />
       <div class="answers">
-        <Answers fields={fields} asked={key === '' ? undefined : `${key} ${round}`} />
+        <Answers fields={fields} asked={key === '' ? undefined : `${key} ${round}`} classes={classes.value ?? []} />
       </div>
     </div>
   );
 }
 
-function Answers({ fields, asked }: { readonly fields: QueryFields; readonly asked: string | undefined }) {
+function Answers({
+  fields,
+  asked,
+  classes,
+}: {
+  readonly fields: QueryFields;
+  readonly asked: string | undefined;
+  readonly classes: readonly string[];
+}) {
   const query = candidateQueryOf(fields);
   const key = query === undefined ? undefined : asked;
   const found = useLoaded(key, (signal) => placement.candidates({ ...query, limit: mostCandidates }, { signal }));
@@ -49,9 +61,22 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
     placement.candidateQuestions.explain({ ...unordered, nearest: 10 }, { signal }),
   );
   const count = useLoaded(key, (signal) => placement.candidateQuestions.count({ ...unordered, top: 10 }, { signal }));
+  const [parts] = useState(() => [found.again, explained.again, count.again]);
+  useChanges(
+    'any',
+    useCallback(() => {
+      for (const again of parts) again();
+    }, [parts]),
+    pauseMs,
+  );
   if (key === undefined) {
     return (
       <div class="empty">
+        {fields.tree === '' ? null : (
+          <p>
+            Say what does not fit on <ProviderLink uuid={fields.tree} />, and the answer says why.
+          </p>
+        )}
         <p>Say what is needed, such as 4 VCPU and 8192 MEMORY_MB, and which traits a host must have.</p>
         <p class="faint">
           The answer says where it fits and how often; and if it fits nowhere, which condition leaves no host, and which
@@ -61,11 +86,17 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
     );
   }
   if (found.error instanceof ApiError && found.error.status === 400)
-    return <Trouble error={found.error} what="The answer" />;
+    return (
+      <>
+        <Trouble error={found.error} what="The answer" />
+        <Suggestions fields={fields} classes={classes} />
+      </>
+    );
   const requests = found.value?.allocation_requests;
   return (
     <>
       <section>
+        <AsOf at={count.at ?? found.at} follows />
         <h2>How many fit</h2>
         {count.error !== undefined ? (
           <Trouble error={count.error} what="The count" />
@@ -103,7 +134,9 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
           </>
         )}
       </section>
-      {explained.error === undefined ? <WhyNot query={unordered} asked={key} fields={fields} /> : null}
+      {explained.error === undefined ? (
+        <WhyNot key={fields.tree} query={unordered} asked={key} fields={fields} />
+      ) : null}
       <section>
         <h2>Candidates</h2>
         {found.error !== undefined ? (
@@ -135,5 +168,33 @@ function Answers({ fields, asked }: { readonly fields: QueryFields; readonly ask
         )}
       </section>
     </>
+  );
+}
+
+/** Links to the same query with classes that exist, where it names one that does not. */
+function Suggestions({ fields, classes }: { readonly fields: QueryFields; readonly classes: readonly string[] }) {
+  const wrong = fields.groups
+    .flatMap(({ resources }) => resources.map(({ name }) => name))
+    .find((name) => name !== '' && !classes.includes(name));
+  if (wrong === undefined) return null;
+  const found = suggestionsFor(wrong, classes);
+  if (found.length === 0) return null;
+  const withName = (name: string): QueryFields => ({
+    ...fields,
+    groups: fields.groups.map((group) => ({
+      ...group,
+      resources: group.resources.map((each) => (each.name === wrong ? { ...each, name } : each)),
+    })),
+  });
+  return (
+    <p>
+      Classes with a similar name:{' '}
+      {found.map((name, place) => (
+        <span key={name}>
+          {place === 0 ? '' : ', '}
+          <Link to={urlOf('fit', undefined, searchOf(withName(name)))}>{visible(name)}</Link>
+        </span>
+      ))}
+    </p>
   );
 }

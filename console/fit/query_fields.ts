@@ -1,5 +1,6 @@
 import type { CandidateQuery, OrderKey } from '../../src/client/candidates.ts';
 import type { ProviderFilter } from '../../src/client/filters.ts';
+import { nearName } from '../../src/text/strings.ts';
 
 /** A resource class and an amount, as they are written in the form. */
 export type AmountField = { readonly name: string; readonly amount: string };
@@ -119,4 +120,15 @@ export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'lim
     // The service says which key it does not know.
     order: fields.order === '' ? undefined : (splitList(fields.order) as readonly OrderKey[]),
   };
+}
+
+/** How many classes are suggested. */
+const mostSuggested = 6;
+
+/** Classes that may be meant by a name that is of none: `PGPU` and `VGPU` for `GPU`, and those that are spelled similarly. */
+export function suggestionsFor(written: string, classes: readonly string[]): readonly string[] {
+  const name = written.toUpperCase();
+  const containing = classes.filter((each) => each.includes(name) || (each.length > 3 && name.includes(each)));
+  const near = nearName(name, classes);
+  return [...new Set([...(near === undefined ? [] : [near]), ...containing.toSorted()])].slice(0, mostSuggested);
 }

@@ -4,10 +4,14 @@ import { isNotFound } from '../../src/client/errors.ts';
 import { navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { isUuid } from '../uuid.ts';
 import { Funnel, Nearest } from './explained.tsx';
 import { type QueryFields, searchOf } from './query_fields.ts';
+
+/** How long changes are collected before it is asked again, in milliseconds. */
+const pauseMs = 2_000;
 
 /** Why the query does not fit one host, which is named by name or UUID. */
 export function WhyNot({
@@ -21,7 +25,7 @@ export function WhyNot({
 }) {
   const [text, setText] = useState(fields.tree);
   const host = fields.tree;
-  const { value, error, isLoading } = useLoaded(host === '' ? undefined : `${asked} ${host}`, async (signal) => {
+  const { value, error, isLoading, again } = useLoaded(host === '' ? undefined : `${asked} ${host}`, async (signal) => {
     const [found] = isUuid(host)
       ? [
           await placement.providers
@@ -34,6 +38,7 @@ export function WhyNot({
       explanation: found && (await placement.candidateQuestions.explain({ ...query, tree: found.uuid }, { signal })),
     };
   });
+  useChanges('any', again, pauseMs);
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     navigate(urlOf('fit', undefined, searchOf({ ...fields, tree: text.trim() })), 'replace');

@@ -3,6 +3,7 @@ import { Amount } from '../amount.tsx';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
+import { sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
 import { numberText, percentText, visible } from '../text.ts';
 import type { Group } from './grouping.ts';
@@ -11,17 +12,8 @@ import { fullness, type Measure, type Tree } from './trees.ts';
 type Row = { readonly tree: Tree; readonly group: Group };
 const columns = ['name', 'group', 'part', 'used', 'capacity', 'free', 'reserved'] as const;
 type Column = (typeof columns)[number];
-type Sort = { readonly by: Column; readonly isDown: boolean };
-
 /** The fullest first. */
 const usualSort = '-part';
-
-/** Reads an order from the URL. */
-function sortOf(text: string): Sort {
-  const isDown = text.startsWith('-');
-  const by = columns.find((column) => column === (isDown ? text.slice(1) : text));
-  return by === undefined ? { by: 'part', isDown: true } : { by, isDown };
-}
 
 const pageSize = 100;
 const byText = new Intl.Collator('en', { numeric: true });
@@ -47,39 +39,23 @@ export function FleetTable({
   /** The URL of this table with other values. */
   readonly urlWith: (values: { readonly sort?: string; readonly page?: string }) => string;
 }) {
-  const sort = useMemo(() => sortOf(sortText), [sortText]);
-  const setSort = ({ by, isDown }: Sort) =>
-    navigate(
-      urlWith({ sort: `${isDown ? '-' : ''}${by}` === usualSort ? '' : `${isDown ? '-' : ''}${by}`, page: '' }),
-      'replace',
-    );
+  const sort = useMemo(() => sortOf(sortText || usualSort), [sortText]);
+  const choose = (next: string) => navigate(urlWith({ sort: next === usualSort ? '' : next, page: '' }), 'replace');
   const setPage = (place: number) => navigate(urlWith({ page: place === 0 ? '' : String(place + 1) }));
   const rows = useMemo(() => {
     const all = groups.flatMap((group) => group.trees.map((tree): Row => ({ tree, group })));
     const found = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));
     const sign = sort.isDown ? -1 : 1;
+    const column = columns.find((name) => name === sort.by) ?? 'part';
     return found.sort(
-      (a, b) => sign * compare(a, b, sort.by, resourceClass, measure) || byText.compare(a.tree.name, b.tree.name),
+      (a, b) => sign * compare(a, b, column, resourceClass, measure) || byText.compare(a.tree.name, b.tree.name),
     );
   }, [groups, resourceClass, measure, search, sort]);
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
   const shown = Math.min(Number.isInteger(page) && page > 0 ? page - 1 : 0, pages - 1);
   const isGrouped = groups.length > 1;
-  const heading = (by: Column, text: string = by) => {
-    const isText = by === 'name' || by === 'group';
-    const button = (
-      <button
-        type="button"
-        class="plain"
-        onClick={() => setSort({ by, isDown: sort.by === by ? !sort.isDown : !isText })}
-      >
-        {text}
-        <span aria-hidden="true">{sort.by === by ? (sort.isDown ? ' ▾' : ' ▴') : ''}</span>
-      </button>
-    );
-    const direction = sort.isDown ? 'descending' : 'ascending';
-    return { text: button, kind: isText ? undefined : 'number', sort: sort.by === by ? direction : undefined } as const;
-  };
+  const heading = (by: Column, text: string = by) =>
+    sortHeading(by, text, { sort, isNumber: by !== 'name' && by !== 'group', choose });
   return (
     <div class="table-part">
       <Table

@@ -7,6 +7,7 @@ import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
+import { isUuid } from '../uuid.ts';
 import { FleetTable } from './fleet_table.tsx';
 import { Grid, type GridCell, type GridControl } from './grid.tsx';
 import { type Group, groupingTraits, groupsOf } from './grouping.ts';
@@ -237,7 +238,7 @@ function Described({
   if (group !== undefined) {
     return (
       <section>
-        <h2>{group.label}</h2>
+        <h2>{isUuid(group.key) ? <Link to={urlOf('aggregates', group.key)}>{group.label}</Link> : group.label}</h2>
         <p class="faint">{counted(group.trees.length, 'root provider')}</p>
         <AmountBars amounts={group.sums} />
         <p class="faint" id="grid-keys">

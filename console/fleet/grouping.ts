@@ -37,20 +37,26 @@ const group = (key: string, label: string, members: readonly Tree[]): Group => (
   sums: sumOf(members.map(({ amounts }) => amounts)),
 });
 
+/** A group for each aggregate, also with the pools that share with it; the key is its UUID. */
+export const aggregatesOf = (trees: readonly Tree[]): readonly Group[] =>
+  byAggregate(trees).filter(({ key }) => key !== '');
+
+function byAggregate(trees: readonly Tree[]): readonly Group[] {
+  const found = byKeys(
+    trees,
+    (tree) => tree.aggregates,
+    'in no aggregate',
+    (key, members) => commonStart(members.filter(({ isPool }) => !isPool)) || shortUuid(key),
+  );
+  const uses = Map.groupBy(found, ([, label]) => label);
+  return found.map(([key, label, members]) => {
+    const isAlone = uses.get(label)?.length === 1;
+    return group(key, isAlone ? label : `${label} · ${shortUuid(key)}`, members);
+  });
+}
+
 function groupsOfHosts(trees: readonly Tree[], by: string): readonly Group[] {
-  if (by === 'aggregate') {
-    const found = byKeys(
-      trees,
-      (tree) => tree.aggregates,
-      'in no aggregate',
-      (key, members) => commonStart(members) || shortUuid(key),
-    );
-    const uses = Map.groupBy(found, ([, label]) => label);
-    return found.map(([key, label, members]) => {
-      const isAlone = uses.get(label)?.length === 1;
-      return group(key, isAlone ? label : `${label} · ${shortUuid(key)}`, members);
-    });
-  }
+  if (by === 'aggregate') return byAggregate(trees);
   if (by.startsWith('trait:')) {
     const trait = by.slice('trait:'.length);
     if (trait.endsWith('*')) {

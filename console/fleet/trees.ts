@@ -37,6 +37,9 @@ const added = (a: Amounts, b: Amounts): Amounts => ({
   reserved: a.reserved + b.reserved,
 });
 
+/** The order in which classes are shown: the usual ones first. */
+export const classOrder = (a: string, b: string): number => rankOf(a) - rankOf(b) || (a < b ? -1 : a > b ? 1 : 0);
+
 /** The amounts of a provider, by class. */
 export function* amountsOf({ inventories, usages }: WholeProvider): Generator<readonly [string, Amounts]> {
   for (const [name, inventory] of Object.entries(inventories)) {
@@ -51,7 +54,7 @@ export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): Read
   for (const amounts of all) {
     for (const [name, amount] of amounts) sums.set(name, added(sums.get(name) ?? none, amount));
   }
-  return new Map([...sums].sort(([a], [b]) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1)));
+  return new Map([...sums].sort(([a], [b]) => classOrder(a, b)));
 }
 
 const first = ['VCPU', 'PCPU', 'PGPU', 'VGPU', 'MEMORY_MB', 'DISK_GB'];

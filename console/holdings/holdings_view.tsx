@@ -1,6 +1,6 @@
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
-import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { Link, urlOf, useRoute } from '../route.tsx';
 import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
@@ -90,8 +90,8 @@ function Holders({
       <HoldingTable holdings={holdings} />
       <Pages
         of="holders"
-        previous={isFirst ? undefined : () => history.back()}
-        next={next === undefined ? undefined : () => navigate(urlOfHoldings({ ...asked, after: next }))}
+        first={isFirst ? undefined : urlOfHoldings({ ...asked, after: '' })}
+        next={next === undefined ? undefined : urlOfHoldings({ ...asked, after: next })}
       />
     </section>
   );

@@ -1,3 +1,4 @@
+import { AsOf } from '../as_of.tsx';
 import { Bar } from '../meter.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -8,7 +9,7 @@ import { monthTable, shownMonths } from './month_table.ts';
 
 /** What a project used in each of the last months, by class, as numbers and as bars. */
 export function Months({ project }: { readonly project: string }) {
-  const { value, error, isLoading } = useLoaded(project, async (signal) => {
+  const { value, error, isLoading, at } = useLoaded(project, async (signal) => {
     const months = shownMonths(new Date());
     const query = { project_id: project, from: `${months.at(-1)}-01T00:00:00Z` };
     const totals = await placement.usageRecords.totals(['month', 'resource_class'], query, { signal });
@@ -17,6 +18,7 @@ export function Months({ project }: { readonly project: string }) {
   return (
     <section aria-labelledby="months-heading">
       <h2 id="months-heading">What it used in the last months</h2>
+      <AsOf at={at} />
       {error === undefined ? null : <Trouble error={error} what="What the project used in the last months" />}
       {value === undefined ? (
         isLoading ? (

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { ProjectLimits, ShownLimit } from '../../src/client/limits.ts';
+import { Amount } from '../amount.tsx';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Pages } from '../pages.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
-import { numberText, percentText, visible } from '../text.ts';
+import { percentText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -71,11 +72,11 @@ function AllLimits() {
           ))}
           <Pages
             of="projects"
-            previous={after === undefined ? undefined : () => history.back()}
+            first={after === undefined ? undefined : urlOf('limits')}
             next={
               (value?.length ?? 0) <= pageSize
                 ? undefined
-                : () => navigate(urlOf('limits', undefined, { after: shown.at(-1)?.project_id }))
+                : urlOf('limits', undefined, { after: shown.at(-1)?.project_id })
             }
           />
         </>
@@ -132,8 +133,10 @@ function LimitTable({ limits: { project_id: project, resources, consumers } }: {
         return (
           <tr key={name}>
             <th scope="row">{visible(name)}</th>
-            <td class="number">{numberText(used)}</td>
-            <td class="number">{limit === null ? 'none' : numberText(limit)}</td>
+            <td class="number">
+              <Amount of={name} is={used} />
+            </td>
+            <td class="number">{limit === null ? 'none' : <Amount of={name} is={limit} />}</td>
             <td class="number">{percentText(part)}</td>
             <td class="bar-column">
               <Bar part={part} />

@@ -1,52 +1,68 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
-import { navigate, urlOf } from '../route.tsx';
-import { placement } from '../session.ts';
+import { navigate, urlOf, useRoute } from '../route.tsx';
+import { useStore } from '../store.ts';
+import { counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { useLoaded } from '../use_loaded.ts';
 import { isUuid } from '../uuid.ts';
 
-/** Finds a provider by name or UUID. */
+/** How many providers are listed. */
+const mostListed = 200;
+const byName = new Intl.Collator('en', { numeric: true });
+
+/** Finds providers, roots and others, by a part of their name or UUID. */
 export function FindProvider() {
-  const [text, setText] = useState('');
-  const [asked, setAsked] = useState<string | undefined>();
-  const { value, error, isLoading } = useLoaded(asked, async (signal) =>
-    isUuid(asked ?? '')
-      ? [await placement.providers.show(asked ?? '', { signal })]
-      : placement.providers.list({ name: asked }, { signal }),
-  );
+  const { query } = useRoute();
+  const asked = query.get('name') ?? '';
+  const [text, setText] = useState(asked);
+  useEffect(() => setText(asked), [asked]);
+  useEffect(openMirror, []);
+  const { providers, version, isComplete, error } = useStore(mirror);
+  const found = useMemo(() => {
+    const wanted = asked.toLowerCase();
+    if (wanted === '') return [];
+    return [...providers.values()]
+      .filter(({ uuid, name }) => name.toLowerCase().includes(wanted) || uuid.includes(wanted))
+      .sort((a, b) => byName.compare(a.name, b.name));
+  }, [asked, version]);
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = text.trim();
     if (isUuid(wanted)) navigate(urlOf('providers', wanted.toLowerCase()));
-    else if (wanted !== '') setAsked(wanted);
+    else navigate(urlOf('providers', undefined, { name: wanted }));
   };
   return (
     <>
       <h1>Provider</h1>
       <form class="find" onSubmit={find}>
         <label>
-          <span>Name or UUID</span>
+          <span>Part of a name or UUID</span>
           <input type="text" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
         <button type="submit">Find</button>
       </form>
-      {error === undefined ? null : <Trouble error={error} what="The provider" />}
-      {asked === undefined || error !== undefined ? (
-        <p class="faint">Providers are also chosen in the fleet, where a search finds parts of names.</p>
-      ) : isLoading ? (
-        <p class="faint">Reading…</p>
-      ) : value?.length === 0 ? (
-        <p role="status">No provider has this name.</p>
+      {error === undefined ? null : <Trouble error={error} what="The list of providers" />}
+      {asked === '' ? (
+        <p class="faint">Providers are also chosen in the fleet.</p>
       ) : (
-        <ul>
-          {value?.map(({ uuid, name }) => (
-            <li key={uuid}>
-              <ProviderLink uuid={uuid} name={name} />
-            </li>
-          ))}
-        </ul>
+        <p role="status">
+          {found.length > mostListed
+            ? `The first ${mostListed} of ${counted(found.length, 'provider')}`
+            : found.length > 0
+              ? counted(found.length, 'provider')
+              : isComplete
+                ? 'No provider has this in its name or UUID.'
+                : 'Reading…'}
+        </p>
       )}
+      <ul class="found">
+        {found.slice(0, mostListed).map(({ uuid, name }) => (
+          <li key={uuid}>
+            <ProviderLink uuid={uuid} name={name} />
+          </li>
+        ))}
+      </ul>
     </>
   );
 }

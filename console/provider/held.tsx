@@ -1,13 +1,11 @@
 import { useState } from 'preact/hooks';
-import type { Consumer } from '../../src/client/consumers.ts';
-import type { Resources } from '../../src/client/filters.ts';
-import { ResourcesText } from '../amount.tsx';
-import { ConsumerLink } from '../consumer_link.tsx';
+import { AsOf } from '../as_of.tsx';
+import { ConsumerTable } from '../consumer/consumer_table.tsx';
+import { readAmounts } from '../consumer/read_amounts.ts';
 import { Pages } from '../pages.tsx';
-import { Link, urlOf } from '../route.tsx';
+import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
-import { Table } from '../table.tsx';
-import { counted, numberText, timeText, visible } from '../text.ts';
+import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 
@@ -15,33 +13,32 @@ const pageSize = 50;
 
 /** The consumers with allocations on a provider, or anywhere in its tree. */
 export function Held({ provider, round }: { readonly provider: string; readonly round: number }) {
-  const [isOfTree, setOfTree] = useState(false);
-  const [markers, setMarkers] = useState<readonly string[]>([]);
-  const marker = markers.at(-1);
-  const { value, error, isLoading } = useLoaded(`${provider} ${isOfTree} ${marker ?? ''} ${round}`, async (signal) => {
+  const { query } = useRoute();
+  const isOfTree = query.get('in') === 'tree';
+  const after = query.get('after') ?? undefined;
+  const urlWith = (values: Readonly<Record<string, string>>) => urlOf('providers', provider, changed(query, values));
+  const place = `${provider} ${isOfTree} ${after ?? ''}`;
+  const { value, error, isLoading, at } = useLoaded(`${place} ${round}`, async (signal) => {
     const where = isOfTree ? { in_tree: provider } : { resource_provider: provider };
-    const [page, amounts] = await Promise.all([
-      placement.consumers.page({ ...where, limit: pageSize + 1, marker }, { signal }),
-      isOfTree
-        ? undefined
-        : placement.providers.allocations(provider, { signal }).then(({ allocations }) => allocations),
-    ]);
-    return { consumers: page.slice(0, pageSize), hasMore: page.length > pageSize, amounts };
+    const page = await placement.consumers.page({ ...where, limit: pageSize + 1, marker: after }, { signal });
+    const consumers = page.slice(0, pageSize);
+    const hasMore = page.length > pageSize;
+    if (isOfTree) {
+      const amounts = await readAmounts(consumers, where, after, signal);
+      return { place, consumers, hasMore, amounts, count: undefined };
+    }
+    const { allocations } = await placement.providers.allocations(provider, { signal });
+    const amounts = new Map(Object.entries(allocations).map(([uuid, { resources }]) => [uuid, resources]));
+    return { place, consumers, hasMore, amounts, count: amounts.size };
   });
   const [last, setLast] = useState(value);
   if (value !== undefined && value !== last) setLast(value);
-  const shown = value ?? last;
-  const choose = (tree: boolean) => {
-    setOfTree(tree);
-    setMarkers([]);
-  };
+  const shown = value ?? (last?.place === place ? last : undefined);
+  const choose = (tree: boolean) => navigate(urlWith({ in: tree ? 'tree' : '', after: '' }), 'replace');
   return (
     <section>
       <div class="heading-row">
-        <h2>
-          Consumers
-          {shown?.amounts === undefined || isOfTree ? '' : ` (${numberText(Object.keys(shown.amounts).length)})`}
-        </h2>
+        <h2>Consumers{shown?.count === undefined ? '' : ` (${numberText(shown.count)})`}</h2>
         <fieldset class="switch">
           <legend class="hidden">Consumers of</legend>
           <button type="button" aria-pressed={!isOfTree} onClick={() => choose(false)}>
@@ -53,6 +50,7 @@ export function Held({ provider, round }: { readonly provider: string; readonly 
         </fieldset>
       </div>
       {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
+      <AsOf at={at} follows />
       {shown === undefined ? (
         isLoading ? (
           <p class="faint">Reading…</p>
@@ -66,61 +64,18 @@ export function Held({ provider, round }: { readonly provider: string; readonly 
               What each of them holds and where, since when and until when
             </Link>
           </p>
-          <ConsumerTable consumers={shown.consumers} amounts={shown.amounts} />
+          <ConsumerTable
+            consumers={shown.consumers}
+            amounts={shown.amounts}
+            isPart={shown.hasMore || after !== undefined}
+          />
           <Pages
             of="consumers"
-            previous={markers.length === 0 ? undefined : () => setMarkers(markers.slice(0, -1))}
-            next={shown.hasMore ? () => setMarkers([...markers, shown.consumers.at(-1)?.uuid ?? '']) : undefined}
+            first={after === undefined ? undefined : urlWith({ after: '' })}
+            next={shown.hasMore ? urlWith({ after: shown.consumers.at(-1)?.uuid ?? '' }) : undefined}
           />
         </>
       )}
     </section>
-  );
-}
-
-/** Consumers as rows. `amounts`: what each of them has, where that is known. */
-export function ConsumerTable({
-  consumers,
-  amounts,
-}: {
-  readonly consumers: readonly Consumer[];
-  readonly amounts?: { readonly [consumer: string]: { readonly resources: Resources } } | undefined;
-}) {
-  const hasTerms = consumers.some(({ expires_at }) => expires_at);
-  return (
-    <Table
-      name={`Table of ${counted(consumers.length, 'consumer')}`}
-      headings={[
-        'consumer',
-        amounts === undefined ? undefined : 'has here',
-        'type',
-        'project',
-        'user',
-        'since',
-        hasTerms ? 'until' : undefined,
-      ]}
-    >
-      {consumers.map(({ uuid, name, consumer_type, project_id, user_id, created_at, expires_at }) => (
-        <tr key={uuid}>
-          <th scope="row">
-            <ConsumerLink uuid={uuid} name={name} />
-          </th>
-          {amounts === undefined ? null : (
-            <td class="resources">
-              <ResourcesText resources={amounts[uuid]?.resources ?? {}} />
-            </td>
-          )}
-          <td>{visible(consumer_type)}</td>
-          <td>
-            <bdi>{visible(project_id)}</bdi>
-          </td>
-          <td>
-            <bdi>{visible(user_id)}</bdi>
-          </td>
-          <td class="time">{timeText(created_at)}</td>
-          {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
-        </tr>
-      ))}
-    </Table>
   );
 }

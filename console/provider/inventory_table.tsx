@@ -1,5 +1,6 @@
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { Amount } from '../amount.tsx';
 import { Table } from '../table.tsx';
 import { numberText, percentText, visible } from '../text.ts';
 
@@ -31,12 +32,18 @@ export function InventoryTable({ provider: { inventories, usages } }: { readonly
                 <InventoryBar used={used} inventory={inventory} />
               </td>
               <td class="number">
-                {numberText(used)}{' '}
+                <Amount of={name} is={used} />{' '}
                 <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
               </td>
-              <td class="number">{numberText(capacity)}</td>
-              <td class="number">{numberText(inventory.total)}</td>
-              <td class="number">{numberText(inventory.reserved)}</td>
+              <td class="number">
+                <Amount of={name} is={capacity} />
+              </td>
+              <td class="number">
+                <Amount of={name} is={inventory.total} />
+              </td>
+              <td class="number">
+                <Amount of={name} is={inventory.reserved} />
+              </td>
               <td class="number">{inventory.allocation_ratio}</td>
               <td class="faint">{unitsText(inventory)}</td>
             </tr>

@@ -1,14 +1,18 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
+import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { sharingTrait } from '../fleet/trees.ts';
+import { Copy } from '../copy.tsx';
+import { amountsOf, sharingTrait, sumOf } from '../fleet/trees.ts';
+import { AmountBars } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
-import { counted, shortUuid } from '../text.ts';
-import { Trouble } from '../trouble.tsx';
+import { counted, visible } from '../text.ts';
+import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
+import { isUuid } from '../uuid.ts';
 import { FindProvider } from './find_provider.tsx';
 import { Held } from './held.tsx';
 import { InventoryTable } from './inventory_table.tsx';
@@ -19,13 +23,16 @@ const mostProviders = 10_000;
 
 /** One provider: its tree, its inventories, and the consumers with allocations on it. */
 export function ProviderView({ id }: { readonly id: string | undefined }) {
-  return id === undefined ? <FindProvider /> : <OneProvider uuid={id} />;
+  if (id === undefined) return <FindProvider />;
+  return isUuid(id) ? <OneProvider uuid={id} /> : <NoUuid title="Provider" text={id} />;
 }
 
 function OneProvider({ uuid }: { readonly uuid: string }) {
   const [round, setRound] = useState(0);
   const { value, error, again } = useLoaded(uuid, async (signal) => {
-    const tree = await placement.providerSummaries.page({ in_tree: uuid, limit: mostProviders }, { signal });
+    const tree = await placement.providerSummaries
+      .page({ in_tree: uuid, limit: mostProviders }, { signal })
+      .catch((error: unknown) => noneIfGone(uuid, error, signal));
     const aggregates = [...new Set(tree.flatMap(({ aggregates }) => aggregates))];
     const sharing =
       aggregates.length === 0
@@ -52,7 +59,11 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           <Trouble error={error} what="The provider" />
         ) : value === undefined ? (
           <p class="faint">Reading…</p>
-        ) : null}
+        ) : (
+          <p role="status">
+            There is no provider with the UUID <code>{visible(uuid)}</code> (any more).
+          </p>
+        )}
       </>
     );
   }
@@ -79,13 +90,22 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           <Name text={provider.name} />
         </h1>
         <p class="faint">
-          <code>{provider.uuid}</code> · generation {provider.generation} ·{' '}
-          <Link to={urlOf('fit', undefined, { tree: provider.uuid })}>why does something not fit here?</Link>
+          <code>{provider.uuid}</code> <Copy text={provider.uuid} what="the UUID" /> · generation {provider.generation}{' '}
+          ·{' '}
+          <Link to={urlOf('fit', undefined, { resources: oneOfEach(value.tree), tree: provider.uuid })}>
+            why does something not fit here?
+          </Link>
         </p>
       </header>
       {error === undefined ? null : <Trouble error={error} what="The newest state" />}
       <div class="provider-body">
         <section class="tree-part" aria-label="Tree">
+          {value.tree.length === 1 ? null : (
+            <>
+              <h2>Its whole tree together</h2>
+              <AmountBars amounts={sumOf(value.tree.map(amountsOf))} />
+            </>
+          )}
           <h2>Tree ({counted(value.tree.length, 'provider')})</h2>
           <TreeList providers={value.tree} current={provider.uuid} />
           {value.sharing.length === 0 ? null : (
@@ -123,7 +143,10 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
                 <ul class="chips">
                   {provider.aggregates.map((aggregate) => (
                     <li key={aggregate}>
-                      <code title={aggregate}>{shortUuid(aggregate)}…</code>
+                      <Link to={urlOf('aggregates', aggregate)}>
+                        <code>{aggregate}</code>
+                      </Link>{' '}
+                      <Copy text={aggregate} what={`the UUID ${aggregate}`} />
                     </li>
                   ))}
                 </ul>
@@ -136,6 +159,19 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
     </div>
   );
 }
+
+/** The tree of a provider that does not exist is empty. Any other error is thrown again. */
+async function noneIfGone(uuid: string, error: unknown, signal: AbortSignal): Promise<readonly WholeProvider[]> {
+  if (!(error instanceof ApiError) || error.status !== 400) throw error;
+  return placement.providers.show(uuid, { signal }).then(
+    () => Promise.reject(error),
+    (other: unknown) => (isNotFound(other) ? [] : Promise.reject(other)),
+  );
+}
+
+/** A query to begin with: one unit of each class that the tree has. */
+const oneOfEach = (tree: readonly WholeProvider[]): string =>
+  [...sumOf(tree.map(amountsOf)).keys()].map((name) => `${name}:1`).join(',');
 
 /** Sharing providers are listed separately, wherever they are in their own trees. */
 const asRoot = (provider: WholeProvider): WholeProvider => ({ ...provider, parent_provider_uuid: null });

@@ -1,5 +1,15 @@
 /** The views of the console. The URL of a view is `/console/` and its name; `/console` is the first one. */
-const views = ['fleet', 'providers', 'consumers', 'limits', 'holdings', 'waiting', 'fit', 'changes'] as const;
+const views = [
+  'fleet',
+  'aggregates',
+  'providers',
+  'consumers',
+  'limits',
+  'holdings',
+  'waiting',
+  'fit',
+  'changes',
+] as const;
 
 /** The name of a view. */
 export type View = (typeof views)[number];

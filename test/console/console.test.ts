@@ -387,6 +387,7 @@ for (const engine of engines) {
           ['Waiting', 'waiting'],
           ['Where does it fit?', 'fit'],
           ['Changes', 'changes'],
+          ['Aggregates', 'aggregates'],
           ['Provider', 'providers'],
           ['Fleet', 'fleet'],
         ] as const) {

@@ -84,6 +84,7 @@ export async function checkViews(
   };
   await go('fleet?group=aggregate', 'canvas[data-cells]:not([data-cells="0"])');
   await go('fleet?as=table', 'tbody tr');
+  await go('aggregates', 'tbody tr');
   await go(`providers/${provider}`, '.inventories tbody tr');
   await go('consumers', 'tbody tr');
   await go(`consumers/${consumer}`, 'tbody tr');

@@ -1,0 +1,17 @@
+import { following } from './following.ts';
+import { useStore } from './store.ts';
+
+const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
+
+/** When what is shown was read. `follows`: it is read again after changes, so it is live while the page is. */
+export function AsOf({ at, follows = false }: { readonly at: Date | undefined; readonly follows?: boolean }) {
+  const live = useStore(following);
+  if (at === undefined) return null;
+  const isLive = follows && live.state === 'live';
+  return (
+    <p class="faint as-of">
+      As of {clock.format(at)}
+      {isLive ? ', follows changes' : ''}
+    </p>
+  );
+}

@@ -1,0 +1,56 @@
+import type { Consumer, ConsumerQuery } from '../../src/client/consumers.ts';
+import { ApiError, VersionError } from '../../src/client/errors.ts';
+import type { Resources } from '../../src/client/filters.ts';
+import { forEach } from '../../src/client/for_each.ts';
+import { placement } from '../session.ts';
+
+/** What each consumer has, by class, all its providers together. */
+export type HeldAmounts = ReadonlyMap<string, Resources>;
+
+/** How many holdings are read at once. */
+const pageSize = 1_000;
+/** So many consumers that were found by name are asked for what they have, each by a request. */
+const mostNamed = 100;
+const requestsAtOnce = 8;
+
+/** Adds amounts by class. */
+function add(sums: Map<string, Record<string, number>>, consumer: string, resources: Resources): void {
+  const before = sums.get(consumer) ?? {};
+  for (const [name, amount] of Object.entries(resources)) before[name] = (before[name] ?? 0) + amount;
+  sums.set(consumer, before);
+}
+
+/**
+ * Reads what the consumers of a page have, by the conditions by which they were found. @param after the page begins behind this UUID
+ * @returns undefined where the service cannot tell it
+ */
+export async function readAmounts(
+  consumers: readonly Consumer[],
+  { name, expiring_before, ...conditions }: ConsumerQuery,
+  after: string | undefined,
+  signal: AbortSignal,
+): Promise<HeldAmounts | undefined> {
+  const last = consumers.at(-1)?.uuid;
+  if (last === undefined) return new Map();
+  const sums = new Map<string, Record<string, number>>();
+  try {
+    if (name !== undefined || expiring_before !== undefined) {
+      // Holdings are not found by these conditions.
+      const read = async ({ uuid }: Consumer) => {
+        const { allocations } = await placement.allocations.show(uuid, { signal });
+        for (const { resources } of Object.values(allocations)) add(sums, uuid, resources);
+      };
+      await forEach(consumers.slice(0, mostNamed), read, requestsAtOnce);
+      return sums;
+    }
+    for (let marker = after; ; ) {
+      const page = await placement.holdings.page({ ...conditions, limit: pageSize, marker }, { signal });
+      for (const { consumer, resources } of page) if (consumer <= last) add(sums, consumer, resources);
+      marker = page.at(-1)?.consumer;
+      if (marker === undefined || marker >= last || page.length < pageSize) return sums;
+    }
+  } catch (error) {
+    if (error instanceof VersionError || (error instanceof ApiError && error.status === 403)) return undefined;
+    throw error;
+  }
+}

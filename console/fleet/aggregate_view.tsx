@@ -1,0 +1,127 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { Copy } from '../copy.tsx';
+import { AmountBars, Bar } from '../meter.tsx';
+import { mirror, openMirror } from '../mirror.ts';
+import { changed, Link, urlOf, useRoute } from '../route.tsx';
+import { useStore } from '../store.ts';
+import { Table } from '../table.tsx';
+import { counted, numberText, percentText, visible } from '../text.ts';
+import { NoUuid, Trouble } from '../trouble.tsx';
+import { isUuid } from '../uuid.ts';
+import { FleetTable } from './fleet_table.tsx';
+import { aggregatesOf, type Group } from './grouping.ts';
+import { commonClass, fullness, openTrees, sumOf } from './trees.ts';
+
+const treesNow = openTrees();
+
+/** All aggregates with their totals, or one with its totals and its providers. */
+export function AggregateView({ id }: { readonly id: string | undefined }) {
+  useEffect(openMirror, []);
+  const { version, isComplete, error } = useStore(mirror);
+  const trees = useMemo(() => treesNow(mirror.get()), [version]);
+  const groups = useMemo(() => aggregatesOf(trees), [trees]);
+  if (id !== undefined && !isUuid(id)) return <NoUuid title="Aggregate" text={id} />;
+  const usualClass = commonClass(trees);
+  const group = groups.find(({ key }) => key === id?.toLowerCase());
+  return (
+    <>
+      {error === undefined ? null : <Trouble error={error} what="The fleet" />}
+      {id === undefined ? (
+        <AllAggregates groups={groups} isComplete={isComplete} />
+      ) : group !== undefined ? (
+        <OneAggregate group={group} usualClass={usualClass} />
+      ) : (
+        <>
+          <h1>Aggregate</h1>
+          <p role="status">{isComplete ? 'No provider is in an aggregate with this UUID.' : 'Reading…'}</p>
+        </>
+      )}
+    </>
+  );
+}
+
+function AllAggregates({ groups, isComplete }: { readonly groups: readonly Group[]; readonly isComplete: boolean }) {
+  const classes = [...sumOf(groups.map(({ sums }) => sums)).keys()];
+  return (
+    <>
+      <h1>Aggregates</h1>
+      <p class="faint" role="status">
+        {isComplete ? counted(groups.length, 'aggregate') : 'Reading…'}. An aggregate has no name: it is called by the
+        common beginning of the names of its providers. How full each is:
+      </p>
+      {groups.length === 0 ? null : (
+        <Table
+          name="Table of aggregates"
+          headings={[
+            'aggregate',
+            { text: 'trees', kind: 'number' },
+            ...classes.map((name) => ({ text: visible(name), kind: 'number' }) as const),
+          ]}
+        >
+          {groups.map(({ key, label, trees, sums }) => (
+            <tr key={key}>
+              <th scope="row">
+                <Link to={urlOf('aggregates', key)}>{label}</Link>
+              </th>
+              <td class="number">{numberText(trees.length)}</td>
+              {classes.map((name) => {
+                const part = fullness(sums.get(name), 'capacity');
+                return (
+                  <td key={name} class="number with-bar">
+                    {percentText(part)} <Bar part={part} />
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function OneAggregate({ group, usualClass }: { readonly group: Group; readonly usualClass: string }) {
+  const { query } = useRoute();
+  const { key, label, trees, sums } = group;
+  const resourceClass = query.get('class') ?? usualClass;
+  const urlWith = (values: Readonly<Record<string, string>>) => urlOf('aggregates', key, changed(query, values));
+  const resources = [...sums.keys()].map((name) => `${name}:1`).join(',');
+  return (
+    <>
+      <header class="view-header">
+        <p class="faint">aggregate of {counted(trees.length, 'tree')}</p>
+        <h1>{label}</h1>
+        <p class="faint">
+          <code>{key}</code> <Copy text={key} what="the UUID" /> ·{' '}
+          <Link to={urlOf('fit', undefined, { resources, member_of: key })}>what fits here?</Link>
+        </p>
+      </header>
+      <section class="totals">
+        <h2>All together</h2>
+        <AmountBars amounts={sums} />
+      </section>
+      <section>
+        <h2>Its providers by {visible(resourceClass)}</h2>
+        <p>
+          {[...sums.keys()].map((name, place) => (
+            <span key={name}>
+              {place === 0 ? '' : ', '}
+              <Link to={urlWith({ class: name })} current={name === resourceClass}>
+                {visible(name)}
+              </Link>
+            </span>
+          ))}
+        </p>
+        <FleetTable
+          groups={[group]}
+          resourceClass={resourceClass}
+          measure="capacity"
+          search=""
+          sort={query.get('sort') ?? ''}
+          page={Number(query.get('page') ?? 1)}
+          urlWith={urlWith}
+        />
+      </section>
+    </>
+  );
+}

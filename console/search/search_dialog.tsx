@@ -1,0 +1,125 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { consumerText, type Named } from '../consumer_link.tsx';
+import { aggregatesOf } from '../fleet/grouping.ts';
+import { openTrees } from '../fleet/trees.ts';
+import { mirror, openMirror } from '../mirror.ts';
+import { navigate, urlOf } from '../route.tsx';
+import { placement } from '../session.ts';
+import { useStore } from '../store.ts';
+import { visible } from '../text.ts';
+import { Trouble } from '../trouble.tsx';
+import { useLoaded } from '../use_loaded.ts';
+import { findAll, uuidBefore } from './find.ts';
+
+/** How many of each kind are shown. */
+const mostShown = 8;
+/** Shorter texts are in too many UUIDs. */
+const shortestUuidPart = 4;
+
+const treesNow = openTrees();
+
+/** Searches providers and aggregates by parts of names and UUIDs, and consumers by their name or the beginning of their UUID. */
+export function SearchDialog({ close }: { readonly close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  useEffect(() => {
+    openMirror();
+    dialog.current?.showModal();
+  }, []);
+  const { providers, version, isComplete, error } = useStore(mirror);
+  const aggregates = useMemo(
+    () => aggregatesOf(treesNow(mirror.get())).map(({ key, label }) => ({ uuid: key, name: label })),
+    [version],
+  );
+  const wanted = text.trim();
+  const found = useMemo(
+    () => ({
+      providers: findAll(providers.values(), wanted, mostShown),
+      aggregates: findAll(aggregates, wanted, mostShown),
+    }),
+    [wanted, version],
+  );
+  const consumers = useLoaded(wanted === '' ? undefined : wanted, (signal) => findConsumers(wanted, signal));
+  const sections = [
+    { title: 'Providers', links: found.providers.map(({ uuid, name }) => linkOf('providers', uuid, name)) },
+    { title: 'Aggregates', links: found.aggregates.map(({ uuid, name }) => linkOf('aggregates', uuid, name)) },
+    {
+      title: 'Consumers',
+      links: (consumers.value ?? []).map((each) => linkOf('consumers', each.uuid, consumerText(each))),
+    },
+  ].filter(({ links }) => links.length > 0);
+  const go = (url: string | undefined) => {
+    if (url === undefined) return;
+    dialog.current?.close();
+    navigate(url);
+  };
+  return (
+    <dialog ref={dialog} class="search" aria-labelledby="search-heading" onClose={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          go(sections[0]?.links[0]?.url);
+        }}
+      >
+        <h2 id="search-heading">Search</h2>
+        <label>
+          <span>Part of a name or UUID; Enter opens the first</span>
+          <input type="search" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+      </form>
+      {error === undefined ? null : <Trouble error={error} what="The list of providers" />}
+      {consumers.error === undefined ? null : <Trouble error={consumers.error} what="The list of consumers" />}
+      <p class="faint" role="status">
+        {wanted === ''
+          ? 'Consumers are found by their whole name, or by the beginning of their UUID.'
+          : sections.length > 0
+            ? ''
+            : isComplete && !consumers.isLoading
+              ? 'Nothing has this in its name or UUID.'
+              : 'Reading…'}
+      </p>
+      {sections.map(({ title, links }) => (
+        <section key={title}>
+          <h3>{title}</h3>
+          <ul class="found">
+            {links.map(({ url, name, uuid }) => (
+              <li key={uuid}>
+                <a
+                  href={url}
+                  onClick={(event) => {
+                    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+                    event.preventDefault();
+                    go(url);
+                  }}
+                >
+                  <bdi>{name}</bdi> {name.includes(uuid) ? null : <code class="faint">{uuid}</code>}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      <button type="button" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
+    </dialog>
+  );
+}
+
+const linkOf = (view: 'providers' | 'aggregates' | 'consumers', uuid: string, name: string) => ({
+  url: urlOf(view, uuid),
+  uuid,
+  name: visible(name),
+});
+
+/** Consumers with a name, and those whose UUID begins with it. */
+async function findConsumers(text: string, signal: AbortSignal): Promise<readonly Named[]> {
+  const marker = text.length < shortestUuidPart ? undefined : uuidBefore(text);
+  const start = text.replaceAll('-', '').toLowerCase();
+  const [named, begun] = await Promise.all([
+    placement.consumers.page({ name: text, limit: mostShown }, { signal }),
+    marker === undefined ? [] : placement.consumers.page({ limit: mostShown, marker }, { signal }),
+  ]);
+  const all = [...named, ...begun.filter(({ uuid }) => uuid.replaceAll('-', '').startsWith(start))];
+  return [...new Map(all.map(({ uuid, name }) => [uuid, { uuid, name }])).values()];
+}

@@ -1,0 +1,294 @@
+/* Whether views follow what changes, what their URLs have, trees and aggregates, and the words for what is not there. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { suggestionsFor } from '../../console/fit/query_fields.ts';
+import { findAll, uuidBefore } from '../../console/search/find.ts';
+import { anyEngine } from '../support/engines.ts';
+import { until } from '../support/until.ts';
+import { checkAccessibility, openView, withPage } from './pages.ts';
+import { browserForTests, type Served, serve } from './serving.ts';
+
+const browserOf = browserForTests();
+const [host, node, rack] = [randomUUID(), randomUUID(), randomUUID()];
+/** Consumers of the node: more than fit on a page, and the first one has most. */
+const crowd = Array.from({ length: 53 }, () => randomUUID()).toSorted();
+
+let served: Served;
+before(async () => {
+  served = await serve(anyEngine);
+  const { placement } = served;
+  await placement.providers.create({ uuid: host, name: 'rack7-host1' });
+  await placement.inventories.set(host, {
+    inventories: { DISK_GB: { total: 1000 } },
+    resource_provider_generation: 0,
+  });
+  await placement.aggregates.set(host, { aggregates: [rack], resource_provider_generation: 1 });
+  await placement.providers.create({ uuid: node, name: 'rack7-host1-numa0', parent_provider_uuid: host });
+  await placement.inventories.set(node, {
+    inventories: { VCPU: { total: 100 }, MEMORY_MB: { total: 262_144 } },
+    resource_provider_generation: 0,
+  });
+  await placement.allocations.setMany(
+    Object.fromEntries(crowd.map((uuid, place) => [uuid, claim(place === 0 ? 40 : 1, place === 1 ? 'beta' : 'alpha')])),
+  );
+});
+after(() => served.close());
+
+const claim = (VCPU: number, project: string) => ({
+  project_id: project,
+  user_id: 'ada',
+  consumer_type: 'INSTANCE',
+  consumer_generation: null,
+  allocations: { [node]: { resources: { VCPU } } },
+});
+
+function testView(
+  what: string,
+  view: string,
+  use: (page: Page) => Promise<void>,
+  options: BrowserContextOptions = {},
+): void {
+  test(what, async (t) => {
+    const browser = browserOf(t);
+    if (browser === undefined) return;
+    await withPage(
+      browser,
+      served.url,
+      async (page) => {
+        await openView(page, served.url, view);
+        await use(page);
+      },
+      options,
+    );
+  });
+}
+
+const rows = (page: Page) => page.locator('tbody tr');
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+testView('the list of consumers follows claims', 'consumers?project=later', async (page) => {
+  await page.getByRole('status').getByText('There is no such consumer.').waitFor();
+  await page.locator('.dot.live').waitFor();
+  const uuid = randomUUID();
+  await served.placement.allocations.set(uuid, claim(2, 'later'));
+  await page.getByRole('link', { name: uuid }).waitFor();
+  await page.getByText(/^As of \d\d:\d\d:\d\d, follows changes$/).waitFor();
+  await served.placement.allocations.delete(uuid);
+  await page.getByRole('status').getByText('There is no such consumer.').waitFor();
+});
+
+const late = randomUUID();
+testView('the page of a consumer shows it when it comes, and a new term', `consumers/${late}`, async (page) => {
+  await page.getByText('It has nothing (any more).').waitFor();
+  await page.locator('.dot.live').waitFor();
+  await served.placement.allocations.set(late, claim(3, 'alpha'));
+  await page.getByRole('cell', { name: '3 VCPU' }).waitFor();
+  await page.locator('.facts').getByText('it is deleted').waitFor();
+  const { consumer_generation } = await served.placement.consumers.show(late);
+  await served.placement.consumers.setTerm(late, { expires_in: 3600, consumer_generation });
+  await page.locator('.facts').getByText('it is deleted').waitFor({ state: 'detached' });
+  await served.placement.allocations.delete(late);
+});
+
+testView('a provider shows a child that is created', `providers/${host}`, async (page) => {
+  await page.getByRole('heading', { name: 'Tree (2 providers)' }).waitFor();
+  await page.locator('.dot.live').waitFor();
+  const child = randomUUID();
+  await served.placement.providers.create({ uuid: child, name: 'new-child', parent_provider_uuid: host });
+  await page.getByRole('link', { name: 'new-child' }).waitFor();
+  await served.placement.providers.delete(child);
+  await page.getByRole('heading', { name: 'Tree (2 providers)' }).waitFor();
+});
+
+testView('where something fits follows claims, and says as of when', 'fit?resources=VCPU:2', async (page) => {
+  const count = async () => Number((await page.locator('.count strong').textContent()) ?? Number.NaN);
+  await until('4 fit', async () => (await count()) === 4);
+  await page.locator('.dot.live').waitFor();
+  await page.locator('.as-of').waitFor();
+  const uuid = randomUUID();
+  await served.placement.allocations.set(uuid, claim(4, 'alpha'));
+  await until('2 fit', async () => (await count()) === 2);
+  await served.placement.allocations.delete(uuid);
+  await until('4 fit again', async () => (await count()) === 4);
+});
+
+testView('consumers have their amounts and age, are sorted, and pages have URLs', `providers/${node}`, async (page) => {
+  const first = () => rows(page).locator('a').first().innerText();
+  const table = page.getByRole('region', { name: /^Table of \d+ consumers$/ });
+  await table.waitFor();
+  const firstOf = () => table.locator('tbody th').first().innerText();
+  assert.equal(await firstOf(), crowd[0]);
+  await button(page, 'VCPU').click();
+  await page.waitForURL(/sort=-VCPU/);
+  assert.equal(await firstOf(), crowd[0]);
+  await button(page, 'VCPU ▾').or(button(page, 'VCPU')).click();
+  await until('the one that has most is the last', async () => (await firstOf()) !== crowd[0]);
+  await table
+    .getByRole('cell', { name: /^\d+ (s|min) ago$/ })
+    .first()
+    .waitFor();
+  await page.getByText('The order is of this page.').waitFor();
+
+  await button(page, 'Its whole tree').click();
+  await page.waitForURL(/in=tree/);
+  await until('the amounts of the tree are shown', async () => (await table.getByTitle('40 VCPU').count()) === 1);
+  await button(page, 'Next').click();
+  await page.waitForURL(/after=/);
+  await until('the second page is shown', async () => (await table.locator('tbody tr').count()) === 3);
+  // Another tab shows the same, and knows the first page only.
+  const { pathname, search } = new URL(page.url());
+  await button(page, 'Previous').click();
+  await until('the first page is shown', async () => (await table.locator('tbody tr').count()) === 50);
+  await openView(page, served.url, (pathname + search).replace('/console/', ''));
+  await until('the second page is shown again', async () => (await table.locator('tbody tr').count()) === 3);
+  await button(page, 'First page').click();
+  await until('the first page is shown again', async () => (await table.locator('tbody tr').count()) === 50);
+  assert.doesNotMatch(page.url(), /after=/);
+  assert.match(page.url(), /in=tree/);
+  await first();
+});
+
+testView('the fields of a filter have what the URL has, and a type may be in lower case', 'consumers', async (page) => {
+  await page.getByRole('textbox', { name: 'Type' }).fill('instance');
+  await page.getByRole('textbox', { name: 'Project' }).fill('beta');
+  await button(page, 'Find').click();
+  await page.waitForURL(/project=beta&type=INSTANCE/);
+  await page.getByRole('link', { name: crowd[1] ?? '' }).waitFor();
+  await page.goBack();
+  await until('the fields are empty', async () => {
+    const values = await Promise.all(
+      ['Type', 'Project'].map((name) => page.getByRole('textbox', { name }).inputValue()),
+    );
+    return values.join('') === '';
+  });
+});
+
+testView('what is not there is said in words', 'providers/%E0%A4%A', async (page) => {
+  await page.getByRole('alert').getByText('“%E0%A4%A” is not a UUID.').waitFor();
+  await openView(page, served.url, 'consumers/no-uuid');
+  await page.getByRole('alert').getByText('“no-uuid” is not a UUID.').waitFor();
+  assert.equal(await page.getByText('It has nothing').count(), 0);
+  const gone = randomUUID();
+  await openView(page, served.url, `providers/${gone}`);
+  await page.getByRole('status').getByText(`There is no provider with the UUID ${gone} (any more).`).waitFor();
+  assert.equal(await page.getByText('in_tree').count(), 0);
+});
+
+testView(
+  'a host shows the totals of its tree, and asks why something does not fit on it',
+  `providers/${host}`,
+  async (page) => {
+    const totals = page.getByRole('region', { name: 'Tree' }).locator('.amounts');
+    await totals.getByText('VCPU').waitFor();
+    assert.match(await totals.innerText(), /92 of 100\s+92%/);
+    await page.getByRole('link', { name: 'why does something not fit here?' }).click();
+    await page.waitForURL(/fit\?resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&tree=/);
+    assert.equal(await page.getByLabel('Resource class 2').inputValue(), 'MEMORY_MB');
+    assert.equal(await page.getByLabel('Name or UUID of a provider').inputValue(), host);
+    await page.getByText('It fits 1 of 1 tree.').last().waitFor();
+  },
+);
+
+testView('providers below roots are found by a part of their name', 'providers', async (page) => {
+  await page.getByLabel('Part of a name or UUID').fill('OST1-numa');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/providers\?name=OST1-numa/);
+  await page.getByRole('link', { name: 'rack7-host1-numa0' }).click();
+  await page.waitForURL(`${served.url}/console/providers/${node}`);
+});
+
+testView(
+  'an aggregate is opened from a provider: totals, hosts, its UUID to copy, and what fits',
+  `providers/${host}`,
+  async (page) => {
+    await page.getByRole('link', { name: rack }).click();
+    await page.waitForURL(`${served.url}/console/aggregates/${rack}`);
+    await page
+      .locator('.totals')
+      .getByText(/^92 of 100$/)
+      .waitFor();
+    await rows(page).getByRole('link', { name: 'rack7-host1' }).waitFor();
+    await button(page, 'Copy the UUID').click();
+    await page.getByText('Copied').waitFor();
+    assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), rack);
+    await checkAccessibility(page, 'an aggregate');
+    await page.getByRole('link', { name: 'what fits here?' }).click();
+    await page.waitForURL(new RegExp(`member_of=${rack}`));
+    await page.getByRole('link', { name: 'Aggregates' }).click();
+    await rows(page).getByRole('link').first().waitFor();
+    await checkAccessibility(page, 'the aggregates');
+  },
+  { permissions: ['clipboard-read', 'clipboard-write'] },
+);
+
+testView('a class that does not exist brings those with a similar name', 'fit?resources=GPU:1', async (page) => {
+  await page.getByRole('link', { name: 'VGPU', exact: true }).waitFor();
+  await page.getByRole('link', { name: 'PGPU', exact: true }).click();
+  await page.waitForURL(/fit\?resources=PGPU:1/);
+  assert.equal(await page.getByLabel('Resource class 1').inputValue(), 'PGPU');
+});
+
+testView('one search, opened by /, finds parts of names and UUIDs of anything', 'limits', async (page) => {
+  await page.locator('.dot.live').waitFor();
+  await page.keyboard.press('/');
+  const dialog = page.getByRole('dialog', { name: 'Search' });
+  const field = dialog.getByRole('searchbox');
+  const links = dialog.getByRole('link');
+  for (const [text, name] of [
+    ['ST1-NUMA', 'rack7-host1-numa0'],
+    [node.slice(9, 23), 'rack7-host1-numa0'],
+    [rack.slice(0, 13), rack],
+    [crowd[5]?.slice(0, 18) ?? '', crowd[5] ?? ''],
+  ] as const) {
+    await field.fill(text);
+    await links.filter({ hasText: name }).first().waitFor();
+  }
+  await field.fill('host1');
+  await checkAccessibility(page, 'the search');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${served.url}/console/providers/${host}`);
+  await dialog.waitFor({ state: 'detached' });
+  await page.keyboard.press('/');
+  await field.fill('nothing has this name');
+  await dialog.getByText('Nothing has this in its name or UUID.').waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  // In a field a slash is a slash.
+  await openView(page, served.url, 'consumers');
+  await page.getByRole('textbox', { name: 'Name' }).fill('');
+  await page.keyboard.type('a/b?');
+  assert.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), 'a/b?');
+});
+
+testView('? tells the keys and the words', 'fleet', async (page) => {
+  await page.locator('.dot.live').waitFor();
+  await page.keyboard.press('?');
+  const dialog = page.getByRole('dialog', { name: 'Keys and words' });
+  await dialog.getByText('a quality that is not counted').waitFor();
+  await checkAccessibility(page, 'the help');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+});
+
+test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
+  const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, place) => ({ uuid: `0000000${place}-a`, name }));
+  const names = (text: string, most = 9) => findAll(all, text, most).map(({ name }) => name);
+  assert.deepEqual(names('HOST-1'), ['host-1', 'host-10', 'a-host-1']);
+  assert.deepEqual(names('host', 1), ['host-1']);
+  assert.deepEqual(names('3-a'), ['other']);
+  assert.deepEqual(names(' '), []);
+  assert.equal(uuidBefore('1'), '0fffffff-ffff-ffff-ffff-ffffffffffff');
+  assert.equal(uuidBefore('ab12cd34-00'), 'ab12cd33-ffff-ffff-ffff-ffffffffffff');
+  assert.equal(uuidBefore('0'), '00000000-0000-0000-0000-000000000000');
+  assert.equal(uuidBefore('host'), undefined);
+});
+
+test('classes are suggested for a part of their name and for a misspelled one', () => {
+  const classes = ['VCPU', 'PCPU', 'MEMORY_MB', 'PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD'];
+  assert.deepEqual(suggestionsFor('gpu', classes).toSorted(), ['PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD']);
+  assert.deepEqual(suggestionsFor('MEMORY_BM', classes), ['MEMORY_MB']);
+  assert.deepEqual(suggestionsFor('MEMORY', classes), ['MEMORY_MB']);
+  assert.deepEqual(suggestionsFor('SOMETHING', classes), []);
+});
