@@ -78,3 +78,15 @@ export function ageText(text: string, now = Date.now()): string {
   const [unit, length] = Object.entries(seconds).find(([, each]) => age >= each) ?? ['s', 1];
   return `${Math.floor(age / length)} ${unit} ago`;
 }
+
+/** A word of a command line. What a shell would understand otherwise is in quotes. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** A request as a command. The token is in the environment, so that no one copies it. */
+export const curlOf = (url: string, path: string, version: string): string =>
+  `curl -sS -H "X-Auth-Token: $OS_TOKEN" -H 'OpenStack-API-Version: placement ${version}' ${shellWord(url + path)}`;
+
+/** A cell of a table that a spreadsheet shows as text, and does not take for a formula. */
+export const safeCell = (cell: string | number | undefined): string | number | undefined =>
+  typeof cell === 'string' && /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;

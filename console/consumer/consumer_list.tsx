@@ -12,6 +12,14 @@ import { ConsumerTable } from './consumer_table.tsx';
 import { readAmounts } from './read_amounts.ts';
 
 const pageSize = 100;
+/** Within how many seconds the term of a consumer ends. */
+const terms = [
+  ['0', 'any time, or never'],
+  ['600', '10 minutes'],
+  ['3600', 'an hour'],
+  ['86400', 'a day'],
+  ['604800', 'a week'],
+] as const;
 /** How long changes are collected before the list is read again, in milliseconds. */
 const pauseMs = 1_000;
 
@@ -24,6 +32,7 @@ export function ConsumerList() {
     consumer_type: query.get('type') ?? undefined,
     name: query.get('name') ?? undefined,
   };
+  const within = Number(query.get('within') ?? 0);
   const after = query.get('after') ?? undefined;
   const ofUrl = {
     uuid: '',
@@ -31,14 +40,17 @@ export function ConsumerList() {
     user: asked.user_id ?? '',
     type: asked.consumer_type ?? '',
     name: asked.name ?? '',
+    within: String(within > 0 ? within : 0),
   };
   const [fields, setFields] = useState(ofUrl);
   // Links of this view and the browser's back lead to other consumers.
   useEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
-  const { value, error, isLoading, again, at } = useLoaded(JSON.stringify([asked, after]), async (signal) => {
-    const page = await placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal });
+  const { value, error, isLoading, again, at } = useLoaded(JSON.stringify([asked, within, after]), async (signal) => {
+    const expiring_before = within > 0 ? new Date(Date.now() + within * 1000) : undefined;
+    const filter = { ...asked, expiring_before };
+    const page = await placement.consumers.page({ ...filter, limit: pageSize + 1, marker: after }, { signal });
     const consumers = page.slice(0, pageSize);
-    const amounts = await readAmounts(consumers, asked, after, signal);
+    const amounts = await readAmounts(consumers, filter, after, signal);
     return { consumers, amounts, hasMore: page.length > pageSize };
   });
   useChanges('any', again, pauseMs);
@@ -52,7 +64,8 @@ export function ConsumerList() {
     const type = written.toLowerCase() === 'unknown' ? 'unknown' : written.toUpperCase();
     // Blanks belong to a name, and a field that holds nothing else is empty.
     const name = fields.name.trim() === '' ? '' : fields.name;
-    find(urlOf('consumers', undefined, { project, user, type, name }), again);
+    const ends = fields.within === '0' ? '' : fields.within;
+    find(urlOf('consumers', undefined, { project, user, type, name, within: ends }), again);
   };
   const field = fieldsOf(fields, setFields);
   const shown = value?.consumers;
@@ -66,6 +79,19 @@ export function ConsumerList() {
         {field('project', 'Project')}
         {field('user', 'User')}
         {field('type', 'Type')}
+        <label>
+          <span>Ends within</span>
+          <select
+            value={fields.within}
+            onChange={(event) => setFields({ ...fields, within: event.currentTarget.value })}
+          >
+            {terms.map(([seconds, text]) => (
+              <option key={seconds} value={seconds}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
         <button type="submit">Find</button>
       </form>
       <AsOf at={at} follows />

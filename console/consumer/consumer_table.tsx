@@ -1,6 +1,7 @@
 import type { Consumer } from '../../src/client/consumers.ts';
 import { Amount } from '../amount.tsx';
 import { ConsumerLink } from '../consumer_link.tsx';
+import { CsvButton } from '../csv_button.tsx';
 import { classOrder } from '../fleet/trees.ts';
 import { changed, navigate, urlOf, useRoute } from '../route.tsx';
 import { type Sort, sortHeading, sortOf } from '../sort.tsx';
@@ -77,6 +78,22 @@ export function ConsumerTable({
           );
         })}
       </Table>
+      <CsvButton
+        name="consumers"
+        table={() => ({
+          head: ['uuid', 'name', ...classes, 'type', 'project', 'user', 'since', 'until'],
+          rows: sorted(consumers, amounts, sort).map((each) => [
+            each.uuid,
+            each.name ?? undefined,
+            ...classes.map((resourceClass) => amounts?.get(each.uuid)?.[resourceClass]),
+            each.consumer_type,
+            each.project_id,
+            each.user_id,
+            each.created_at ?? undefined,
+            each.expires_at ?? undefined,
+          ]),
+        })}
+      />
     </>
   );
 }

@@ -4,6 +4,7 @@ import { Copy } from '../copy.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
+import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.ts';
@@ -49,6 +50,13 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
           {name === undefined ? null : <code>{visible(uuid)}</code>} <Copy text={uuid} what="the UUID" />
         </p>
       </header>
+      <SameAs
+        path={`/allocations/${uuid}`}
+        commands={[
+          { what: 'The same by command', command: `placement allocation show ${uuid}` },
+          { what: 'Delete all that it has', command: `placement allocation delete ${uuid}` },
+        ]}
+      />
       {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
       {consumer === undefined ? null : (
         <dl class="facts">

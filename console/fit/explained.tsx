@@ -1,5 +1,6 @@
 import { sentenceOf } from '../../src/cli/explanation_text.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
+import { Amount } from '../amount.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
@@ -63,7 +64,9 @@ export function Funnel({
               <td class="number strong">{text(left)}</td>
               <td class="number">{text(alone)}</td>
               <td class="number">{text(without)}</td>
-              <td class="number">{text(largest)}</td>
+              <td class="number">
+                {typeof largest === 'number' ? <Amount of={value.split(':')[0] ?? ''} is={largest} /> : text(largest)}
+              </td>
             </tr>
           );
         })}

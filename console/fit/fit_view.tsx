@@ -4,13 +4,14 @@ import { ResourcesText } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
-import { candidateQueryOf, fieldsOf, type QueryFields, searchOf, suggestionsFor } from './query_fields.ts';
+import { argumentsOf, candidateQueryOf, fieldsOf, type QueryFields, searchOf, suggestionsFor } from './query_fields.ts';
 import { QueryForm } from './query_form.tsx';
 import { WhyNot } from './why_not.tsx';
 
@@ -95,6 +96,10 @@ function Answers({
   const requests = found.value?.allocation_requests;
   return (
     <>
+      <SameAs
+        path={`/allocation_candidates?${key.slice(0, key.lastIndexOf(' '))}`}
+        commands={[{ what: 'Why, by command', command: `placement candidate why ${argumentsOf(fields)}` }]}
+      />
       <section>
         <AsOf at={count.at ?? found.at} follows />
         <h2>How many fit</h2>

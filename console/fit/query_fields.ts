@@ -1,6 +1,7 @@
 import type { CandidateQuery, OrderKey } from '../../src/client/candidates.ts';
 import type { ProviderFilter } from '../../src/client/filters.ts';
 import { nearName } from '../../src/text/strings.ts';
+import { shellWord } from '../text.ts';
 
 /** A resource class and an amount, as they are written in the form. */
 export type AmountField = { readonly name: string; readonly amount: string };
@@ -131,4 +132,26 @@ export function suggestionsFor(written: string, classes: readonly string[]): rea
   const containing = classes.filter((each) => each.includes(name) || (each.length > 3 && name.includes(each)));
   const near = nearName(name, classes);
   return [...new Set([...(near === undefined ? [] : [near]), ...containing.toSorted()])].slice(0, mostSuggested);
+}
+
+/** The form as the arguments of `placement candidate why`. */
+export function argumentsOf(fields: QueryFields): string {
+  const option = (name: string, value: string): readonly string[] => (value === '' ? [] : [name, shellWord(value)]);
+  const groups = fields.groups.flatMap(({ suffix, resources, required, member_of, in_tree }) => {
+    const amounts = resources.filter(({ name }) => name !== '').map(({ name, amount }) => `${name}=${amount || '1'}`);
+    return [
+      ...option('--group', suffix),
+      ...amounts.flatMap((each) => (suffix === '' ? [shellWord(each)] : option('--resource', each))),
+      ...required.flatMap((trait) => option('--required', trait)),
+      ...member_of.flatMap((aggregate) => option('--member-of', aggregate)),
+      ...option('--in-tree', in_tree),
+    ];
+  });
+  return [
+    ...groups,
+    ...(fields.groups.length > 1 ? option('--group-policy', fields.group_policy || 'none') : []),
+    ...fields.root_required.flatMap((trait) => option('--root-required', trait)),
+    ...fields.same_subtree.flatMap((suffixes) => option('--same-subtree', suffixes)),
+    ...option('--host', fields.tree),
+  ].join(' ');
 }

@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { Amount } from '../amount.tsx';
+import { CsvButton } from '../csv_button.tsx';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
@@ -110,6 +111,16 @@ export function FleetTable({
         })}
       </Table>
       <nav class="pages" aria-label="Pages of the table">
+        <CsvButton
+          name={resourceClass}
+          table={() => ({
+            head: ['provider', 'uuid', 'group', 'used', 'capacity', 'total', 'reserved'],
+            rows: rows.map(({ tree: { name, uuid, amounts }, group }) => {
+              const each = amounts.get(resourceClass);
+              return [name, uuid, group.label, each?.used, each?.capacity, each?.total, each?.reserved];
+            }),
+          })}
+        />
         <button type="button" disabled={shown === 0} onClick={() => setPage(shown - 1)}>
           Previous
         </button>

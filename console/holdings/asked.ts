@@ -11,6 +11,10 @@ export type Asked = {
   readonly in: string;
   /** The page begins after the consumer with this UUID. */
   readonly after: string;
+  /** `project`, `user` or `type`: what is held is summed by it. */
+  readonly sum: string;
+  /** A column by which the sums are sorted, with `-` before it where the largest comes first. */
+  readonly sort: string;
 };
 
 /** Reads the query of a URL. */
@@ -23,6 +27,8 @@ export function askedBy(query: URLSearchParams): Asked {
     provider: value('provider'),
     in: value('in'),
     after: value('after'),
+    sum: value('sum'),
+    sort: value('sort'),
   };
 }
 
@@ -30,5 +36,5 @@ export function askedBy(query: URLSearchParams): Asked {
 export const urlOfHoldings = (asked: Partial<Asked>): string => urlOf('holdings', undefined, asked);
 
 /** Whether all holders of the service are shown. */
-export const isEveryone = ({ after: _, ...filter }: Asked): boolean =>
+export const isEveryone = ({ after: _, sum: __, sort: ___, ...filter }: Asked): boolean =>
   Object.values(filter).every((value) => value === '');

@@ -12,7 +12,14 @@ export function FilterForm({ asked, again }: { readonly asked: Asked; readonly a
     const provider = fields.provider.trim();
     const resourceClass = fields.class.trim().toUpperCase();
     find(
-      urlOfHoldings({ ...fields, class: resourceClass, provider, in: provider === '' ? '' : fields.in, after: '' }),
+      urlOfHoldings({
+        ...fields,
+        class: resourceClass,
+        provider,
+        in: provider === '' ? '' : fields.in,
+        after: '',
+        sort: '',
+      }),
       again,
     );
   };

@@ -1,6 +1,6 @@
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
-import { Link, urlOf, useRoute } from '../route.tsx';
+import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
@@ -10,23 +10,32 @@ import { FilterForm } from './filter_form.tsx';
 import { HoldingTable } from './holding_table.tsx';
 import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
+import { sumKeys } from './sum_holdings.ts';
+import { SumTable } from './sum_table.tsx';
 
 /** Who holds what, where, since when and until when: by project, user, class and provider. */
 export function HoldingsView() {
   const { query } = useRoute();
   const asked = askedBy(query);
+  const sum = sumKeys.find((key) => key === asked.sum);
   // The page may be none, so that it has a place of its own.
-  const { value, error, isLoading, again } = useLoaded(urlOfHoldings(asked), async (signal) => ({
-    page: await readHoldings(asked, signal),
-  }));
+  const { value, error, isLoading, again } = useLoaded(
+    sum === undefined ? urlOfHoldings(asked) : undefined,
+    async (signal) => ({
+      page: await readHoldings(asked, signal),
+    }),
+  );
   useChanges('any', again);
   return (
     <>
       <h1>Holders</h1>
       <FilterForm asked={asked} again={again} />
       {asked.project === '' ? null : <ProjectLinks project={asked.project} />}
+      <SumSwitch asked={asked} />
       {error === undefined ? null : <Trouble error={error} what="The list of holders" />}
-      {value === undefined ? (
+      {sum !== undefined ? (
+        <SumTable key={sum} asked={asked} by={sum} />
+      ) : value === undefined ? (
         isLoading ? (
           <p class="faint">Reading…</p>
         ) : null
@@ -37,6 +46,21 @@ export function HoldingsView() {
       )}
       {asked.project === '' ? null : <Months project={asked.project} />}
     </>
+  );
+}
+
+/** Buttons that choose between the holders themselves and their sums. */
+function SumSwitch({ asked }: { readonly asked: Asked }) {
+  const show = (sum: string) => navigate(urlOfHoldings({ ...asked, sum, sort: '', after: '' }));
+  return (
+    <fieldset class="switch">
+      <legend class="hidden">Shown as</legend>
+      {['', ...sumKeys].map((key) => (
+        <button key={key} type="button" aria-pressed={asked.sum === key} onClick={() => show(key)}>
+          {key === '' ? 'Each' : `By ${key}`}
+        </button>
+      ))}
+    </fieldset>
   );
 }
 

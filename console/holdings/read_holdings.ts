@@ -19,19 +19,42 @@ const pageSize = 100;
 
 /** Reads a page. @returns undefined if no provider has the name that was asked for */
 export async function readHoldings(asked: Asked, signal: AbortSignal): Promise<HoldingsPage | undefined> {
+  const found = await filterOf(asked, signal);
+  if (found === undefined) return undefined;
+  const query = Object.entries({ ...found.filter, marker: asked.after || undefined, limit: pageSize }).flatMap(
+    ([name, value]) => optional(name, value),
+  );
+  const operation = { method: 'GET', path: pathOf('holdings'), since: namesSince, query } as const;
+  const { holdings, holdings_links: links = [] } = await answered<Answer>(placement.call(operation, { signal }));
+  return { holdings, next: markerOf(links[0]?.href), provider: found.provider };
+}
+
+/** The most rows that one request reads. */
+const largePage = 1_000;
+
+/** Reads all that was asked for, page by page. */
+export async function* readAllHoldings(asked: Asked, signal: AbortSignal): AsyncGenerator<readonly Holding[], void> {
+  const found = await filterOf(asked, signal);
+  if (found === undefined) return;
+  for (let marker: string | undefined; ; ) {
+    const page = await placement.holdings.page({ ...found.filter, limit: largePage, marker }, { signal });
+    yield page;
+    marker = page.at(-1)?.consumer;
+    if (page.length < largePage) return;
+  }
+}
+
+/** The conditions, and the UUID of the provider; undefined if no provider has the name that was asked for. */
+async function filterOf(asked: Asked, signal: AbortSignal) {
   const provider = asked.provider === '' ? undefined : await findProvider(asked.provider, signal);
   if (asked.provider !== '' && provider === undefined) return undefined;
-  const query = Object.entries({
+  const filter = {
     project_id: asked.project || undefined,
     user_id: asked.user || undefined,
     resource_class: asked.class || undefined,
     [asked.in === 'tree' ? 'in_tree' : 'resource_provider']: provider,
-    marker: asked.after || undefined,
-    limit: pageSize,
-  }).flatMap(([name, value]) => optional(name, value));
-  const operation = { method: 'GET', path: pathOf('holdings'), since: namesSince, query } as const;
-  const { holdings, holdings_links: links = [] } = await answered<Answer>(placement.call(operation, { signal }));
-  return { holdings, next: markerOf(links[0]?.href), provider };
+  };
+  return { provider, filter };
 }
 
 type Answer = { readonly holdings: readonly Holding[]; readonly holdings_links?: readonly { readonly href: string }[] };

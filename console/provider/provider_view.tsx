@@ -7,8 +7,9 @@ import { AmountBars } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
+import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
-import { counted, visible } from '../text.ts';
+import { counted, shellWord, visible } from '../text.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -97,6 +98,24 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           </Link>
         </p>
       </header>
+      <SameAs
+        path={`/provider_summaries?in_tree=${provider.uuid}`}
+        commands={[
+          { what: 'The same by command', command: `placement provider tree ${shellWord(provider.name)} --usage` },
+          {
+            what: 'Its consumers',
+            command: `placement consumer list --in-tree ${shellWord(provider.name)}`,
+          },
+          {
+            what: 'Before maintenance: no new claims on its whole tree',
+            command: `placement drain ${shellWord(root?.name ?? provider.name)}`,
+          },
+          {
+            what: 'After it has died: delete all that consumers have of its whole tree',
+            command: `placement release --in-tree ${shellWord(root?.name ?? provider.name)}`,
+          },
+        ]}
+      />
       {error === undefined ? null : <Trouble error={error} what="The newest state" />}
       <div class="provider-body">
         <section class="tree-part" aria-label="Tree">

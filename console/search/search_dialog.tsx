@@ -64,7 +64,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
         <h2 id="search-heading">Search</h2>
         <label>
           <span>Part of a name or UUID; Enter opens the first</span>
-          <input type="search" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          <input type="text" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
       </form>
       {error === undefined ? null : <Trouble error={error} what="The list of providers" />}

@@ -133,6 +133,10 @@ testView(
     const current = await styleOf(page, 'nav a[aria-current="page"]', 'border-bottom-width');
     assert.notEqual(current, await styleOf(page, 'nav a:not([aria-current])', 'border-bottom-width'));
     assert.notEqual(
+      await styleOf(page, 'nav a[aria-current="page"]', 'border-bottom-color'),
+      await styleOf(page, 'nav a:not([aria-current])', 'border-bottom-color'),
+    );
+    assert.notEqual(
       await styleOf(page, '.dot.live', 'background-color', '::before'),
       await styleOf(page, '.state', 'background-color'),
     );

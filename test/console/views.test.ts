@@ -1,10 +1,13 @@
 /* Whether views follow what changes, what their URLs have, trees and aggregates, and the words for what is not there. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { suggestionsFor } from '../../console/fit/query_fields.ts';
+import { openSums } from '../../console/holdings/sum_holdings.ts';
 import { findAll, uuidBefore } from '../../console/search/find.ts';
+import { safeCell, shellWord } from '../../console/text.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 import { checkAccessibility, openView, withPage } from './pages.ts';
@@ -234,7 +237,7 @@ testView('one search, opened by /, finds parts of names and UUIDs of anything', 
   await page.locator('.dot.live').waitFor();
   await page.keyboard.press('/');
   const dialog = page.getByRole('dialog', { name: 'Search' });
-  const field = dialog.getByRole('searchbox');
+  const field = dialog.getByRole('textbox');
   const links = dialog.getByRole('link');
   for (const [text, name] of [
     ['ST1-NUMA', 'rack7-host1-numa0'],
@@ -260,6 +263,113 @@ testView('one search, opened by /, finds parts of names and UUIDs of anything', 
   await page.getByRole('textbox', { name: 'Name' }).fill('');
   await page.keyboard.type('a/b?');
   assert.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), 'a/b?');
+});
+
+testView('a view tells the same by curl and command, and how a host is drained', `providers/${host}`, async (page) => {
+  await page.getByText('The same by curl and command').click();
+  const code = page.locator('.same-as code');
+  for (const text of [
+    `'OpenStack-API-Version: placement 2.`,
+    `${served.url}/provider_summaries?in_tree=${host}`,
+    'placement provider tree rack7-host1 --usage',
+    'placement drain rack7-host1',
+    'placement release --in-tree rack7-host1',
+  ]) {
+    await code.filter({ hasText: text }).first().waitFor();
+  }
+  await checkAccessibility(page, 'the commands');
+  await openView(page, served.url, `consumers/${crowd[0]}`);
+  await page.getByText('The same by curl and command').click();
+  await code.filter({ hasText: `placement allocation delete ${crowd[0]}` }).waitFor();
+  await openView(page, served.url, `fit?resources=VCPU:8&required=!HW_CPU_X86_AVX2&tree=${host}`);
+  await page.getByText('The same by curl and command').click();
+  await code
+    .filter({ hasText: `placement candidate why VCPU=8 --required '!HW_CPU_X86_AVX2' --host ${host}` })
+    .waitFor();
+});
+
+testView(
+  'in a narrow window names leave the numbers beside them in sight',
+  `providers/${node}`,
+  async (page) => {
+    for (const cell of [
+      page.locator('.inventories td.number').first(),
+      page
+        .getByRole('region', { name: /^Table of \d+ consumers$/ })
+        .locator('td.number')
+        .first(),
+    ]) {
+      await cell.waitFor();
+      const { x, width } = (await cell.boundingBox()) ?? assert.fail();
+      assert.ok(x + width <= 390, `it ends at ${x + width} pixels`);
+    }
+  },
+  { viewport: { width: 390, height: 844 } },
+);
+
+testView('what is held is summed by project, user and type', 'holdings', async (page) => {
+  await button(page, 'By project').click();
+  await page.waitForURL(/holdings\?sum=project/);
+  const row = (name: string) => rows(page).filter({ has: page.locator('th', { hasText: name }) });
+  await row('alpha').waitFor();
+  assert.deepEqual(await row('alpha').locator('td').allInnerTexts(), ['52', '91']);
+  assert.deepEqual(await row('beta').locator('td').allInnerTexts(), ['1', '1']);
+  await page.getByText(/^As of \d\d:\d\d:\d\d$/).waitFor();
+  await checkAccessibility(page, 'the sums');
+  await button(page, 'By type').click();
+  await row('INSTANCE').waitFor();
+  await button(page, 'By user').click();
+  await row('ada').getByRole('link').click();
+  await page.waitForURL(/holdings\?user=ada$/);
+});
+
+test('holdings are summed page by page, and a consumer on two pages counts once', () => {
+  const holding = (consumer: string, project_id: string, VCPU: number) => ({
+    consumer,
+    project_id,
+    user_id: 'ada',
+    consumer_type: 'JOB',
+    resources: { VCPU },
+  });
+  const sums = openSums('project');
+  sums.add([holding('a', 'one', 2), holding('b', 'two', 5)]);
+  sums.add([holding('a', 'one', 3)]);
+  assert.deepEqual(sums.sums(), [
+    { key: 'one', consumers: 1, amounts: new Map([['VCPU', 5]]) },
+    { key: 'two', consumers: 1, amounts: new Map([['VCPU', 5]]) },
+  ]);
+});
+
+testView('consumers whose term ends soon are found', 'consumers', async (page) => {
+  const uuid = randomUUID();
+  await served.placement.allocations.set(uuid, { ...claim(1, 'soon'), expires_in: 1800 });
+  for (const [within, isFound] of [
+    ['10 minutes', false],
+    ['an hour', true],
+  ] as const) {
+    await page.getByRole('combobox', { name: 'Ends within' }).selectOption(within);
+    await button(page, 'Find').click();
+    if (isFound) await page.getByRole('link', { name: uuid }).waitFor();
+    else await page.getByText('There is no such consumer.').waitFor();
+  }
+  assert.match(page.url(), /within=3600/);
+  await served.placement.allocations.delete(uuid);
+});
+
+testView('a table is saved as CSV, with exact numbers', 'fleet?as=table&class=DISK_GB', async (page) => {
+  await rows(page).first().waitFor();
+  const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Save as CSV').click()]);
+  assert.equal(download.suggestedFilename(), 'DISK_GB.csv');
+  const text = await readFile(await download.path(), 'utf8');
+  assert.equal(text, `provider,uuid,group,used,capacity,total,reserved\nrack7-host1,${host},all,0,1000,1000,0\n`);
+});
+
+test('words of a command and cells of a table are safe, whatever they contain', () => {
+  assert.equal(shellWord('host-1.rack'), 'host-1.rack');
+  assert.equal(shellWord(`it's; rm -rf $HOME`), `'it'\\''s; rm -rf $HOME'`);
+  assert.equal(shellWord(''), `''`);
+  assert.equal(safeCell('=HYPERLINK("x")'), `'=HYPERLINK("x")`);
+  assert.equal(safeCell(-3), -3);
 });
 
 testView('? tells the keys and the words', 'fleet', async (page) => {

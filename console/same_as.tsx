@@ -1,0 +1,34 @@
+import { Copy } from './copy.tsx';
+import { serviceUrl } from './route.tsx';
+import { serverVersion } from './session.ts';
+import { useStore } from './store.ts';
+import { curlOf } from './text.ts';
+
+/** A command, and what it does. */
+export type Shown = { readonly what: string; readonly command: string };
+
+/**
+ * The request and the commands that tell the same as a view, and those that change what it shows. The console itself
+ * only reads.
+ *
+ * @param props.path the path and the query of the request
+ */
+export function SameAs({ path, commands }: { readonly path: string; readonly commands: readonly Shown[] }) {
+  const version = useStore(serverVersion) ?? '2.2';
+  const all: readonly Shown[] = [{ what: 'The same by curl', command: curlOf(serviceUrl, path, version) }, ...commands];
+  return (
+    <details class="same-as">
+      <summary>The same by curl and command</summary>
+      <dl>
+        {all.map(({ what, command }) => (
+          <div key={what}>
+            <dt>{what}</dt>
+            <dd>
+              <code>{command}</code> <Copy text={command} what={`the command: ${what}`} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
