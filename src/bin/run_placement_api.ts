@@ -97,13 +97,19 @@ async function serve(flags: ApiFlags): Promise<void> {
     logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
     await close();
   });
+  // Without a handler the signal would end a process that still waits for its database.
+  let isHungUp = false;
+  let renew = async (): Promise<void> => {
+    isHungUp = true;
+  };
+  process.on('SIGHUP', () => void renew());
   if (loaded.unconfigured) say.line(unconfiguredNotice(config));
   say.warnings(warnings, loaded.warnings);
 
   const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
   close = server.close;
-  const renew = openRenewal(server, config, { log, readAgain: readAll });
-  process.on('SIGHUP', () => void renew());
+  renew = openRenewal(server, config, { log, readAgain: readAll });
+  if (isHungUp) void renew();
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;

@@ -116,3 +116,25 @@ for (const workers of [1, 2]) {
       }));
   });
 }
+
+test('SIGHUP does not end a service that still waits for its database', () =>
+  withCommands('embedded', 'migrated', async ({ folder }) => {
+    const file = path.join(folder, 'waiting.conf');
+    await writeFile(
+      file,
+      '[api]\nauth_strategy = noauth2\nport = 0\n[placement_database]\nconnection = postgresql://127.0.0.1:1/none\n' +
+        'max_retries = -1\nretry_interval = 1\n',
+    );
+    const server = startCommand('placement-api', ['--config-file', file], folder);
+    let log = '';
+    server.child.stderr.on('data', (text: string) => {
+      log += text;
+    });
+    const tries = () => log.match(/cannot be reached/g)?.length ?? 0;
+    await until('it waits', () => tries() > 0);
+    server.child.kill('SIGHUP');
+    const before = tries();
+    await until('it tries again', () => tries() > before);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  }));
