@@ -7,6 +7,8 @@ import { chmod, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { deleteToken } from '../../db/statements/tokens.ts';
+import { issueToken } from '../../src/access/tokens/kept_tokens.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { followFrom } from '../changes/follow.ts';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
@@ -78,6 +80,17 @@ test('what was there is shown exactly, clients that follow get 410, and claims g
     const service = await openService(config);
     ends.push(service.close);
     const send = requestsTo(service);
+    // Another process, for which the tokens in the database count.
+    const guarded = await openService({ ...config, api: { ...config.api, authStrategy: 'tokens' } });
+    ends.push(guarded.close);
+    const statusBy = async (token: string) =>
+      (await guarded.app.request('/resource_providers', { headers: { 'x-auth-token': token } })).status;
+    const newToken = async () => {
+      const wanted = { userId: 'u', projectId: 'p', roles: ['admin'], seconds: undefined };
+      const { text, shown } = await issueToken(guarded.database, wanted);
+      assert.equal(await statusBy(text), 200);
+      return { text, id: shown.id };
+    };
 
     await makeProvider(send, host, { VCPU: { total: 8 } });
     accepted(await claim(send, 1, 2, null));
@@ -86,6 +99,7 @@ test('what was there is shown exactly, clients that follow get 410, and claims g
     // In the archive only.
     accepted(await claim(send, 2, 1, null));
     accepted(await limitTo(send, 7, null));
+    const revoked = await newToken();
     const ofFirst = accepted(await send('GET', `/allocations/${consumer(1)}`, undefined, version));
     const right = Number(at(ofFirst.json, 'consumer_generation'));
     const moment = await everything(send);
@@ -100,6 +114,8 @@ test('what was there is shown exactly, clients that follow get 410, and claims g
     await makeProvider(send, lost, { VCPU: { total: 100 } });
     accepted(await send('PUT', '/traits/CUSTOM_LATE'));
     accepted(await send('DELETE', '/limits/p', undefined, version));
+    assert.ok(await deleteToken(guarded.database, revoked.id));
+    const made = await newToken();
     assert.notDeepEqual(await everything(send), moment);
     await feed();
     const waiting = wait(service, feed.token());
@@ -137,6 +153,9 @@ test('what was there is shown exactly, clients that follow get 410, and claims g
     assert.deepEqual(await everything(sendAnew), moment);
     const { status } = await sendAnew('GET', `/changes?since=${feed.token()}`, undefined, version);
     assert.equal(status, 410);
+
+    await until('a token that was made later ends', async () => (await statusBy(made.text)) === 401);
+    await until('a token that was revoked later is valid again', async () => (await statusBy(revoked.text)) === 200);
 
     // What a client knows of the time that is gone does not pass.
     const fromLater = { 'if-match': String(later.headers.get('etag')) };
