@@ -20,6 +20,7 @@ const waiting = [
   'client/package',
   'database/statement_timeout',
   'embedded/power_failure',
+  'http/proxies',
   'import/',
   'keystone/',
   'races/',

@@ -63,7 +63,7 @@ async function withProxy(
     const servers = ports.map((each, index) => `server p${index} 127.0.0.1:${each}`).join('\n  ');
     const config = change(deployed)
       .replace('bind :8779', `bind 127.0.0.1:${port}`)
-      .replace('server p1 127.0.0.1:8778', servers);
+      .replaceAll('server p1 127.0.0.1:8778', servers);
     const client = clientOf(`http://127.0.0.1:${port}`);
     const proxy = await startHaproxy(config, async () => {
       assert.equal((await client.send('GET', '/readyz')).status, 200);
