@@ -4,7 +4,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { parser } from '@prometheus-io/lezer-promql';
 import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
@@ -12,6 +11,7 @@ import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
 import { type Exposition, readExposition } from './exposition.ts';
+import { readQuery } from './promql.ts';
 
 type Target = { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } };
 type Panel = {
@@ -40,34 +40,6 @@ const targets = dashboard.panels.flatMap(({ title, targets: ofPanel = [] }) =>
 
 /** The labels that Prometheus adds itself, and the label of the buckets of a histogram. */
 const addedLabels = ['instance', 'job'];
-
-type Selector = { readonly metric: string; readonly labels: readonly string[]; readonly isRate: boolean };
-type Query = { readonly selectors: readonly Selector[]; readonly grouped: readonly string[] };
-
-/**
- * The metrics that an expression selects, and the labels by which it groups. @throws AssertionError if it is not PromQL
- */
-function readQuery(expression: string): Query {
-  const text = expression.replaceAll('$__rate_interval', '5m');
-  const selectors: { metric: string; labels: string[]; isRate: boolean }[] = [];
-  const grouped: string[] = [];
-  const within: string[] = [];
-  parser.parse(text).iterate({
-    enter: ({ type, name, from, to }) => {
-      assert.ok(!type.isError, `${expression} is PromQL up to ${from}`);
-      if (name === 'VectorSelector')
-        selectors.push({ metric: '', labels: [], isRate: within.includes('MatrixSelector') });
-      const selector = selectors.at(-1);
-      if (name === 'Identifier' && selector !== undefined) selector.metric = text.slice(from, to);
-      if (name === 'LabelName')
-        (within.includes('GroupingLabels') ? grouped : selector?.labels)?.push(text.slice(from, to));
-      within.push(name);
-    },
-    leave: () => void within.pop(),
-  });
-  assert.ok(selectors.length > 0, expression);
-  return { selectors, grouped };
-}
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
