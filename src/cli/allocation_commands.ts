@@ -10,6 +10,7 @@ import {
   readOwned,
   typeOption,
 } from './consumer_argument.ts';
+import { holdingsByConsumer } from './consumer_filter.ts';
 import { addDeleteCommand } from './delete_allocations_command.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type OwnerOptions, ownerOf, readHeld } from './held.ts';
@@ -39,18 +40,30 @@ export function addAllocationCommands(program: Command): void {
     });
   allocation
     .command('list')
-    .description('list the consumers that have something of a provider')
+    .description('list the consumers that have something of a provider, with what, since when and until when')
     .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = await findProvider(placement, which);
       const held = await placement.providers.allocations(uuid);
-      const rows = Object.entries(held.allocations).map(([consumer, { name, resources }]) => [
-        consumer,
-        name ?? undefined,
-        resourcesText(resources),
-      ]);
-      print(held, () => ({ head: ['consumer', 'name', 'resources'], rows }));
+      const holdings = await holdingsByConsumer(placement, { resource_provider: uuid });
+      const rows = Object.entries(held.allocations).map(([consumer, { name, resources }]) => {
+        const [holding] = holdings.get(consumer) ?? [];
+        return [
+          consumer,
+          name ?? undefined,
+          holding?.project_id,
+          holding?.user_id,
+          holding?.consumer_type,
+          resourcesText(resources),
+          holding?.since ?? undefined,
+          holding?.expires_at ?? undefined,
+        ];
+      });
+      print(held, () => ({
+        head: ['consumer', 'name', 'project', 'user', 'type', 'resources', 'since', 'expires'],
+        rows,
+      }));
     });
   allocation
     .command('set')

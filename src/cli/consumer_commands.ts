@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
-import type { Consumer } from '../client/index.ts';
+import type { Consumer, Holding, Resources } from '../client/index.ts';
+import { resourcesText } from './amounts.ts';
 import { consumerArgument, expiresInOption, readConsumer, typeOption } from './consumer_argument.ts';
-import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
+import { type ConsumerFilterOptions, consumerFilter, holdingsByConsumer } from './consumer_filter.ts';
 import { readDuration } from './duration.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
@@ -31,13 +32,13 @@ export function addConsumerCommands(program: Command): void {
     .description('consumers of resources, with their project, user and type; from 2.2');
   consumer
     .command('list')
-    .description('list consumers; with several options those for which all hold')
+    .description('list consumers, with what they have where; with several options those for which all hold')
     .option('--project <id>', 'of this project')
     .option('--user <id>', 'of this user')
     .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--name <name>', 'with this name; from 2.9')
-    .option('--provider <provider>', 'with something of this provider')
-    .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
+    .option('--provider <provider>', 'with something of this provider, and what it is')
+    .option('--in-tree <provider>', 'with something of the tree that this one belongs to, and what it is')
     .option(
       '--expiring [time]',
       'with a term, or with a term that ends within this time, such as 30m; from 2.6',
@@ -45,31 +46,33 @@ export function addConsumerCommands(program: Command): void {
     )
     .action(async ({ name, expiring, ...options }: ConsumerListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
+      const filter = await consumerFilter(placement, options);
       const query = {
-        ...(await consumerFilter(placement, options)),
+        ...filter,
         name,
         expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
       };
       const consumers = await Array.fromAsync(placement.consumers.list(query));
+      const held =
+        consumers.length === 0 ? new Map<string, readonly Holding[]>() : await holdingsByConsumer(placement, filter);
       print(consumers, () => ({
-        head: [
-          'consumer',
-          'name',
-          'project',
-          'user',
-          'type',
-          'generation',
-          ...(expiring === undefined ? [] : ['expires']),
-        ],
-        rows: consumers.map((one) => [
-          one.uuid,
-          one.name ?? undefined,
-          one.project_id,
-          one.user_id,
-          one.consumer_type,
-          one.consumer_generation ?? undefined,
-          ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
-        ]),
+        head: listColumns,
+        rows: consumers.map((one) => {
+          const holdings = held.get(one.uuid) ?? [];
+          return [
+            one.uuid,
+            one.name ?? undefined,
+            one.project_id,
+            one.user_id,
+            one.consumer_type,
+            one.consumer_generation ?? undefined,
+            [...new Set(holdings.map(({ root }) => root.name))].join(', '),
+            resourcesText(sumOf(holdings)),
+            one.created_at ?? undefined,
+            one.expires_at ?? undefined,
+          ];
+        }),
+        undrawn: ['generation'],
       }));
     });
   consumer
@@ -140,6 +143,20 @@ const consumerFields = [
   ...['consumer', 'name', 'project', 'user', 'type', 'generation'],
   ...['created', 'updated', 'expires'],
 ];
+
+const listColumns = [
+  ...['consumer', 'name', 'project', 'user', 'type', 'generation'],
+  ...['hosts', 'resources', 'since', 'expires'],
+];
+
+/** What is held of all providers together, by class. */
+function sumOf(holdings: readonly Holding[]): Resources {
+  const amounts = new Map<string, number>();
+  for (const { resources } of holdings) {
+    for (const [name, amount] of Object.entries(resources)) amounts.set(name, (amounts.get(name) ?? 0) + amount);
+  }
+  return Object.fromEntries(amounts);
+}
 
 const consumerText = (consumer: Consumer): TextTable =>
   fields([

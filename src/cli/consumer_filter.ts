@@ -1,4 +1,4 @@
-import type { Placement } from '../client/index.ts';
+import { type Holding, type HoldingQuery, type Placement, VersionError } from '../client/index.ts';
 import { findProvider } from './find_provider.ts';
 
 /** The options of commands that select consumers, or what they hold and held. */
@@ -25,4 +25,17 @@ export async function consumerFilter(
     resource_provider: await uuidOf(provider),
     in_tree: await uuidOf(inTree),
   };
+}
+
+/** What consumers hold, by their UUIDs; of a service before 2.9, which cannot tell it of many, nothing. */
+export async function holdingsByConsumer(
+  placement: Placement,
+  query: HoldingQuery,
+): Promise<ReadonlyMap<string, readonly Holding[]>> {
+  try {
+    return Map.groupBy(await Array.fromAsync(placement.holdings.list(query)), ({ consumer }) => consumer);
+  } catch (error) {
+    if (error instanceof VersionError && error.problem === 'too old') return new Map();
+    throw error;
+  }
 }

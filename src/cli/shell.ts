@@ -5,6 +5,7 @@ import { collect } from './amounts.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 import { CommandFailure } from './exit_codes.ts';
 import {
+  type Cell,
   csv,
   drawn,
   drawnAll,
@@ -32,6 +33,8 @@ export type Shell = {
    * @param json for values that JSON.stringify cannot write
    */
   print(value: unknown, printed: () => Printed, json?: () => string): void;
+  /** Makes the function that prints one row after the other of a table that does not end: a line for people, or the cells. */
+  printLines(head: readonly string[]): (value: object, cells: readonly Cell[], line: () => string) => void;
 };
 
 /** Adds the options that say how a result is printed. */
@@ -69,6 +72,18 @@ export function shellOf(command: Command, columns?: readonly (readonly string[])
       const text = asked === 'json' && names === undefined ? jsonOf() : textOf([printed()].flat(), asked, names);
       if (text !== '') print(asked === 'json' ? escapeControlsInJson(text) : text);
     },
+    printLines: (head) => {
+      let isFirst = true;
+      return (value, cells, line) => {
+        if (names === undefined && (asked === 'json' || asked === 'table')) {
+          print(asked === 'json' ? escapeControlsInJson(JSON.stringify(value)) : line());
+          return;
+        }
+        const row = { head, rows: [cells] };
+        print(rowWriters[asked](names === undefined ? row : (narrowed(row, names) ?? row), isFirst));
+        isFirst = false;
+      };
+    },
   };
 }
 
@@ -93,6 +108,15 @@ const writers: Readonly<Record<OutputFormat, (table: TextTable) => string>> = {
   table: drawn,
   json: (table) => JSON.stringify(objects(table), null, 2),
   csv,
+  value: values,
+};
+
+/** A table with one row, which may not be the first one. */
+const rowWriters: Readonly<Record<OutputFormat, (table: TextTable, isFirst: boolean) => string>> = {
+  table: values,
+  json: (table) => escapeControlsInJson(JSON.stringify(objects(table)).slice(1, -1)),
+  // The names of the columns have no line feeds.
+  csv: (table, isFirst) => (isFirst ? csv(table) : csv(table).slice(csv({ ...table, rows: [] }).length + 1)),
   value: values,
 };
 

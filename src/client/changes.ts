@@ -97,12 +97,13 @@ export function changesCall(call: Call): ChangesCall {
         token = next;
       } catch (error) {
         if (error instanceof ApiError && error.status === 410) token = undefined;
-        else if (!isPassing(error)) throw error;
+        else if (!mayPass(error)) throw error;
         await pause(Math.random() * pauseMs, options.signal);
       }
     }
   };
 }
 
-const isPassing = (error: unknown): boolean =>
+/** Whether what was asked may be answered a little later: there was no answer, or the service is overloaded. */
+export const mayPass = (error: unknown): boolean =>
   error instanceof ConnectionError || (error instanceof ApiError && [429, 502, 503, 504].includes(error.status));

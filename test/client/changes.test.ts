@@ -82,12 +82,12 @@ test('the mirror of docs/changes.md is right after it was killed, and placement 
     const mirror = start([program]);
     const watch = start([path.join(project, 'src', 'bin', 'placement.ts'), 'watch', '--parts', 'provider']);
     await mirror.said('1 host-1\n');
-    await watch.said('everything may have changed');
+    await watch.said('everything: was read: 1 provider\n');
     const consumers = start([path.join(project, 'src', 'bin', 'placement.ts'), 'watch', '--parts', 'consumers']);
-    await consumers.said('everything may have changed');
+    await consumers.said('everything: was read: 1 provider, 0 consumers\n');
     const { uuid } = await placement.providers.create({ name: 'host-2' });
     await mirror.said('2 host-1 host-2\n');
-    await watch.said(`${uuid} provider\n`);
+    await watch.said('Z host-2: new: provider\n');
     await placement.inventories.set(uuid, { inventories: { VCPU: { total: 1 } }, resource_provider_generation: 0 });
     const consumer = 'a0000000-0000-4000-8000-000000000001';
     await placement.allocations.set(consumer, {
@@ -97,9 +97,9 @@ test('the mirror of docs/changes.md is right after it was killed, and placement 
       consumer_generation: null,
       consumer_type: 'JOB',
     });
-    await consumers.said(`consumer ${consumer} changed\n`);
+    await consumers.said(`Z consumer ${consumer}: has VCPU=1 of host-2, project p\n`);
     await placement.allocations.delete(consumer);
-    await consumers.said(`consumer ${consumer} gone: released\n`);
+    await consumers.said(`Z consumer ${consumer}: gone: released, had VCPU=1 of host-2\n`);
     mirror.kill();
     watch.kill();
     consumers.kill();

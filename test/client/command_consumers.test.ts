@@ -21,12 +21,23 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
   await run('provider', 'create', 'host-1', '--uuid', '6f0c9f9e-6c9c-4c39-9d8a-000000000001');
   await run('inventory', 'set', 'host-1', 'VCPU=8', 'MEMORY_MB=1024');
   await run('allocation', 'set', consumer, '-a', 'rp=host-1,VCPU=2', '--project', 'web', '--user', 'ada');
-  const row = [consumer, '', 'web', 'ada', 'INSTANCE', '1'];
-  assert.deepEqual(await run('consumer', 'list'), [row]);
+  const row = [consumer, '', 'web', 'ada', 'INSTANCE', 'host-1', 'VCPU=2'];
+  const list = (...args: readonly string[]) => run('consumer', 'list', ...args);
+  const all = await list();
   assert.deepEqual(
-    await run('consumer', 'list', '--project', 'web', '--user', 'ada', '--type', 'INSTANCE', '--provider', 'host-1'),
+    all.map((one) => one.slice(0, 7)),
     [row],
   );
+  assert.match(`${all[0]?.[7]}`, /^\d{4}-\S+Z$/, 'since when');
+  assert.equal(all[0]?.[8], '', 'until when');
+  const filter = ['--project', 'web', '--user', 'ada', '--type', 'INSTANCE', '--provider', 'host-1'];
+  assert.deepEqual(await list(...filter), all);
+  assert.match(await commands.run('consumer', 'list', '-c', 'generation', '--format', 'csv'), /^generation\n1\n$/);
+  const older = (await list('--os-placement-api-version', '2.8'))[0] ?? [];
+  assert.deepEqual([older[0], older[5], older[6]], [consumer, '', ''], 'before 2.9 it is not known where they are');
+  const [listed = []] = await run('allocation', 'list', 'host-1');
+  assert.deepEqual(listed.slice(0, 6), [consumer, '', 'web', 'ada', 'INSTANCE', 'VCPU=2']);
+  assert.match(listed.join(), /VCPU=2,\d{4}-\S+Z,$/);
   assert.deepEqual(await run('consumer', 'list', '--in-tree', 'host-1', '--project', 'shop'), []);
   assert.deepEqual((await run('consumer', 'show', consumer)).slice(0, 6), [
     ['consumer', consumer],

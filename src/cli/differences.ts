@@ -1,0 +1,50 @@
+import type { Resources, WholeProvider } from '../client/index.ts';
+import { capacityOf } from '../client/inventories.ts';
+
+/**
+ * What is other of a provider than before, each as a short text, such as `VCPU used 2 → 4 of 32`. Empty if all is as it was.
+ *
+ * @param nameOf the name of a provider, by its UUID
+ */
+export function differences(
+  old: WholeProvider,
+  now: WholeProvider,
+  nameOf: (uuid: string) => string,
+): readonly string[] {
+  const parent = now.parent_provider_uuid;
+  const classes = [...new Set([...Object.keys(old.inventories), ...Object.keys(now.inventories)])];
+  return [
+    ...(old.name === now.name ? [] : [`name ${old.name} → ${now.name}`]),
+    ...(old.parent_provider_uuid === parent ? [] : [parent === null ? 'a root now' : `below ${nameOf(parent)} now`]),
+    ...classes.flatMap((name) => inventoryDifference(name, old.inventories[name], now.inventories[name])),
+    ...classes.flatMap((name) => usageDifference(name, old.usages, now)),
+    ...listDifference('', old.traits, now.traits),
+    ...listDifference('aggregate ', old.aggregates, now.aggregates),
+  ];
+}
+
+type WholeInventory = WholeProvider['inventories'][string];
+
+function inventoryDifference(
+  name: string,
+  old: WholeInventory | undefined,
+  now: WholeInventory | undefined,
+): readonly string[] {
+  if (now === undefined) return [`no ${name} any more`];
+  if (old === undefined) return [`${name} ${capacityOf(now)} new`];
+  const fields = Object.keys(now) as readonly (keyof WholeInventory)[]; // the server sends no others
+  const changed = fields.filter((field) => old[field] !== now[field]);
+  return changed.map((field) => `${name} ${field} ${old[field]} → ${now[field]}`);
+}
+
+function usageDifference(name: string, old: Resources, { usages, inventories }: WholeProvider): readonly string[] {
+  const [before, after, inventory] = [old[name] ?? 0, usages[name] ?? 0, inventories[name]];
+  if (before === after || inventory === undefined) return [];
+  return [`${name} used ${before} → ${after} of ${capacityOf(inventory)}`];
+}
+
+/** What a list has more, with a plus, and less, with a minus. */
+export const listDifference = (what: string, old: readonly string[], now: readonly string[]): readonly string[] => [
+  ...now.filter((one) => !old.includes(one)).map((one) => `+${what}${one}`),
+  ...old.filter((one) => !now.includes(one)).map((one) => `-${what}${one}`),
+];

@@ -1,0 +1,107 @@
+/** What `placement watch` prints: the names, and what is other than before. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { compileCache } from '../support/compile_cache.ts';
+import { until } from '../support/until.ts';
+import { commandsOn, program } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer({}, { history: { enabled: true, keep: 3600 } });
+  await run('provider', 'create', 'rack-1');
+  await run('provider', 'create', 'host-1', '--uuid', host, '--parent', 'rack-1');
+  await run('inventory', 'set', 'host-1', 'VCPU=8');
+});
+after(() => server.close());
+
+const host = '0057c0de-0000-4000-8000-000000000002';
+
+const { env, run, isWrongUsage } = commandsOn(() => server);
+
+/** Starts `watch` in a process of its own, calls back when it follows, and ends it. */
+async function withWatch(args: readonly string[], use: (said: (line: RegExp) => Promise<unknown>) => Promise<void>) {
+  const child = spawn(process.execPath, [program, 'watch', ...args], {
+    env: { PATH: process.env.PATH, ...compileCache, ...env() },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const said = (line: RegExp) => until(`${line} in: ${output}`, () => line.test(output));
+  try {
+    await said(/was read/);
+    await use(said);
+  } finally {
+    child.kill('SIGKILL');
+  }
+  return output;
+}
+
+test('a line has time, name and root, and what was and is', async () => {
+  await withWatch([], async (said) => {
+    await run('inventory', 'set', 'host-1', 'VCPU=16', 'VCPU:reserved=1', 'DISK_GB=100');
+    await said(/^\d{4}-\d\d-\d\dT[\d:]{8}Z host-1 of rack-1: .*VCPU total 8 → 16.*VCPU reserved 0 → 1/m);
+    await said(/host-1 of rack-1: .*DISK_GB 100 new/);
+    await run('allocation', 'place', 'VCPU=3', '--project', 'ci', '--consumer', 'job-1');
+    await said(/host-1 of rack-1: VCPU used 0 → 3 of 15$/m);
+    await run('trait', 'create', 'CUSTOM_FAST');
+    await said(/traits: \+CUSTOM_FAST$/m);
+    await run('trait', 'set', 'host-1', 'CUSTOM_FAST');
+    await said(/host-1 of rack-1: \+CUSTOM_FAST$/m);
+    await run('trait', 'set', 'host-1');
+    await said(/host-1 of rack-1: -CUSTOM_FAST$/m);
+    await run('aggregate', 'set', 'host-1', host);
+    await said(new RegExp(`host-1 of rack-1: \\+aggregate ${host}$`, 'm'));
+    await run('class', 'create', 'CUSTOM_TAPE');
+    await said(/resource classes: \+CUSTOM_TAPE$/m);
+    await run('inventory', 'delete', 'host-1', 'DISK_GB');
+    await said(/host-1 of rack-1: no DISK_GB any more$/m);
+    await run('provider', 'set', 'host-1', '--name', 'host-one', '--no-parent');
+    await said(/ host-one: name host-1 → host-one, a root now$/m);
+    await run('provider', 'set', 'host-one', '--name', 'host-1', '--parent', 'rack-1');
+    await said(/host-1 of rack-1: name host-one → host-1, below rack-1 now$/m);
+    await run('provider', 'create', 'spare');
+    await said(/ spare: new: /);
+    await run('provider', 'delete', 'spare');
+    await said(/ spare: deleted$/m);
+  });
+});
+
+test('consumers are told with what they have and had', async () => {
+  const job = ['--project', 'ci', '--consumer', 'job-2'];
+  await withWatch(['--parts', 'consumers'], async (said) => {
+    await run('allocation', 'place', 'VCPU=1', ...job, '--expires-in', '1h');
+    await said(/consumer \S+ \(job-2\): has VCPU=1 of host-1 until \d{4}-\S+Z, project ci$/m);
+    await run('allocation', 'place', 'VCPU=2', ...job, '--move');
+    await said(/\(job-2\): has VCPU=2 of host-1 until \S+Z, project ci; had VCPU=1 of host-1$/m);
+    await run('allocation', 'delete', 'ci/job-1');
+    await said(/\(job-1\): gone: released, had VCPU=3 of host-1$/m);
+  });
+});
+
+test('for programs the lines are JSON, CSV or values', async () => {
+  const json = await withWatch(['--json'], async (said) => {
+    await run('inventory', 'set', 'host-1', 'VCPU=17');
+    await said(/VCPU total 16/);
+  });
+  const changes = json
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const { token, time, ...change } = changes.at(-1);
+  assert.ok(token && Date.parse(time) > 0);
+  const about = { what: 'provider', uuid: host, name: 'host-1', root: 'rack-1', change: 'VCPU total 16 → 17' };
+  assert.deepEqual(change, { resource_provider: host, parts: ['inventories'], ...about });
+  const csv = await withWatch(['--format', 'csv', '-c', 'name', '-c', 'change'], async (said) => {
+    await run('inventory', 'set', 'host-1', 'VCPU=18', 'VCPU:reserved=0');
+    await said(/VCPU total 17/);
+  });
+  assert.match(csv, /^name,change\n,was read: 2 providers\nhost-1,"VCPU total 17 → 18, VCPU reserved 1 → 0"\n$/);
+  await isWrongUsage(/There is no column size\. Those there are: time, what, name, root, uuid, change/, [
+    ...['watch', '-c', 'size'],
+  ]);
+});
