@@ -1,6 +1,6 @@
 /** HTTPS with [ssl] cert_file and key_file. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
@@ -69,6 +69,27 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
         .catch(() => false);
     await until('the new certificate is served', isRenewed);
     await logged(/SIGHUP: .*, and the TLS certificate was read again\."/);
+
+    // Files of other names are taken, too; TLS is not switched off by a signal.
+    const moved = selfSigned();
+    await writeFile(file('moved-cert.pem'), moved.cert);
+    await writeFile(file('moved-key.pem'), moved.key);
+    await configure('moved-cert.pem', 'moved-key.pem');
+    server.child.kill('SIGHUP');
+    await logged(/the TLS certificate was read again\. Now in force: \[ssl\] cert_file, \[ssl\] key_file\."/);
+    const isMoved = () =>
+      send(`${url}/`, moved.cert, 'GET').then(
+        ({ status }) => status === 200,
+        () => false,
+      );
+    await until('the moved certificate is served', isMoved);
+    await writeFile(
+      file('placement.conf'),
+      (await readFile(file('placement.conf'), 'utf8')).replace(/^\[ssl\]\n.*\n.*\n/m, ''),
+    );
+    server.child.kill('SIGHUP');
+    await logged(/Changed, and in force only after a restart: \[ssl\] cert_file, \[ssl\] key_file\."/);
+    assert.ok(await isMoved());
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
 
