@@ -38,6 +38,7 @@ type ApiFlags = ConfigFlags & {
   readonly host?: string;
   readonly port?: string;
   readonly workers?: string;
+  readonly check?: true;
   readonly showConfig?: true;
 };
 
@@ -51,9 +52,12 @@ export async function placementApi(): Promise<void> {
     .option('--host <address>', 'the address to listen on, or unix:/FILE, instead of [api] host')
     .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
     .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
+    .option('--check', 'ask the service that runs with this configuration whether it is ready: 0 if so, else 1')
     .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
     .action(serve);
-  await runCommand(program, { failed: exitCodeOf, noCommand: 1, problemsOf });
+  // What asks for a check, such as Docker, knows no other exit codes.
+  const failed = (error: unknown): number => (program.opts<ApiFlags>().check ? 1 : exitCodeOf(error));
+  await runCommand(program, { failed, noCommand: 1, problemsOf });
 }
 
 async function serve(flags: ApiFlags): Promise<void> {
@@ -80,6 +84,10 @@ async function serve(flags: ApiFlags): Promise<void> {
     return;
   }
   const { config } = loaded;
+  if (flags.check) {
+    const { checkReadiness } = await import('../start/check.ts');
+    return print(await checkReadiness(config));
+  }
   printWarnings(loaded.warnings);
   const warnings = [databaseWarning(loaded), exposureWarning(config)];
   checkAuthentication(config);

@@ -45,7 +45,7 @@ export type LoadedConfig = {
 /**
  * Finds, reads and validates the configuration. Precedence: overrides (the command line), the environment
  * (`OS_<GROUP>__<OPTION>`), files (the later one first), DATABASE_URL for `[placement_database] connection`,
- * `defaultConfig`.
+ * `DEFAULT_OS_<GROUP>__<OPTION>`, `defaultConfig`.
  *
  * @throws ConfigError with a line for every mistake: its place, section, option and value, and what is allowed. If a
  * file does not parse, the error is only about that.
@@ -283,7 +283,7 @@ function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): r
 /** Only options of a service have such names, so that every unknown one is reported. */
 function misspelledVariables(env: Environment): readonly string[] {
   return Object.keys(env).flatMap((variable) => {
-    const [, section, option = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
+    const [, prefix = '', section, option = ''] = /^(DEFAULT_)?OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
     if (section === undefined) return [];
     const name = option.toLowerCase();
     const named = section === 'DEFAULT' ? section : section.toLowerCase();
@@ -292,7 +292,7 @@ function misspelledVariables(env: Environment): readonly string[] {
     const { known, meant } = knownNames(group);
     if (group === named && known.has(name)) return [];
     const near = known.has(name) ? name : nearName(name, meant);
-    const nearVariable = near === undefined ? undefined : variableOf({ group, name: near });
+    const nearVariable = near === undefined ? undefined : `${prefix}${variableOf({ group, name: near })}`;
     return [`environment: ${unknownOption(variable, nearVariable)}`];
   });
 }

@@ -46,11 +46,17 @@ export type Sources = {
 
 type SettingPlace = readonly [group: string, name: string];
 
+/** What a variable begins with that gives an option another default. */
+export const defaultPrefix = 'DEFAULT_';
+
 const key = (group: string, name: string): string => `${group}.${name}`;
 const known = new Map(options.map((option) => [key(option.group, option.name), option]));
 const ignored = new Set(ignoredOptions.map(([group, name]) => key(group, name)));
 
-/** All sources of values, the command line first. An empty variable counts as set, except DATABASE_URL. */
+/**
+ * All sources of values, the command line first. An empty variable counts as set, except DATABASE_URL. A variable DEFAULT_OS_... is for
+ * those who make an image or a package: any file wins over it.
+ */
 export function openSources(
   files: readonly ConfigFile[],
   env: Readonly<Record<string, string | undefined>>,
@@ -66,8 +72,8 @@ export function openSources(
     return { texts: [override.text], source: { from: 'command line', flag: override.flag }, literal: false };
   }
 
-  function fromEnvironment(group: string, name: string): Written | undefined {
-    const variable = variableOf({ group, name });
+  function fromEnvironment(group: string, name: string, prefix = ''): Written | undefined {
+    const variable = `${prefix}${variableOf({ group, name })}`;
     const text = env[variable];
     return text === undefined
       ? undefined
@@ -100,7 +106,8 @@ export function openSources(
       fromCommandLine(option) ??
       fromEnvironment(group, option.name) ??
       fromFiles([[group, option.name], ...former], option.type.multi) ??
-      fromDatabaseUrl(option)
+      fromDatabaseUrl(option) ??
+      fromEnvironment(group, option.name, defaultPrefix)
     );
   }
 

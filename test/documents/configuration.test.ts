@@ -42,7 +42,8 @@ where you want it otherwise.
 
 - **Files.** \`placement-api --config-file placement.conf\`, else \`/etc/placement/placement.conf\`: the file of an OpenStack Placement, as it is.
 - **Variables.** \`OS_<SECTION>__<OPTION>\` in capitals sets an option, such as \`OS_PLACEMENT_DATABASE__CONNECTION\`; it counts more than a file. \`DATABASE_URL\` is
-  \`[placement_database] connection\` where nothing else sets it.
+  \`[placement_database] connection\` where nothing else sets it. \`DEFAULT_OS_<SECTION>__<OPTION>\` is for images and packages: another default, which files and
+  all else count more than.
 - **Arguments** such as \`--port\` count more than both.
 - **Mistakes.** A value that is wrong ends the start, with the file, the line and what is allowed. Sections and options of other libraries in a
   file are ignored; names that are nearly right, and every variable \`OS_..__..\` that is no option, are warned about.

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -101,14 +101,20 @@ test('the image is built from what Docker gets, and serves the API and the conso
   await mkdir(home);
   const env = {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
-    OS_API__HOST: '127.0.0.1', // the image listens on all addresses
     OS_API__AUTH_STRATEGY: 'noauth2',
+    OS_CONSOLE__ENABLED: 'true',
+    ...Object.fromEntries(textsOf(image, 'ENV').map((text) => text.split('='))),
   };
   for (const name of commandsOfImage) {
     const { stdout } = await exec(program(name), ['--version'], { cwd: home, env });
     assert.match(stdout, /^\d+\.\d+\.\d+\n$/, name);
   }
   assert.deepEqual(textsOf(image, 'CMD'), ['["placement-api"]']);
+  // A file that is mounted decides where the service listens.
+  const mounted = path.join(folder, 'mounted.conf');
+  await writeFile(mounted, '[api]\nhost = 192.0.2.7\n');
+  const shown = await exec(program('placement-api'), ['--config-file', mounted, '--show-config'], { cwd: home, env });
+  assert.match(shown.stdout, /host = 192\.0\.2\.7\b/);
   const child = spawn(program('placement-api'), ['--port', '0'], { cwd: home, env });
   try {
     let said = '';
@@ -123,6 +129,7 @@ test('the image is built from what Docker gets, and serves the API and the conso
       child.once('exit', (code) => reject(new Error(`placement-api ended with ${code}: ${said}`)));
       child.once('error', reject);
     });
+    assert.match(url, /^http:\/\/0\.0\.0\.0:/, 'other machines reach the container');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
     const page = await fetch(`${url}/console`);
     assert.equal(page.status, 200);
@@ -130,10 +137,12 @@ test('the image is built from what Docker gets, and serves the API and the conso
     assert.equal(new Set(files).size, 2);
     for (const file of files) assert.equal((await fetch(`${url}/${file}`)).status, 200, file);
     const check = /CMD (\[.*\])$/.exec(textsOf(image, 'HEALTHCHECK')[0] ?? '')?.[1] ?? '[]';
-    const [node = '', ...flags]: readonly string[] = JSON.parse(check);
-    assert.equal(node, 'node');
-    await exec(process.execPath, flags, { env: { ...env, OS_API__PORT: new URL(url).port } });
-    await assert.rejects(exec(process.execPath, flags, { env: { ...env, OS_API__PORT: '1' } }));
+    const [command = '', ...flags]: readonly string[] = JSON.parse(check);
+    assert.equal(command, 'placement-api');
+    const ask = (port: string) => exec(program(command), flags, { cwd: home, env: { ...env, OS_API__PORT: port } });
+    const { port } = new URL(url);
+    assert.equal((await ask(port)).stdout, `The service at http://127.0.0.1:${port} is ready.\n`);
+    await assert.rejects(ask('1'), ({ code, stderr }) => code === 1 && /does not answer at/.test(String(stderr)));
   } finally {
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');

@@ -96,7 +96,7 @@ suite('the places of configuration files', () => {
 });
 
 test('the strongest source that has an option decides', () => {
-  const sources = ['flag', 'environment', 'conf.d', 'conf', 'DATABASE_URL'] as const;
+  const sources = ['flag', 'environment', 'conf.d', 'conf', 'DATABASE_URL', 'default'] as const;
   const url = (name: string): string => `postgresql://h/${name}`;
   const file = (name: string): string => `[placement_database]\nconnection = ${url(name)}\n`;
   fc.assert(
@@ -109,6 +109,7 @@ test('the strongest source that has an option decides', () => {
       const env = {
         ...(has('environment') ? { OS_PLACEMENT_DATABASE__CONNECTION: url('environment') } : {}),
         ...(has('DATABASE_URL') ? { DATABASE_URL: url('DATABASE_URL') } : {}),
+        ...(has('default') ? { DEFAULT_OS_PLACEMENT_DATABASE__CONNECTION: url('default') } : {}),
       };
       const overrides = has('flag')
         ? [{ group: 'placement_database', name: 'connection', text: url('flag'), flag: '--database' }]
@@ -118,7 +119,7 @@ test('the strongest source that has an option decides', () => {
         assert.equal(connection, present[0] === undefined ? undefined : url(present[0]));
       });
     }),
-    { numRuns: 40 },
+    { numRuns: 80 },
   );
 });
 

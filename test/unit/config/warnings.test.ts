@@ -109,6 +109,9 @@ suite('options that are probably misspelled are reported with file and line', ()
           'environment: OS_NOVA__X is no option of this service and is ignored.',
         ],
       );
+      assert.deepEqual(load({ env: { DEFAULT_OS_API__HOST: '::', DEFAULT_OS_API__PROT: '1' } }).warnings, [
+        'environment: DEFAULT_OS_API__PROT is no option of this service and is ignored. Did you mean DEFAULT_OS_API__PORT?',
+      ]);
     });
   });
 

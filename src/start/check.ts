@@ -1,0 +1,62 @@
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Config } from '../config/config.ts';
+import { socketFileOf } from '../config/option_type.ts';
+import { messageOf } from '../text/print.ts';
+
+/** Longer than /readyz takes to find out that the database does not answer, and shorter than health checks usually wait. */
+const patienceMs = 4_000;
+
+/**
+ * Asks the service that this configuration is of, at its own address, whether it is ready.
+ *
+ * @returns a sentence that says so
+ * @throws Error with the reason if it is not, or does not answer
+ */
+export async function checkReadiness({ api, ssl }: Pick<Config, 'api' | 'ssl'>): Promise<string> {
+  const file = socketFileOf(api.host);
+  if (file === undefined && api.port === 0)
+    throw new Error('[api] port = 0 is any free port, so it is not known which one to ask. Name it by --port.');
+  const host = reachable[api.host] ?? api.host;
+  const scheme = ssl.certFile === undefined ? 'http' : 'https';
+  const place = file === undefined ? `${scheme}://${net.isIPv6(host) ? `[${host}]` : host}:${api.port}` : api.host;
+  const { status, said } = await ask(
+    scheme,
+    file === undefined ? { host, port: api.port } : { socketPath: file },
+  ).catch((error: unknown) => {
+    throw new Error(`The service does not answer at ${place}: ${reasonOf(error)}.`, { cause: error });
+  });
+  if (status !== 200)
+    throw new Error(`The service at ${place} is not ready: ${said.trim() || `it answers ${status}`}.`);
+  return `The service at ${place} is ready.`;
+}
+
+/** Where a process of this machine reaches one that listens on all addresses. */
+const reachable: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1', '': 'localhost' };
+
+/** The certificate is not checked: it is for the name by which others know the service, and nothing secret is sent. */
+function ask(
+  scheme: 'http' | 'https',
+  address: { readonly host: string; readonly port: number } | { readonly socketPath: string },
+): Promise<{ readonly status: number; readonly said: string }> {
+  return new Promise((resolve, reject) => {
+    const request = (scheme === 'http' ? http : https).request(
+      {
+        ...address,
+        path: '/readyz',
+        // A name that [api] allowed_hosts need not have.
+        headers: { host: 'localhost' },
+        rejectUnauthorized: false,
+        signal: AbortSignal.timeout(patienceMs),
+      },
+      (answer) => text(answer).then((said) => resolve({ status: answer.statusCode ?? 0, said }), reject),
+    );
+    request.on('error', reject).end();
+  });
+}
+
+/** The error of a request that was ended by its signal is an AbortError. */
+const reasonOf = (error: unknown): string =>
+  error instanceof Error && error.name === 'AbortError' ? `not within ${patienceMs / 1000} s` : messageOf(error);
