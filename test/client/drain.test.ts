@@ -1,6 +1,7 @@
 /** `placement drain`, `undrain` and `release` on a real service. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
+import { drainTree, undrainTree } from '../../src/cli/drain_tree.ts';
 import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { connect, consumerUuid, type WholeProvider } from '../../src/client/index.ts';
 import { until } from '../support/until.ts';
@@ -159,6 +160,21 @@ test('a drain and its end may be stopped at any point: each of them can still be
   }
   assert.deepEqual(await stateOf(), open);
   assert.ok(points >= 10, `${points} points`);
+});
+
+test('drains and their ends at the same time leave nothing that cannot be undone', async () => {
+  const open = await stateOf();
+  const { uuid } = await provider(host);
+  for (let round = 0; round < 12; round++) {
+    const calls = [drainTree, undrainTree, drainTree, undrainTree].slice(round % 3);
+    await Promise.all(calls.map((call) => call(client(), uuid)));
+    if (round % 2 === 0) {
+      await drainTree(client(), uuid);
+      assert.ok((await stateOf()).every(isClosed));
+    }
+    await undrainTree(client(), uuid);
+    assert.deepEqual(await stateOf(), open, `after round ${round}`);
+  }
 });
 
 test('a drain is guarded by generations: what another program writes meanwhile is what is remembered', async () => {

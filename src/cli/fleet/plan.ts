@@ -98,7 +98,8 @@ export function planApply(
     const step = stepOf(wanted, before, context);
     if (step === undefined) continue;
     steps.set(wanted.name, step);
-    waves[level] = [...(waves[level] ?? []), step];
+    waves[level] ??= [];
+    waves[level].push(step);
     problems.push(...problemsOf(wanted, before, step, known));
   }
   problems.push(...takenUuids(file, byName, byUuid));
