@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
+import { placementCommand } from '../../src/cli/program.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
 import { readRecording } from './recording.ts';
 import { alertRules, ruleOf, rulesFile } from './rules.ts';
@@ -36,6 +37,18 @@ test('each alert says what is the matter and what to do, and fires in a recorded
   }
   assert.deepEqual(Object.keys(recording.scenes).toSorted(), Object.keys(scenes).toSorted());
   assert.match(recording.recorded, /^\d{4}-\d\d-\d\d$/);
+});
+
+test('the commands that alerts name exist', () => {
+  const named = alertRules.flatMap(({ annotations }) => [
+    ...(annotations.action ?? '').matchAll(/"placement ([a-z ]+)/g),
+  ]);
+  assert.ok(named.length >= 4);
+  for (const [text, words = ''] of named) {
+    let command: ReturnType<typeof placementCommand> | undefined = placementCommand();
+    for (const word of words.trim().split(' ')) command = command?.commands.find((each) => each.name() === word);
+    assert.ok(command, text);
+  }
 });
 
 for (const [name, { expected }] of Object.entries(scenes)) {
