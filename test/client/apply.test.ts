@@ -277,6 +277,38 @@ test('a provider that another program changes meanwhile is read again; what the 
   assert.equal(await run('apply', '-f', at), 'Nothing to change: 4 providers are as the file says.\n');
 });
 
+test('a command that is stopped at any write is run again, and what it made can still be pruned', async () => {
+  const before = (await wholeFleet(server)).map(({ name }) => name).toSorted();
+  const gone = await file('pool: halves\nproviders: []', 'gone.yaml');
+  let points = 0;
+  for (let writes = 0, isStopped = true; isStopped; writes++) {
+    const at = await file(`pool: halves
+providers:
+  - name: half-${writes}
+    inventories: { VCPU: 8 }
+    traits: [HW_CPU_X86_VMX]
+    children: [{ name: half-${writes}-child, aggregates: [rack-7], inventories: { PGPU: 1 } }]
+`);
+    let left = writes;
+    const front = await startFront((incoming, response) => {
+      if (incoming.method !== 'GET' && left-- <= 0) response.destroy();
+      else forward(server.url, incoming, response);
+    });
+    const { code } = await hostedPlacement(['apply', '-f', at], { OS_ENDPOINT: front.url, OS_TOKEN: 'admin' });
+    await front.close();
+    isStopped = code !== 0;
+    if (isStopped) {
+      points++;
+      assert.match(await run('apply', '-f', at), /Done: /);
+    }
+    assert.equal(await run('apply', '-f', at), 'Nothing to change: 2 providers are as the file says.\n');
+    await run('apply', '-f', gone, '--prune');
+    const names = (await wholeFleet(server)).map(({ name }) => name).toSorted();
+    assert.deepEqual(names, before, `after ${writes} writes`);
+  }
+  assert.ok(points >= 7, `${points} points`);
+});
+
 /** Makes a fleet by the client, with all that it has but usages. */
 async function fill(of: TestServer, fleet: readonly WholeProvider[]): Promise<void> {
   const { providers, resourceClasses, traits, providerTraits, aggregates, inventories } = clientOf(of);
