@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { View } from '../src/console/views.ts';
+import { openChangeLog } from './changes/change_log.ts';
 import { ChangesView } from './changes/changes_view.tsx';
 import { ConsumerView } from './consumer/consumer_view.tsx';
 import { FitView } from './fit/fit_view.tsx';
@@ -36,6 +37,7 @@ export function App() {
   useEffect(() => onKeys(setOpen), []);
   // Every view shows whether the page follows the changes.
   useEffect(() => follow(() => {}), []);
+  useEffect(openChangeLog, []);
   useEffect(() => {
     document.title = `${titles[view]}${id === undefined ? '' : ` ${id}`} · Placement`;
   }, [view, id]);

@@ -63,6 +63,15 @@ export function openMirror(): void {
 
 let isOpen = false;
 
+type ReplacedListener = (before: WholeProvider | undefined, after: WholeProvider) => void;
+
+const replacedListeners = new Set<ReplacedListener>();
+
+/** Calls back for each provider that was read after it had changed, with what it was before. */
+export function onReplaced(listener: ReplacedListener): void {
+  replacedListeners.add(listener);
+}
+
 /** Reads everything anew. */
 export function readAgain(): void {
   isEverythingStale = true;
@@ -126,6 +135,10 @@ async function readStale(): Promise<void> {
   const read = await placement.providerSummaries.page({ uuids, limit: mostNamed });
   const found = new Set(read.map(({ uuid }) => uuid));
   for (const uuid of uuids) if (!found.has(uuid)) providers.delete(uuid);
-  for (const provider of read) providers.set(provider.uuid, provider);
+  for (const provider of read) {
+    const before = providers.get(provider.uuid);
+    providers.set(provider.uuid, provider);
+    for (const listener of replacedListeners) listener(before, provider);
+  }
   show({});
 }

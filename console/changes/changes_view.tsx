@@ -1,16 +1,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { FollowedChange, ProviderPart } from '../../src/client/changes.ts';
+import type { ProviderPart } from '../../src/client/changes.ts';
 import { follow, following } from '../following.ts';
+import { openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
 import { counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
+import { changeLog, type Logged, logBegan } from './change_log.ts';
 
-type Seen = { readonly number: number; readonly at: Date; readonly change: FollowedChange };
-
-/** How many changes are kept on the page. */
-const mostSeen = 300;
+/** How many changes are shown. */
+const mostShown = 300;
 const seconds = 60;
 const allParts: readonly ProviderPart[] = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
@@ -18,43 +18,31 @@ const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h
 /** What changes, as it happens. */
 export function ChangesView() {
   const live = useStore(following);
-  const [seen, setSeen] = useState<readonly Seen[]>([]);
-  const [isPaused, setPaused] = useState(false);
+  const log = useStore(changeLog);
+  const [paused, setPaused] = useState<readonly Logged[] | undefined>();
+  useEffect(openMirror, []);
   const [parts, setParts] = useState<ReadonlySet<string>>(new Set(allParts));
   const [rates, setRates] = useState<readonly number[]>(() => new Array<number>(seconds).fill(0));
-  const waiting = useRef<Seen[]>([]);
-  const count = useRef({ total: 0, thisSecond: 0 });
-  const paused = useRef(false);
-  paused.current = isPaused;
+  const thisSecond = useRef(0);
 
   useEffect(() => {
     const unfollow = follow((change) => {
-      if ('everything' in change) return;
-      count.current.total++;
-      count.current.thisSecond++;
-      waiting.current.push({ number: count.current.total, at: new Date(), change });
-      if (waiting.current.length > mostSeen) waiting.current.shift();
+      if (!('everything' in change)) thisSecond.current++;
     });
-    const showing = setInterval(() => {
-      if (paused.current || waiting.current.length === 0) return;
-      const news = waiting.current.splice(0).reverse();
-      setSeen((before) => [...news, ...before].slice(0, mostSeen));
-    }, 250);
     const counting = setInterval(() => {
-      const { thisSecond } = count.current;
-      count.current.thisSecond = 0;
-      setRates((before) =>
-        thisSecond === 0 && before.every((rate) => rate === 0) ? before : [...before.slice(1), thisSecond],
-      );
+      const count = thisSecond.current;
+      thisSecond.current = 0;
+      setRates((before) => (count === 0 && before.every((rate) => rate === 0) ? before : [...before.slice(1), count]));
     }, 1000);
     return () => {
       unfollow();
-      clearInterval(showing);
       clearInterval(counting);
     };
   }, []);
 
-  const shown = seen.filter(({ change }) => !('parts' in change) || change.parts.some((part) => parts.has(part)));
+  const shown = (paused ?? log)
+    .filter(({ change }) => !('parts' in change) || change.parts.some((part) => parts.has(part)))
+    .slice(0, mostShown);
   const most = Math.max(1, ...rates);
   const lastMinute = rates.reduce((sum, rate) => sum + rate, 0);
   return (
@@ -80,7 +68,11 @@ export function ChangesView() {
             </label>
           ))}
         </fieldset>
-        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+        <button
+          type="button"
+          aria-pressed={paused !== undefined}
+          onClick={() => setPaused(paused === undefined ? log : undefined)}
+        >
           Pause
         </button>
       </form>
@@ -99,10 +91,10 @@ export function ChangesView() {
         {live.state === 'live' ? 'Changes are shown as they happen.' : ''}
       </p>
       {shown.length === 0 ? (
-        <p class="faint">Nothing has changed since this page was opened.</p>
+        <p class="faint">Nothing has changed since {clock.format(logBegan)}, when this page was opened.</p>
       ) : (
-        <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts']}>
-          {shown.map(({ number, at, change }) => (
+        <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
+          {shown.map(({ number, at, change, differences }) => (
             <tr key={number}>
               <td class="time">{clock.format(at)}</td>
               {'resource_provider' in change ? (
@@ -111,9 +103,10 @@ export function ChangesView() {
                     <ProviderLink uuid={change.resource_provider} />
                   </td>
                   <td>{'deleted' in change ? 'deleted' : change.parts.join(', ')}</td>
+                  <td>{differences?.join(', ')}</td>
                 </>
               ) : (
-                <td colSpan={2}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
+                <td colSpan={3}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
               )}
             </tr>
           ))}

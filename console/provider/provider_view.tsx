@@ -110,8 +110,9 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
             what: 'Before maintenance: no new claims on its whole tree',
             command: `placement drain ${shellWord(root?.name ?? provider.name)}`,
           },
+          { what: 'After maintenance', command: `placement undrain ${shellWord(root?.name ?? provider.name)}` },
           {
-            what: 'After it has died: delete all that consumers have of its whole tree',
+            what: 'After it has died: delete the allocations of all that hold something of it',
             command: `placement release --in-tree ${shellWord(root?.name ?? provider.name)}`,
           },
         ]}
