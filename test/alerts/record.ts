@@ -56,9 +56,12 @@ async function scrapeWhile(
       for (const ofSeries of Object.values(values)) if (ofSeries.length === count) ofSeries.push(null);
     }
   })();
-  await happens({ at });
-  isOver = true;
-  await scraping;
+  try {
+    await happens({ at });
+  } finally {
+    isOver = true;
+    await scraping;
+  }
   return values;
 }
 

@@ -68,8 +68,7 @@ async function withService(
   try {
     const [, url = ''] = await said(/ listens on (\S+)\n/);
     const client = clientOf(url);
-    await use({ url, client, child, folder });
-    client.close();
+    await use({ url, client, child, folder }).finally(client.close);
   } finally {
     child.kill('SIGKILL');
     await ended;
