@@ -1,9 +1,7 @@
 #!/usr/bin/env node
 import '../start/node_version.ts';
-import { versionAsOption } from '../cli/connection.ts';
-import { exitCodeOf } from '../cli/exit_codes.ts';
-import { placementCommand } from '../cli/program.ts';
-import { withRemedy } from '../cli/remedies.ts';
-import { runCommand } from '../start/run_command.ts';
+import '../start/compile_cache.ts';
 
-await runCommand(placementCommand(), { failed: exitCodeOf, noCommand: 2 }, withRemedy, versionAsOption(process.argv));
+// Imported only here: a static import would be compiled before the cache is in use.
+const { runPlacement } = await import('./run_placement.ts');
+await runPlacement();

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import tls from 'node:tls';
 import { type Command, Option } from 'commander';
 import { type Auth, type Credentials, connect, keystone, type Placement, type Scope, token } from '../client/index.ts';
 
@@ -176,6 +175,8 @@ function interfaceOf(text: string | undefined): 'public' | 'internal' | 'admin' 
 }
 
 function trust(file: string): void {
+  // It takes long to load, and is for this option alone.
+  const tls = process.getBuiltinModule('node:tls');
   if (typeof tls.setDefaultCACertificates !== 'function') {
     throw new Error(
       `Node.js ${process.version} takes no further authorities here. Set NODE_EXTRA_CA_CERTS=${file} instead.`,

@@ -1,50 +1,73 @@
 import { Command, type Option } from 'commander';
-import { addAggregateCommands } from './aggregate_commands.ts';
-import { addAllocationCommands } from './allocation_commands.ts';
-import { addFleetCommands } from './apply_command.ts';
-import { addCandidateCommands } from './candidate_commands.ts';
-import { addClassCommands } from './class_commands.ts';
-import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
-import { addConsumerCommands } from './consumer_commands.ts';
-import { addDemoCommand } from './demo_command.ts';
-import { addDrainCommands } from './drain_commands.ts';
 import { exitCodeHelp } from './exit_codes.ts';
-import { addHoldingsCommand } from './holding_commands.ts';
-import { addInventoryCommands } from './inventory_commands.ts';
-import { addLimitCommands } from './limit_commands.ts';
-import { addProviderCommands } from './provider_commands.ts';
 import { addOutputOptions, shellOf } from './shell.ts';
 import { fields } from './table.ts';
-import { addTraitCommands } from './trait_commands.ts';
-import { addUsageCommands } from './usage_commands.ts';
-import { addWaitingCommands } from './waiting_commands.ts';
-import { addWatchCommand } from './watch_command.ts';
 
-/** The command `placement`, ready to be parsed. */
-export function placementCommand(): Command {
+/** Adds commands to the program. */
+type Adds = (program: Command) => void;
+
+/**
+ * The first words of commands, and the file that has them. A command line loads only the file of its own: to load all would take most of the
+ * time of a short command.
+ */
+const groups: readonly (readonly [words: readonly string[], load: () => Promise<Adds>])[] = [
+  [['provider'], async () => (await import('./provider_commands.ts')).addProviderCommands],
+  [['apply', 'export'], async () => (await import('./apply_command.ts')).addFleetCommands],
+  [['inventory'], async () => (await import('./inventory_commands.ts')).addInventoryCommands],
+  [['trait'], async () => (await import('./trait_commands.ts')).addTraitCommands],
+  [['aggregate'], async () => (await import('./aggregate_commands.ts')).addAggregateCommands],
+  [['class'], async () => (await import('./class_commands.ts')).addClassCommands],
+  [['allocation'], async () => (await import('./allocation_commands.ts')).addAllocationCommands],
+  [['waiting'], async () => (await import('./waiting_commands.ts')).addWaitingCommands],
+  [['drain', 'undrain', 'release'], async () => (await import('./drain_commands.ts')).addDrainCommands],
+  [['consumer'], async () => (await import('./consumer_commands.ts')).addConsumerCommands],
+  [['holdings'], async () => (await import('./holding_commands.ts')).addHoldingsCommand],
+  [['usage'], async () => (await import('./usage_commands.ts')).addUsageCommands],
+  [['limit'], async () => (await import('./limit_commands.ts')).addLimitCommands],
+  [['candidate'], async () => (await import('./candidate_commands.ts')).addCandidateCommands],
+  [['watch'], async () => (await import('./watch_command.ts')).addWatchCommand],
+  [['demo'], async () => (await import('./demo_command.ts')).addDemoCommand],
+  [['version'], async () => addVersionCommand],
+  [['completion', '__complete'], async () => (await import('./completion.ts')).addCompletion],
+];
+
+/**
+ * The command `placement`, ready to be parsed.
+ *
+ * @param words the command line, without the program: if it names a command, the others are not there
+ */
+export async function placementCommand(words: readonly string[]): Promise<Command> {
   const program = new Command('placement')
     .description('Looks at a placement service and changes what is in it.')
     .showHelpAfterError('(add --help for the commands and options)')
     .configureHelp({ showGlobalOptions: true });
   addOutputOptions(program);
   addConnectionOptions(program);
-  addProviderCommands(program);
-  addFleetCommands(program);
-  addInventoryCommands(program);
-  addTraitCommands(program);
-  addAggregateCommands(program);
-  addClassCommands(program);
-  addAllocationCommands(program);
-  addWaitingCommands(program);
-  addDrainCommands(program);
-  addConsumerCommands(program);
-  addHoldingsCommand(program);
-  addUsageCommands(program);
-  addLimitCommands(program);
-  addCandidateCommands(program);
-  addWatchCommand(program);
-  addDemoCommand(program);
+  for (const add of await Promise.all(groupsFor(firstWord(program, words)).map(([, load]) => load()))) add(program);
+  program.addHelpText('after', exitCodeHelp());
+  refuseGivenTwice(program);
+  return program;
+}
+
+/** The group of a command. All for a word that is none, and for those that are about all commands. */
+function groupsFor(word: string | undefined): typeof groups {
+  if (word === '__complete') return groups;
+  const own = groups.filter(([words]) => words.some((one) => one === word));
+  return own.length === 0 ? groups : own;
+}
+
+/** The first word that is neither an option of the program nor the value of one. */
+function firstWord({ options }: Command, words: readonly string[]): string | undefined {
+  let isValue = false;
+  return words.find((word) => {
+    const isSkipped = isValue || word.startsWith('-');
+    isValue = !isValue && options.some(({ required, long, short }) => required && (long === word || short === word));
+    return !isSkipped;
+  });
+}
+
+function addVersionCommand(program: Command): void {
   program
     .command('version')
     .description('show which microversions the service speaks')
@@ -59,10 +82,6 @@ export function placementCommand(): Command {
         ]),
       );
     });
-  addCompletion(program);
-  program.addHelpText('after', exitCodeHelp());
-  refuseGivenTwice(program);
-  return program;
 }
 
 /**

@@ -53,6 +53,8 @@ export function addProviderTree(provider: Command): void {
  */
 function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const nodes = providers.map((provider): TreeNode => ({ ...provider, children: [] }));
+  // It takes long to make, so it is made only here.
+  const byName = new Intl.Collator('en', { numeric: true });
   nodes.sort((a, b) => byName.compare(a.name, b.name));
   const byUuid = new Map(nodes.map((node) => [node.uuid, node]));
   const roots: TreeNode[] = [];
@@ -63,8 +65,6 @@ function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   }
   return roots;
 }
-
-const byName = new Intl.Collator('en', { numeric: true });
 
 /** The nodes of trees in the order in which they are drawn. */
 function linesOf(trees: readonly TreeNode[]): readonly Line[] {

@@ -120,14 +120,23 @@ const padded = (text: string, width: number, toTheRight: boolean): string => {
   return toTheRight ? space + text : text + space;
 };
 
-const segments = new Intl.Segmenter();
-const wide =
-  /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
-
 /** How many columns a text takes in a terminal. */
 export function widthOf(text: string): number {
   if (/^[\x20-\x7e│├└─]*$/.test(text)) return text.length;
-  let width = 0;
-  for (const { segment } of segments.segment(text)) width += wide.test(segment) ? 2 : 1;
-  return width;
+  measure ??= newMeasure();
+  return measure(text);
+}
+
+let measure: ((text: string) => number) | undefined;
+
+/** What it needs takes 50 ms to make, and most commands print plain text alone. */
+function newMeasure(): (text: string) => number {
+  const segments = new Intl.Segmenter();
+  const wide =
+    /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
+  return (text) => {
+    let width = 0;
+    for (const { segment } of segments.segment(text)) width += wide.test(segment) ? 2 : 1;
+    return width;
+  };
 }

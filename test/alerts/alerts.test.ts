@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { placementCommand } from '../../src/cli/program.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
@@ -39,14 +40,15 @@ test('each alert says what is the matter and what to do, and fires in a recorded
   assert.match(recording.recorded, /^\d{4}-\d\d-\d\d$/);
 });
 
-test('the commands that alerts name exist', () => {
+test('the commands that alerts name exist', async () => {
   const named = alertRules.flatMap(({ annotations }) => [
     ...(annotations.action ?? '').matchAll(/"placement ([a-z ]+)/g),
   ]);
   assert.ok(named.length >= 4);
   for (const [text, words = ''] of named) {
-    let command: ReturnType<typeof placementCommand> | undefined = placementCommand();
-    for (const word of words.trim().split(' ')) command = command?.commands.find((each) => each.name() === word);
+    const parts = words.trim().split(' ');
+    let command: Command | undefined = await placementCommand(parts);
+    for (const word of parts) command = command?.commands.find((each) => each.name() === word);
     assert.ok(command, text);
   }
 });

@@ -1,0 +1,12 @@
+import { versionAsOption } from '../cli/connection.ts';
+import { exitCodeOf } from '../cli/exit_codes.ts';
+import { placementCommand } from '../cli/program.ts';
+import { withRemedy } from '../cli/remedies.ts';
+import { runCommand } from '../start/run_command.ts';
+
+/** The program placement: runs the command line of this process. */
+export async function runPlacement(): Promise<void> {
+  const argv = versionAsOption(process.argv);
+  const program = await placementCommand(argv.slice(2));
+  await runCommand(program, { failed: exitCodeOf, noCommand: 2 }, withRemedy, argv);
+}
