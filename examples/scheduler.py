@@ -10,7 +10,9 @@ import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
 HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.7'}
+PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
 TERM_SECONDS = 60  # a claim ends after this time, if this program dies
+refused = []
 
 
 def call(method, path, body=None, prefer=None):
@@ -27,8 +29,8 @@ def call(method, path, body=None, prefer=None):
 
 
 def place(consumer, processors):
-    """Waits until there is room. Returns the name of the host."""
-    claim = {'candidates': f'resources=PGPU:{processors}&order=free:PGPU', 'project_id': 'ci', 'user_id': 'ci',
+    """Waits until there is room, also below a limit of the project. Returns the name of the host; None if the claim is refused."""
+    claim = {'candidates': f'resources=PGPU:{processors}&order=free:PGPU', 'project_id': PROJECT, 'user_id': PROJECT,
              'consumer_generation': None, 'consumer_type': 'JOB', 'expires_in': TERM_SECONDS}
     token = call('GET', '/changes').json()['next']  # from before the first attempt, so that no change is missed
     while True:
@@ -39,8 +41,10 @@ def place(consumer, processors):
         if error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
             [provider] = call('GET', f'/allocations/{consumer}').json()['allocations']
             return call('GET', f'/resource_providers/{provider}').json()['name']
-        if error['code'] != 'placement.no_candidates':
-            sys.exit(error['detail'])
+        if error['code'] not in ('placement.no_candidates', 'placement.limit_exceeded'):
+            print(error['detail'], file=sys.stderr)
+            refused.append(consumer)
+            return None
         changes = call('GET', f'/changes?resource_class=PGPU&since={token}', prefer='wait=30')
         token = (changes if changes.ok else call('GET', '/changes')).json()['next']
 
@@ -49,6 +53,8 @@ def run(line):
     processors, command = line.split(maxsplit=1)
     consumer = str(uuid.uuid4())
     host = place(consumer, int(processors))
+    if host is None:
+        return
     job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host})
     while True:
         try:
@@ -65,3 +71,4 @@ for job in jobs:
     job.start()
 for job in jobs:
     job.join()
+sys.exit(1 if refused else 0)

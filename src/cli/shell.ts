@@ -20,7 +20,12 @@ import {
   withNames,
 } from './table.ts';
 
-type OutputFlags = { readonly format?: OutputFormat; readonly json?: true; readonly column?: readonly string[] };
+type OutputFlags = {
+  readonly format?: OutputFormat;
+  readonly json?: true;
+  readonly csv?: true;
+  readonly column?: readonly string[];
+};
 
 /** The client and the output of a command. */
 export type Shell = {
@@ -46,6 +51,7 @@ export const addOutputOptions = (program: Command): Command =>
       ),
     )
     .addOption(new Option('--json', 'the same as --format json').conflicts('format'))
+    .addOption(new Option('--csv', 'the same as --format csv').conflicts(['format', 'json']))
     .option('-c, --column <column>', 'only this column of a table, or this field; may be repeated', collect);
 
 /**
@@ -55,7 +61,7 @@ export const addOutputOptions = (program: Command): Command =>
  *   is refused before
  */
 export function shellOf(command: Command, columns?: readonly (readonly string[])[]): Shell {
-  const { format = 'table', json, ...flags } = command.optsWithGlobals<ConnectionFlags & OutputFlags>();
+  const { format = 'table', json, csv: isCsv, ...flags } = command.optsWithGlobals<ConnectionFlags & OutputFlags>();
   const { column: names } = flags;
   if (
     columns !== undefined &&
@@ -64,7 +70,7 @@ export function shellOf(command: Command, columns?: readonly (readonly string[])
   ) {
     command.error(`error: ${withoutColumn(names, columns.flat())}`);
   }
-  const asked = json ? 'json' : format;
+  const asked = json ? 'json' : isCsv ? 'csv' : format;
   return {
     placement: connected(command, flags),
     format: asked,

@@ -13,7 +13,11 @@ type ConsumerCopy = {
 export type ConsumerMirror = {
   /** Asks a service which consumers have changed, and reads from another one those that it is told of. @returns how many were told */
   follow(changes: Send, reads: Send): Promise<number>;
-  /** Compares the copy with what a service shows. @param present what a provider is called now by which UUID the copy may call it */
+  /**
+   * Compares the copy with what a service shows, once nothing more is told: a service may still remove consumers whose terms have ended.
+   *
+   * @param present what a provider is called now by which UUID the copy may call it
+   */
   check(send: Send, present: (uuid: string) => string): Promise<void>;
   /** How often everything was read anew, the first time among them. */
   readonly reads: number;
@@ -36,32 +40,33 @@ export async function openConsumerMirror(
     copies = await readConsumers(send);
     reads += 1;
   };
+  const follow = async (changes: Send, read: Send): Promise<number> => {
+    const answer = await changes('GET', `/changes?since=${token}&parts=consumers`);
+    if (answer.status === 410) {
+      await readAll(read);
+      return 1;
+    }
+    const told = listAt(accepted(answer).json, 'changes').filter((each) => at(each, 'consumer') !== undefined);
+    for (const each of told) {
+      const consumer = String(at(each, 'consumer'));
+      if (at(each, 'gone') === true) {
+        onGone(consumer, at(each, 'ended'));
+        copies.delete(consumer);
+        continue;
+      }
+      const copy = copyOf(accepted(await read('GET', `/allocations/${consumer}`)).json);
+      if (copy === undefined) copies.delete(consumer);
+      else copies.set(consumer, copy);
+    }
+    token = String(at(answer.json, 'next'));
+    return told.length;
+  };
   await readAll(first);
   return {
     get reads() {
       return reads;
     },
-    follow: async (changes, read) => {
-      const answer = await changes('GET', `/changes?since=${token}&parts=consumers`);
-      if (answer.status === 410) {
-        await readAll(read);
-        return 1;
-      }
-      const told = listAt(accepted(answer).json, 'changes').filter((each) => at(each, 'consumer') !== undefined);
-      for (const each of told) {
-        const consumer = String(at(each, 'consumer'));
-        if (at(each, 'gone') === true) {
-          onGone(consumer, at(each, 'ended'));
-          copies.delete(consumer);
-          continue;
-        }
-        const copy = copyOf(accepted(await read('GET', `/allocations/${consumer}`)).json);
-        if (copy === undefined) copies.delete(consumer);
-        else copies.set(consumer, copy);
-      }
-      token = String(at(answer.json, 'next'));
-      return told.length;
-    },
+    follow,
     check: async (send, present) => {
       const named = (all: ReadonlyMap<string, ConsumerCopy>) =>
         [...all]
@@ -71,7 +76,12 @@ export async function openConsumerMirror(
             held: Object.fromEntries(Object.entries(held).map(([uuid, amounts]) => [present(uuid), amounts])),
           }))
           .toSorted((one, other) => (one.consumer < other.consumer ? -1 : 1));
-      assert.deepEqual(named(copies), named(await readConsumers(send)));
+      let shown: Map<string, ConsumerCopy>;
+      do {
+        while ((await follow(send, send)) > 0);
+        shown = await readConsumers(send);
+      } while ((await follow(send, send)) > 0);
+      assert.deepEqual(named(copies), named(shown));
     },
   };
 }

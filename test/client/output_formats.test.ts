@@ -38,6 +38,7 @@ test('a list is printed as CSV, as values, and with some columns only', async ()
   assert.deepEqual(JSON.parse(json), [{ name: 'host-1', generation: 2 }]);
   const whole = ['provider', 'list', '--name', 'host-1'];
   assert.equal(await run(...whole, '--format', 'json'), await run(...whole, '--json'));
+  assert.equal(await run(...whole, '--format', 'csv'), await run(...whole, '--csv'));
   assert.equal(await run('--format', 'value', 'provider', 'list', '--name', 'none'), '');
   assert.equal(await run('provider', 'list', '--name', 'none', '--format', 'csv'), 'name,uuid,generation,parent\n');
 });
@@ -85,6 +86,7 @@ test('a column that is not there is refused with those that are, before anything
     'xml',
   ]);
   await isWrongUsage(/cannot be used with option '--format/, ['provider', 'list', '--json', '--format', 'csv']);
+  await isWrongUsage(/cannot be used with option '--json/, ['provider', 'list', '--json', '--csv']);
   await isWrongUsage(/'--format <format>' is given twice/, ['--format', 'csv', 'provider', 'list', '--format', 'csv']);
   const before = server.seen.length;
   const writes = [
