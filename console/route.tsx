@@ -73,11 +73,14 @@ export function Link({
   to,
   class: className,
   current,
+  label,
   children,
 }: {
   readonly to: string;
   readonly class?: string | undefined;
   readonly current?: boolean | undefined;
+  /** What it does, where its text alone does not say it. */
+  readonly label?: string | undefined;
   readonly children: ComponentChildren;
 }) {
   const follow = (event: MouseEvent) => {
@@ -86,7 +89,7 @@ export function Link({
     navigate(to);
   };
   return (
-    <a href={to} class={className} aria-current={current ? 'page' : undefined} onClick={follow}>
+    <a href={to} class={className} aria-current={current ? 'page' : undefined} aria-label={label} onClick={follow}>
       {children}
     </a>
   );

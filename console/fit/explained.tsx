@@ -2,14 +2,18 @@ import { sentenceOf } from '../../src/cli/explanation_text.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { Amount } from '../amount.tsx';
 import { ProviderLink } from '../provider_link.tsx';
+import { Link, urlOf } from '../route.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
+import { type QueryFields, searchOf, withoutCondition } from './query_fields.ts';
 
-/** How many trees each condition leaves, as a funnel. */
+/** How many trees each condition leaves, as a funnel, with a link to the query without it. */
 export function Funnel({
   explanation: { trees, pools = 0, fitting, complete, conditions },
+  fields,
 }: {
   readonly explanation: Explanation;
+  readonly fields: QueryFields;
 }) {
   const end = conditions.findIndex(({ left }) => left === 0);
   const text = (value: number | null | undefined) =>
@@ -42,10 +46,12 @@ export function Funnel({
           { text: 'alone', kind: 'number', title: 'trees that meet this condition' },
           { text: 'without', kind: 'number', title: 'trees that fit if this condition is dropped' },
           { text: 'largest', kind: 'number', title: 'the largest amount that fits, all else as asked' },
+          '',
         ]}
       >
         {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
           const before = place === 0 ? trees : (conditions[place - 1]?.left ?? trees);
+          const others = withoutCondition(fields, parameter, value);
           const at = (count: number) => (trees === 0 ? 0 : (count / trees) * 100);
           return (
             <tr key={place} class={place === end ? 'end' : undefined}>
@@ -66,6 +72,13 @@ export function Funnel({
               <td class="number">{text(without)}</td>
               <td class="number">
                 {typeof largest === 'number' ? <Amount of={value.split(':')[0] ?? ''} is={largest} /> : text(largest)}
+              </td>
+              <td>
+                {others === undefined ? null : (
+                  <Link to={urlOf('fit', undefined, searchOf(others))} label={`Drop ${parameter}=${value}`}>
+                    Drop
+                  </Link>
+                )}
               </td>
             </tr>
           );

@@ -133,7 +133,7 @@ function Answers({
           <p class="faint">Asking…</p>
         ) : (
           <>
-            <Funnel explanation={explained.value} />
+            <Funnel explanation={explained.value} fields={fields} />
             {explained.value.nearest.length === 0 ? null : <h3>Hosts that come nearest without fitting</h3>}
             <Nearest nearest={explained.value.nearest} />
           </>

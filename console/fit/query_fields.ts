@@ -123,6 +123,49 @@ export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'lim
   };
 }
 
+/**
+ * The form without one condition of an explanation; undefined if it has no such condition, or asks for nothing without it. A group goes as a
+ * whole with its only class, since the service refuses a group that asks for nothing.
+ *
+ * @param parameter of the query, such as `resources_1`
+ * @param value one class with its amount, one trait, or what else the parameter has
+ */
+export function withoutCondition(fields: QueryFields, parameter: string, value: string): QueryFields | undefined {
+  const [, name, suffix = ''] = /^(resources|required|member_of|in_tree)(.*)$/.exec(parameter) ?? [];
+  const others = (all: readonly string[], key: string) =>
+    key === parameter ? all.filter((one) => one !== value) : all;
+  const parts = fields.groups.map((group): GroupFields => {
+    if (name === undefined || group.suffix !== suffix) return group;
+    const isOther = ({ name: className, amount }: AmountField) => `${className}:${amount || '1'}` !== value;
+    const resources = name === 'resources' ? group.resources.filter(isOther) : group.resources;
+    if (name === 'resources' && resources.length === 0) return emptyGroup(suffix);
+    return {
+      suffix,
+      resources,
+      required: others(group.required, `required${suffix}`),
+      member_of: others(group.member_of, `member_of${suffix}`),
+      in_tree: name === 'in_tree' ? '' : group.in_tree,
+    };
+  });
+  const groups = parts.filter((group) => group.suffix === '' || group.resources.length > 0);
+  const suffixes = new Set(groups.map((group) => group.suffix));
+  const next: QueryFields = {
+    ...fields,
+    groups,
+    group_policy: parameter === 'group_policy' ? '' : fields.group_policy,
+    root_required: others(fields.root_required, 'root_required'),
+    same_subtree: others(fields.same_subtree, 'same_subtree')
+      .map((list) =>
+        splitList(list)
+          .filter((each) => suffixes.has(each))
+          .join(),
+      )
+      .filter((list) => list !== ''),
+  };
+  const isChanged = searchOf(next).toString() !== searchOf(fields).toString();
+  return isChanged && candidateQueryOf(next) !== undefined ? next : undefined;
+}
+
 /** How many classes are suggested. */
 const mostSuggested = 6;
 

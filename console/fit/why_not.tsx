@@ -62,7 +62,7 @@ export function WhyNot({
         <p role="status">No provider has this name or UUID.</p>
       ) : (
         <>
-          <Funnel explanation={value.explanation} />
+          <Funnel explanation={value.explanation} fields={fields} />
           <Nearest nearest={value.explanation.nearest} />
         </>
       )}

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { differencesOf } from '../../console/changes/differences.ts';
-import { suggestionsFor } from '../../console/fit/query_fields.ts';
+import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
 import { findAll, uuidBefore } from '../../console/search/find.ts';
 import { safeCell, shellWord } from '../../console/text.ts';
@@ -226,6 +226,42 @@ testView(
   },
   { permissions: ['clipboard-read', 'clipboard-write'] },
 );
+
+testView(
+  'a condition that leaves no tree is dropped by a click',
+  'fit?resources=VCPU:2,DISK_GB:5000&required=HW_CPU_X86_AVX2',
+  async (page) => {
+    await page.getByText('It fits none of 1 tree.').waitFor();
+    await page.getByRole('link', { name: 'Drop required=HW_CPU_X86_AVX2' }).click();
+    await page.waitForURL(/fit\?resources=VCPU:2,DISK_GB:5000$/);
+    await page.getByRole('link', { name: 'Drop resources=DISK_GB:5000' }).click();
+    await page.waitForURL(/fit\?resources=VCPU:2$/);
+    await page.getByText('It fits 1 of 1 tree.').waitFor();
+    assert.equal(await page.getByRole('link', { name: /^Drop/ }).count(), 0, 'the last class');
+  },
+);
+
+test('a query without one of its conditions', () => {
+  const without = (query: string, parameter: string, value: string) => {
+    const next = withoutCondition(fieldsOf(new URLSearchParams(query)), parameter, value);
+    return next === undefined ? undefined : decodeURIComponent(searchOf(next).toString());
+  };
+  const granular =
+    'resources=VCPU:1&resources_1=PGPU:1&required_1=HW_A,!HW_B&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
+  const rest = 'resources=VCPU:1&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
+  assert.equal(without(`${granular}&same_subtree=_1,_2`, 'resources_1', 'PGPU:1'), `${rest}&same_subtree=_2`);
+  assert.equal(without(granular, 'required_1', '!HW_B'), granular.replace(',!HW_B', ''));
+  assert.equal(without(granular, 'group_policy', 'isolate'), granular.replace('isolate', 'none'));
+  assert.equal(without('resources=VCPU:1&required=in:HW_A,HW_B', 'required', 'in:HW_A,HW_B'), 'resources=VCPU:1');
+  assert.equal(without('resources=VCPU:1&member_of=a&member_of=!b', 'member_of', '!b'), 'resources=VCPU:1&member_of=a');
+  assert.equal(
+    without('resources=VCPU:1&in_tree=a&root_required=HW_A', 'in_tree', 'a'),
+    'resources=VCPU:1&root_required=HW_A',
+  );
+  assert.equal(without('resources=VCPU:1&root_required=HW_A', 'root_required', 'HW_A'), 'resources=VCPU:1');
+  assert.equal(without('resources=VCPU:1', 'resources', 'VCPU:1'), undefined, 'nothing is left');
+  assert.equal(without('resources=VCPU:1', 'required', 'HW_A'), undefined, 'there is no such condition');
+});
 
 testView('a class that does not exist brings those with a similar name', 'fit?resources=GPU:1', async (page) => {
   await page.getByRole('link', { name: 'VGPU', exact: true }).waitFor();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Random } from '../races/random.ts';
 import type { Deployment } from './deployment.ts';
 import { type Fault, forAWhile, type LeftOut } from './faults.ts';
@@ -40,10 +41,16 @@ export function databaseFaults({ database }: Deployment): readonly (Fault | Left
         const { rows } = await client.query(
           "select pid from pg_stat_activity where application_name = 'placement' limit 1",
         );
-        if (rows[0] !== undefined) process.kill(rows[0].pid, 'SIGKILL');
-        await client.end().catch(() => {});
+        if (rows[0] === undefined) {
+          await client.end();
+          return false;
+        }
+        // The server answers until it has noticed. Then it ends all connections, and recovers.
+        const noticed = once(client, 'end');
+        process.kill(rows[0].pid, 'SIGKILL');
+        await noticed;
         await primary.start();
-        return rows.length > 0;
+        return true;
       },
     },
     {
