@@ -7,7 +7,7 @@ import {
   retryConflicts,
   type WholeProvider,
 } from '../client/index.ts';
-import { drained, isDrainMark, undrained } from './drained.ts';
+import { drained, drainedTrait, isDrainMark, undrained } from './drained.ts';
 import { CommandFailure } from './exit_codes.ts';
 
 /** How often a tree is read again because another program writes it at the same time. */
@@ -56,7 +56,8 @@ export async function undrainTree(placement: Placement, in_tree: string): Promis
       await writeTraits(placement, { ...before, generation }, after);
     }),
   );
-  await removeUnused(placement, new Set(changed.flatMap(({ traits }) => traits.filter(isDrainMark))));
+  const marks = changed.flatMap(({ traits }) => traits.filter((trait) => isDrainMark(trait) && trait !== drainedTrait));
+  await removeUnused(placement, new Set(marks));
   return { tree, changed };
 }
 
@@ -118,7 +119,7 @@ const isSameSet = (one: readonly string[], other: readonly string[]): boolean =>
 const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
   Object.entries(one.inventories).every(([name, { reserved }]) => other.inventories[name]?.reserved === reserved);
 
-/** Deletes marks that no provider has any more: they would fill the list of traits. */
+/** Deletes what was remembered and no provider has any more: it would fill the list of traits. Queries go on to name `CUSTOM_DRAINED`. */
 async function removeUnused({ traits }: Placement, marks: ReadonlySet<string>): Promise<void> {
   await forEach([...marks], async (mark) => {
     try {

@@ -9,7 +9,7 @@ export const exitCodes = {
   full: { code: 3, meaning: 'no room: it fits nowhere, or a provider has too little left' },
   limited: { code: 4, meaning: 'a limit of the project refuses it' },
   conflict: { code: 5, meaning: 'conflict: it exists already, is in use, or was changed by another program' },
-  notYet: { code: 6, meaning: 'not yet: the time of --wait is over, and "drain --until-empty" still waits' },
+  notYet: { code: 6, meaning: 'not yet: "drain --until-empty" has waited for as long as --wait says' },
   wrongInput: {
     code: sysexits.dataError,
     meaning: 'wrong input: there is no such thing, or the service refuses a value',

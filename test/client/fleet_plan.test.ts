@@ -263,6 +263,8 @@ suite('a file of placement apply', () => {
       /nested deeper than 100 levels/,
     );
     assert.throws(() => readFleetFile(`{"providers": [${nested(20_000)}`, 'f'), /nested deeper than 100 levels/);
+    const ofItself = 'providers: &all\n  - name: a\n    children: *all\n';
+    assert.throws(() => readFleetFile(ofItself, 'f'), /^CommandFailure: f:3: .* a part of itself is nested deeper/);
   });
 
   test('may use the anchors of YAML, and gives aggregates names', () => {

@@ -1,7 +1,7 @@
 /** placement-api --workers: several processes behind one port. A process that ends is replaced. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { appendFile, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -143,11 +143,21 @@ test('if no worker starts, the start ends with exit code 1, and the embedded dat
     assert.match(old.stderr, /^placement-api: The database lacks the migrations .* "placement-manage db sync"/);
     assert.equal(old.stderr.trim().split('\n').length, 1, 'the message appears once, not for each worker');
 
+    const synced = { OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true', OS_API__AUTH_STRATEGY: 'tokens' };
     await writeFile(path.join(folder, 'policy.yaml'), '{');
-    const synced = { OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true' };
+    const wrong = await runToEnd('placement-api', args, folder, synced);
+    assert.equal(wrong.code, 78, 'as without workers');
+    assert.match(wrong.stderr, /^placement-api: .*policy\.yaml/);
+
+    await writeFile(path.join(folder, 'policy.yaml'), '{}');
+    const keys = path.join(folder, 'missing.json'); // only a worker reads it
+    await appendFile(
+      configFile,
+      `\n[jwt:ci]\nissuer = ci\naudience = placement\nproject_claim = /p\nroles = member\njwks_file = ${keys}\n`,
+    );
     const none = await runToEnd('placement-api', args, folder, synced);
     assert.equal(none.code, 1);
-    assert.match(none.stderr, /a worker could not start: .*policy\.yaml/);
+    assert.match(none.stderr, /a worker could not start: .*missing\.json/);
     assert.match(none.stderr, /placement-api: None of the 2 workers could serve/);
   });
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {

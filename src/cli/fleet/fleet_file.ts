@@ -241,8 +241,16 @@ function aboutIssue({ input, message, path }: v.BaseIssue<unknown>): string {
 }
 
 function shown(value: unknown): string {
-  const json = JSON.stringify(value) ?? String(value);
+  const json = jsonOf(value) ?? String(value);
   return json.length > 100 ? `${json.slice(0, 100)}...` : json;
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return 'what is a part of itself'; // by an anchor of YAML
+  }
 }
 
 const pathText = (path: readonly unknown[]): string =>
