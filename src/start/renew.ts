@@ -1,4 +1,4 @@
-import { credentialKeys } from '../access/keystone/service_token.ts';
+import { credentialKeys } from '../access/keystone/settings.ts';
 import { type Config, ConfigError, changedOptions, type Option } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Listening } from '../http/server/listen.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { KeystoneSettings } from './settings.ts';
+import type { Credentials } from './settings.ts';
 import { KeystoneFault, parseJson } from './token.ts';
 import type { Transport } from './transport.ts';
 
@@ -69,16 +69,6 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
     },
   };
 }
-
-/** The settings of the service user, which `renew` takes. */
-export const credentialKeys = [
-  ...(['userId', 'username', 'password', 'userDomainId', 'userDomainName'] as const),
-  ...(['projectId', 'projectName', 'projectDomainId', 'projectDomainName'] as const),
-  ...(['defaultDomainId', 'defaultDomainName', 'systemScope'] as const),
-] as const satisfies readonly (keyof KeystoneSettings)[];
-
-/** The service user, and what its tokens are for. */
-export type Credentials = Pick<KeystoneSettings, (typeof credentialKeys)[number]>;
 
 /** The body of `POST /v3/auth/tokens` for a password. */
 function credentialsBody(settings: Credentials): unknown {

@@ -5,6 +5,16 @@ import { messageOf } from '../../text/print.ts';
 /** `[keystone_authtoken]` */
 export type KeystoneSettings = Config['keystoneAuthtoken'];
 
+/** The settings of the service user, which SIGHUP takes anew. */
+export const credentialKeys = [
+  ...(['userId', 'username', 'password', 'userDomainId', 'userDomainName'] as const),
+  ...(['projectId', 'projectName', 'projectDomainId', 'projectDomainName'] as const),
+  ...(['defaultDomainId', 'defaultDomainName', 'systemScope'] as const),
+] as const satisfies readonly (keyof KeystoneSettings)[];
+
+/** The service user, and what its tokens are for. */
+export type Credentials = Pick<KeystoneSettings, (typeof credentialKeys)[number]>;
+
 /** What is missing in the settings or cannot be used, one sentence for each problem. */
 export function keystoneProblems(settings: KeystoneSettings): readonly string[] {
   const problems: string[] = [];
