@@ -3,7 +3,7 @@
  * its page must send no request to another host, must not violate its policy, and must store nothing.
  */
 import assert from 'node:assert/strict';
-import { after, before, suite, type TestContext, test } from 'node:test';
+import { after, before, suite, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { amountText, exactText } from '../../console/text.ts';
 import { ApiError } from '../../src/client/index.ts';
@@ -11,8 +11,8 @@ import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, checkViews, giveToken, openView, withPage } from './pages.ts';
-import { browserForTests, type Served, serve, shows } from './serving.ts';
+import { checkAccessibility, checkViews, giveToken, openView } from './pages.ts';
+import { browserForTests, type Served, serve, shows, viewTests } from './serving.ts';
 
 const hosts = 40;
 const textOf = async (page: Page, selector: string): Promise<string> =>
@@ -35,20 +35,7 @@ for (const engine of engines) {
       await served.close();
     });
 
-    /** A view of the demo fleet on a page of its own. */
-    const onView = async (t: TestContext, view: string, use: (page: Page) => Promise<void>, options = {}) => {
-      const browser = browserOf(t);
-      if (browser === undefined) return;
-      await withPage(
-        browser,
-        served.url,
-        async (page) => {
-          await openView(page, served.url, view);
-          await use(page);
-        },
-        options,
-      );
-    };
+    const { onView } = viewTests(browserOf, () => served);
 
     test('the fleet has a cell for each root provider, the table the same amounts as the service, and both follow claims', (t) =>
       onView(t, 'fleet?class=MEMORY_MB', async (page) => {

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 import { openView, withPage } from './pages.ts';
-import { browserForTests, type Served, serve } from './serving.ts';
+import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
 const [empty, without, nested, device] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -42,26 +42,7 @@ before(async () => {
 });
 after(() => served.close());
 
-function testView(
-  what: string,
-  view: string,
-  use: (page: Page) => Promise<void>,
-  options: BrowserContextOptions = {},
-): void {
-  test(what, async (t) => {
-    const browser = browserOf(t);
-    if (browser === undefined) return;
-    await withPage(
-      browser,
-      served.url,
-      async (page) => {
-        await openView(page, served.url, view);
-        await use(page);
-      },
-      options,
-    );
-  });
-}
+const { testView } = viewTests(browserOf, () => served);
 
 /** The red, green and blue of a computed colour. */
 const channelsOf = (colour: string): readonly number[] => (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);

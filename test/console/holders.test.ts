@@ -7,7 +7,7 @@ import { ApiError, type Placement } from '../../src/client/index.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
-import { browserForTests, type Served, serve, shows } from './serving.ts';
+import { browserForTests, type Served, serve, shows, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
 const markup = '<img src=x onerror="document.title=1">';
@@ -65,23 +65,16 @@ const cellsOf = (page: Page): Promise<readonly (readonly string[])[]> =>
   );
 const rowOf = (page: Page, consumer: string) => page.locator('tbody tr', { hasText: consumer });
 
+const { onView } = viewTests(browserOf, () => served);
+
 /** A view on a page of its own. Names may bring no element with them. */
 function testView(what: string, view: string, use: (page: Page) => Promise<void>, options = {}): void {
-  test(what, async (t) => {
-    const browser = browserOf(t);
-    if (browser === undefined) return;
-    await withPage(
-      browser,
-      served.url,
-      async (page) => {
-        await openView(page, served.url, view);
-        await use(page);
-        assert.equal(await page.locator('main img, main script, main b').count(), 0);
-        assert.notEqual(await page.title(), '1');
-      },
-      options,
-    );
-  });
+  const useAndLook = async (page: Page) => {
+    await use(page);
+    assert.equal(await page.locator('main img, main script, main b').count(), 0);
+    assert.notEqual(await page.title(), '1');
+  };
+  test(what, (t) => onView(t, view, useAndLook, options));
 }
 
 testView('holders of a project: names, UUIDs, providers, roots, amounts and times', 'holdings?project=vision', (page) =>

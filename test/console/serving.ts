@@ -1,11 +1,12 @@
-import { after, before, type TestContext } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { after, before, type TestContext, test } from 'node:test';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { connect, type Placement } from '../../src/client/index.ts';
 import { type Listening, listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import type { Engine } from '../support/engines.ts';
 import { type ConfigOverrides, openTestService } from '../support/services.ts';
 import { launchChromium } from './chromium.ts';
+import { openView, withPage } from './pages.ts';
 
 /**
  * Launches a browser for the tests of a file, and closes it after them.
@@ -67,3 +68,31 @@ export async function serve(engine: Engine, overrides: ConfigOverrides = {}, aut
 
 /** Waits until a text is visible. */
 export const shows = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+
+/** Makes the functions that show a view of a service on a page of its own, in a test or as a test. */
+export function viewTests(browserOf: ReturnType<typeof browserForTests>, served: () => Served) {
+  const onView = async (
+    t: TestContext,
+    view: string,
+    use: (page: Page) => Promise<void>,
+    options: BrowserContextOptions = {},
+  ): Promise<void> => {
+    const browser = browserOf(t);
+    if (browser === undefined) return;
+    const { url } = served();
+    const show = async (page: Page) => {
+      await openView(page, url, view);
+      await use(page);
+    };
+    await withPage(browser, url, show, options);
+  };
+  const testView = (
+    what: string,
+    view: string,
+    use: (page: Page) => Promise<void>,
+    options: BrowserContextOptions = {},
+  ): void => {
+    test(what, (t) => onView(t, view, use, options));
+  };
+  return { onView, testView };
+}

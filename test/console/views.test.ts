@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { differencesOf } from '../../console/changes/differences.ts';
 import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
@@ -11,8 +11,8 @@ import { findAll, uuidBefore } from '../../console/search/find.ts';
 import { safeCell, shellWord } from '../../console/text.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, openView, withPage } from './pages.ts';
-import { browserForTests, type Served, serve } from './serving.ts';
+import { checkAccessibility, openView } from './pages.ts';
+import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
 const [host, node, rack] = [randomUUID(), randomUUID(), randomUUID()];
@@ -48,26 +48,7 @@ const claim = (VCPU: number, project: string) => ({
   allocations: { [node]: { resources: { VCPU } } },
 });
 
-function testView(
-  what: string,
-  view: string,
-  use: (page: Page) => Promise<void>,
-  options: BrowserContextOptions = {},
-): void {
-  test(what, async (t) => {
-    const browser = browserOf(t);
-    if (browser === undefined) return;
-    await withPage(
-      browser,
-      served.url,
-      async (page) => {
-        await openView(page, served.url, view);
-        await use(page);
-      },
-      options,
-    );
-  });
-}
+const { testView } = viewTests(browserOf, () => served);
 
 const rows = (page: Page) => page.locator('tbody tr');
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
