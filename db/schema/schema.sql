@@ -1019,12 +1019,13 @@ begin
         clock_timestamp()),
       gone as (delete from public.open_usage_records where consumer_id = any(uuids) returning *),
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone)
-      insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
-        amount, began_at, ended_at, ended)
+      insert into public.usage_records (id, consumer_id, name, project_id, user_id,
+        consumer_type_id, provider_uuid, provider_name, class_name, amount, began_at, ended_at, ended)
       select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
         coalesce((select name from public.resource_providers where id = g.resource_provider_id), g.provider_name),
         coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
-      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now());
+      from gone g cross join at
+      where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now());
   elsif not exists (
     select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
   ) then
@@ -1037,12 +1038,13 @@ begin
       ),
       at as materialized (select greatest(clock_timestamp(), max(began_at)) as moment from gone),
       ended as (
-        insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
-        amount, began_at, ended_at, ended)
+        insert into public.usage_records (id, consumer_id, name, project_id, user_id,
+        consumer_type_id, provider_uuid, provider_name, class_name, amount, began_at, ended_at, ended)
       select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
         coalesce((select name from public.resource_providers where id = g.resource_provider_id), g.provider_name),
         coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
-      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+      from gone g cross join at
+      where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
         returning id, consumer_id, ended_at
       )
       select (select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
@@ -1285,18 +1287,17 @@ begin
     owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from begun),
     places as (select consumer_id, resource_class_id, array_agg(resource_provider_id) as provider_ids from begun group by 1, 2),
     ended as (
-      insert into public.usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
-        began_at, ended_at, ended)
-      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-        coalesce(r.name, g.class_name), g.amount, g.began_at, moment, case
+      insert into public.usage_records (id, consumer_id, name, project_id, user_id,
+        consumer_type_id, provider_uuid, provider_name, class_name, amount, began_at, ended_at, ended)
+      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
+        coalesce((select name from public.resource_providers where id = g.resource_provider_id), g.provider_name),
+        coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, moment, case
           when o.consumer_id is not null and (o.project_id, o.user_id, o.consumer_type_id) is distinct from (g.project_id, g.user_id, g.consumer_type_id) then 'owner'
           when g.resource_provider_id = any(l.provider_ids) then 'rewritten'
           when l.consumer_id is not null then 'moved'
           else at_end end
       from gone g left join owners o on o.consumer_id = g.consumer_id
       left join places l on l.consumer_id = g.consumer_id and l.resource_class_id = g.resource_class_id
-      left join lateral (select name from public.resource_providers where id = g.resource_provider_id offset 0) as p on true
-      left join lateral (select name from public.resource_classes where id = g.resource_class_id offset 0) as r on true
       where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
       returning id, consumer_id, ended_at
     )

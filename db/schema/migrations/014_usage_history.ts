@@ -148,13 +148,25 @@ const beginAll = `with logged as (${logConsumers})
       ) as h
       left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true`;
 
-/** Adds what the table `gone` has to the records that have ended. It needs `at_end`, and `at` with the moment of the end. */
-const addEnded = `insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
-        amount, began_at, ended_at, ended)
+/**
+ * Adds what the table `gone` has to the records that have ended.
+ *
+ * @param moment of the end
+ * @param ended why they end
+ * @param joined what these two need beside `gone`, which is called `g`
+ */
+const addEnded = (
+  moment: string,
+  ended: string,
+  joined: string,
+) => `insert into usage_records (id, consumer_id, name, project_id, user_id,
+        consumer_type_id, provider_uuid, provider_name, class_name, amount, began_at, ended_at, ended)
       select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid,
         coalesce((select name from resource_providers where id = g.resource_provider_id), g.provider_name),
-        coalesce((select name from resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
-      from gone g cross join at where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())`;
+        coalesce((select name from resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, ${moment}, ${ended}
+      from gone g ${joined}
+      where g.began_at < ${moment} and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())`;
+const addAllEnded = addEnded('at.moment', 'at_end', 'cross join at');
 
 /** One end for all, after the locks of the records were waited for. */
 const oneEnd = 'select greatest(clock_timestamp(), max(began_at)) as moment from gone';
@@ -167,20 +179,20 @@ const endAll = `with logged as (${logConsumers}),
       ),
       at as materialized (${oneEnd}),
       ended as (
-        ${addEnded}
+        ${addAllEnded}
         returning id, consumer_id, ended_at
       )
       select ${noteEnded}, (select is_any from held) into noted_count, is_holding`;
 
 /**
  * Whether the transaction has locked the records of the consumers, and this statement, its only write, releases all that they hold. Then nothing
- * is looked up again. The statements of this service say so (db/statements/usage_history.ts), for ends are the half of all writes.
+ * is looked up again. Two statements of this service say so: those that delete claims and end terms (db/statements/usage_history.ts).
  */
 const releasesWhole = "coalesce(current_setting('placement.released_whole', true), '') = 'on'";
 const endWhole = `with logged as (${logConsumers}),
       gone as (delete from open_usage_records where consumer_id = any(uuids) returning *),
       at as materialized (${oneEnd})
-      ${addEnded}`;
+      ${addAllEnded}`;
 
 /**
  * Makes the open records of some consumers what these hold.
@@ -262,19 +274,16 @@ begin
     owners as (select distinct consumer_id, project_id, user_id, consumer_type_id from begun),
     places as (select consumer_id, resource_class_id, array_agg(resource_provider_id) as provider_ids from begun group by 1, 2),
     ended as (
-      insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name, amount,
-        began_at, ended_at, ended)
-      select g.id, g.consumer_id, g.name, g.project_id, g.user_id, g.consumer_type_id, g.provider_uuid, coalesce(p.name, g.provider_name),
-        coalesce(r.name, g.class_name), g.amount, g.began_at, moment, case
+      ${addEnded(
+        'moment',
+        `case
           when o.consumer_id is not null and ${otherOwner('o', 'g')} then 'owner'
           when g.resource_provider_id = any(l.provider_ids) then 'rewritten'
           when l.consumer_id is not null then 'moved'
-          else at_end end
-      from gone g left join owners o on o.consumer_id = g.consumer_id
-      left join places l on l.consumer_id = g.consumer_id and l.resource_class_id = g.resource_class_id
-      left join lateral (select name from resource_providers where id = g.resource_provider_id offset 0) as p on true
-      left join lateral (select name from resource_classes where id = g.resource_class_id offset 0) as r on true
-      where g.began_at < moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now())
+          else at_end end`,
+        `left join owners o on o.consumer_id = g.consumer_id
+      left join places l on l.consumer_id = g.consumer_id and l.resource_class_id = g.resource_class_id`,
+      )}
       returning id, consumer_id, ended_at
     )
     select (select count(*) from gone), array(select id from ended), ${noteEnded} into gone_count, ended_ids, noted_count;
