@@ -1,3 +1,4 @@
+import { listDifference } from '../../src/cli/differences.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { amountText, visible } from '../text.ts';
 
@@ -47,7 +48,7 @@ function inventoryChanges(
 }
 
 /** `+` what came, `−` what went. */
-const setChanges = (what: string, before: readonly string[], after: readonly string[]): readonly string[] => [
-  ...after.filter((each) => !before.includes(each)).map((each) => `+ ${what} ${visible(each)}`),
-  ...before.filter((each) => !after.includes(each)).map((each) => `− ${what} ${visible(each)}`),
-];
+function setChanges(what: string, before: readonly string[], after: readonly string[]): readonly string[] {
+  const { added, removed } = listDifference(before, after);
+  return [...added.map((each) => `+ ${what} ${visible(each)}`), ...removed.map((each) => `− ${what} ${visible(each)}`)];
+}

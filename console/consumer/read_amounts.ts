@@ -1,6 +1,6 @@
 import type { Consumer, ConsumerQuery } from '../../src/client/consumers.ts';
 import { ApiError, VersionError } from '../../src/client/errors.ts';
-import type { Resources } from '../../src/client/filters.ts';
+import { type Resources, sumOfResources } from '../../src/client/filters.ts';
 import { forEach } from '../../src/client/for_each.ts';
 import { placement } from '../session.ts';
 
@@ -13,11 +13,8 @@ const pageSize = 1_000;
 const mostNamed = 100;
 const requestsAtOnce = 8;
 
-/** Adds amounts by class. */
-function add(sums: Map<string, Record<string, number>>, consumer: string, resources: Resources): void {
-  const before = sums.get(consumer) ?? {};
-  for (const [name, amount] of Object.entries(resources)) before[name] = (before[name] ?? 0) + amount;
-  sums.set(consumer, before);
+function add(sums: Map<string, Resources>, consumer: string, resources: Resources): void {
+  sums.set(consumer, sumOfResources([sums.get(consumer) ?? {}, resources]));
 }
 
 /**
@@ -32,7 +29,7 @@ export async function readAmounts(
 ): Promise<HeldAmounts | undefined> {
   const last = consumers.at(-1)?.uuid;
   if (last === undefined) return new Map();
-  const sums = new Map<string, Record<string, number>>();
+  const sums = new Map<string, Resources>();
   try {
     if (name !== undefined || expiring_before !== undefined) {
       // Holdings are not found by these conditions.

@@ -154,7 +154,7 @@ function countsText({ waves, deletions, unchanged }: FleetPlan): string {
   return `${counts.join(', ')}, ${unchanged} as the file says.`;
 }
 
-/** All providers, or those of the trees of some roots. */
+/** Reads all providers; if roots are named, only their trees. */
 async function readTrees(placement: Placement, roots: readonly string[]): Promise<readonly WholeProvider[]> {
   if (roots.length === 0) return Array.fromAsync(placement.providerSummaries.list());
   const found = await Promise.all(roots.map((root) => findProvider(placement, root)));

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { Consumer, Holding, Resources } from '../client/index.ts';
+import { sumOfResources } from '../client/filters.ts';
+import type { Consumer, Holding } from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
 import { consumerArgument, expiresInOption, readConsumer, typeOption } from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter, holdingsByConsumer } from './consumer_filter.ts';
@@ -67,7 +68,7 @@ export function addConsumerCommands(program: Command): void {
             one.consumer_type,
             one.consumer_generation ?? undefined,
             [...new Set(holdings.map(({ root }) => root.name))].join(', '),
-            resourcesText(sumOf(holdings)),
+            resourcesText(sumOfResources(holdings.map(({ resources }) => resources))),
             one.created_at ?? undefined,
             one.expires_at ?? undefined,
           ];
@@ -148,15 +149,6 @@ const listColumns = [
   ...['consumer', 'name', 'project', 'user', 'type', 'generation'],
   ...['hosts', 'resources', 'since', 'expires'],
 ];
-
-/** What is held of all providers together, by class. */
-function sumOf(holdings: readonly Holding[]): Resources {
-  const amounts = new Map<string, number>();
-  for (const { resources } of holdings) {
-    for (const [name, amount] of Object.entries(resources)) amounts.set(name, (amounts.get(name) ?? 0) + amount);
-  }
-  return Object.fromEntries(amounts);
-}
 
 const consumerText = (consumer: Consumer): TextTable =>
   fields([

@@ -3,6 +3,7 @@ import { forEach } from '../client/for_each.ts';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { messageOf } from '../text/print.ts';
+import { counted } from '../text/strings.ts';
 import { readConsumer, typeOption } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
@@ -70,7 +71,7 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
   const found = await Array.fromAsync(placement.consumers.list(query));
   const consumers = found.map(({ uuid }) => uuid);
   if (dryRun) {
-    const sentence = `${counted(consumers.length, 'would release all allocations')}. Nothing was deleted.`;
+    const sentence = `${counted(consumers.length, 'consumer')} would release all allocations. Nothing was deleted.`;
     const rows = found.map(({ uuid, name }) => [uuid, name ?? undefined]);
     print({ consumers }, () => [...(rows.length === 0 ? [] : [{ head: dryRunColumns, rows }]), sentence]);
     return;
@@ -85,11 +86,14 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
     }
   });
   const deleted = results.flat();
-  print({ consumers: deleted }, () => `${counted(deleted.length, 'released all allocations')}.`);
+  print({ consumers: deleted }, () => `${counted(deleted.length, 'consumer')} released all allocations.`);
   if (failures.length === 0) return;
-  throw new Error(`${counted(failures.length, 'could not release all allocations')}: ${messageOf(failures[0])}`, {
-    cause: failures[0],
-  });
+  throw new Error(
+    `${counted(failures.length, 'consumer')} could not release all allocations: ${messageOf(failures[0])}`,
+    {
+      cause: failures[0],
+    },
+  );
 }
 
 /** False if the consumer has no allocations any more. */
@@ -102,5 +106,3 @@ async function isDeleted(placement: Placement, consumer: string): Promise<boolea
     throw error;
   }
 }
-
-const counted = (count: number, what: string): string => `${count} consumer${count === 1 ? '' : 's'} ${what}`;

@@ -18,8 +18,8 @@ export function differences(
     ...(old.parent_provider_uuid === parent ? [] : [parent === null ? 'a root now' : `below ${nameOf(parent)} now`]),
     ...classes.flatMap((name) => inventoryDifference(name, old.inventories[name], now.inventories[name])),
     ...classes.flatMap((name) => usageDifference(name, old.usages, now)),
-    ...listDifference('', old.traits, now.traits),
-    ...listDifference('aggregate ', old.aggregates, now.aggregates),
+    ...listChanges('', old.traits, now.traits),
+    ...listChanges('aggregate ', old.aggregates, now.aggregates),
   ];
 }
 
@@ -43,8 +43,27 @@ function usageDifference(name: string, old: Resources, { usages, inventories }: 
   return [`${name} used ${before} → ${after} of ${capacityOf(inventory)}`];
 }
 
-/** What a list has more, with a plus, and less, with a minus. */
-export const listDifference = (what: string, old: readonly string[], now: readonly string[]): readonly string[] => [
-  ...now.filter((one) => !old.includes(one)).map((one) => `+${what}${one}`),
-  ...old.filter((one) => !now.includes(one)).map((one) => `-${what}${one}`),
-];
+/** What a list gets and loses. */
+export type ListDifference = { readonly added: readonly string[]; readonly removed: readonly string[] };
+
+const asItIs = (text: string): string => text;
+
+/** Compares two lists, whose order does not matter. @param form two texts with the same form are the same */
+export function listDifference(before: readonly string[], after: readonly string[], form = asItIs): ListDifference {
+  const [had, has] = [new Set(before.map(form)), new Set(after.map(form))];
+  return {
+    added: after.filter((one) => !had.has(form(one))),
+    removed: before.filter((one) => !has.has(form(one))),
+  };
+}
+
+export function isSameList(before: readonly string[], after: readonly string[], form = asItIs): boolean {
+  const { added, removed } = listDifference(before, after, form);
+  return added.length === 0 && removed.length === 0;
+}
+
+/** What a list gets, each with a plus, and what it loses, each with a minus. */
+export function listChanges(what: string, old: readonly string[], now: readonly string[]): readonly string[] {
+  const { added, removed } = listDifference(old, now);
+  return [...added.map((one) => `+${what}${one}`), ...removed.map((one) => `-${what}${one}`)];
+}

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
 import { printError } from '../text/print.ts';
+import { counted } from '../text/strings.ts';
 import { type ChangedTree, drainTree, readTree, undrainTree } from './drain_tree.ts';
 import { remembered } from './drained.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
@@ -65,14 +66,12 @@ export function addDrainCommands(program: Command): void {
       print(shown(done), () =>
         done.changed.length === 0
           ? `No provider in the tree of ${name} was drained.`
-          : `Drained no more: ${counted(done.changed.length)} in the tree of ${name}.`,
+          : `Drained no more: ${counted(done.changed.length, 'provider')} in the tree of ${name}.`,
       );
       warnOfSmaller(done);
     });
   addReleaseCommand(program);
 }
-
-const counted = (count: number): string => (count === 1 ? '1 provider' : `${count} providers`);
 
 const shown = ({ tree, changed }: ChangedTree) => ({
   providers: tree.map(({ name, uuid }) => ({ name, uuid })),
@@ -81,8 +80,8 @@ const shown = ({ tree, changed }: ChangedTree) => ({
 
 function drainedText(name: string, { tree, changed }: ChangedTree): string {
   const before = tree.length - changed.length;
-  const text = `Drained: ${counted(tree.length)} in the tree of ${name}. No new claim fits there.`;
-  return before === 0 ? text : `${text} Before already: ${counted(before)}.`;
+  const text = `Drained: ${counted(tree.length, 'provider')} in the tree of ${name}. No new claim fits there.`;
+  return before === 0 ? text : `${text} Before already: ${counted(before, 'provider')}.`;
 }
 
 /** A total that has become smaller than what was reserved of it. */

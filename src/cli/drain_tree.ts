@@ -7,13 +7,14 @@ import {
   retryConflicts,
   type WholeProvider,
 } from '../client/index.ts';
+import { isSameList, listDifference } from './differences.ts';
 import { drained, drainedTrait, isDrainMark, undrained } from './drained.ts';
 import { CommandFailure } from './exit_codes.ts';
 
 /** How often a tree is read again because another program writes it at the same time. */
 const mostRounds = 10;
 
-/** The providers of a tree, and those of them that had to be written. */
+/** The providers of a tree, and which of them had to be written. */
 export type ChangedTree = { readonly tree: readonly WholeProvider[]; readonly changed: readonly WholeProvider[] };
 
 /** All providers of the tree that this one is in. */
@@ -91,9 +92,8 @@ const isUnknownTrait = (error: unknown): boolean =>
 
 /** @returns the generation after it */
 async function writeTraits(placement: Placement, before: WholeProvider, { traits }: WholeProvider): Promise<number> {
-  if (isSameSet(before.traits, traits)) return before.generation;
-  const added = traits.filter((trait) => !before.traits.includes(trait));
-  for (const trait of added) await placement.traits.ensure(trait);
+  if (isSameList(before.traits, traits)) return before.generation;
+  for (const trait of listDifference(before.traits, traits).added) await placement.traits.ensure(trait);
   const wanted = { traits, resource_provider_generation: before.generation };
   return (await placement.providerTraits.set(before.uuid, wanted)).resource_provider_generation;
 }
@@ -111,10 +111,7 @@ async function writeInventories(
 }
 
 const isSame = (one: WholeProvider, other: WholeProvider): boolean =>
-  isSameSet(one.traits, other.traits) && isSameReserved(one, other);
-
-const isSameSet = (one: readonly string[], other: readonly string[]): boolean =>
-  one.length === other.length && new Set([...one, ...other]).size === one.length;
+  isSameList(one.traits, other.traits) && isSameReserved(one, other);
 
 const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
   Object.entries(one.inventories).every(([name, { reserved }]) => other.inventories[name]?.reserved === reserved);

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
+import { sumOfResources } from '../client/filters.ts';
 import { forEach } from '../client/for_each.ts';
 import { type Holding, isNotFound, type Placement, type Resources, retryConflicts } from '../client/index.ts';
 import { messageOf } from '../text/print.ts';
+import { counted } from '../text/strings.ts';
 import { resourcesText } from './amounts.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider } from './find_provider.ts';
@@ -50,8 +52,8 @@ export function addReleaseCommand(program: Command): void {
       const consumers = await forEach([...holders.values()], (holder) => released(release, holder));
       const of = (outcome: Outcome) => consumers.filter((one) => one.outcome === outcome).length;
       const sentence = dryRun
-        ? `${counted(of('to be released'))} would be released. Nothing was deleted.`
-        : `Released: ${counted(of('released'))}.`;
+        ? `${counted(of('to be released'), 'consumer')} would be released. Nothing was deleted.`
+        : `Released: ${counted(of('released'), 'consumer')}.`;
       print({ consumers, dry_run: dryRun }, () =>
         consumers.length === 0
           ? [{ head: columns, rows: [], orElse: `No consumer holds anything in the tree of ${name}.` }]
@@ -59,19 +61,17 @@ export function addReleaseCommand(program: Command): void {
       );
       if (dryRun) return;
       const failed = consumers.find(({ problem }) => problem !== undefined);
-      if (failed !== undefined) throw new Error(`${counted(of('failed'))} not released: ${failed.problem}`);
+      if (failed !== undefined) throw new Error(`${counted(of('failed'), 'consumer')} not released: ${failed.problem}`);
       const left = new Set((await holdingsIn(placement, uuid)).map(({ consumer }) => consumer));
       if (left.size === 0) return;
       const elsewhere = of('holds more elsewhere');
       const reasons = [
-        ...(elsewhere > 0 ? [`${counted(elsewhere)} left alone, --all releases them everywhere`] : []),
+        ...(elsewhere > 0 ? [`${counted(elsewhere, 'consumer')} left alone, --all releases them everywhere`] : []),
         ...(left.size > elsewhere ? ['others came meanwhile: "placement drain" keeps them off'] : []),
       ];
       throw new CommandFailure('conflict', `Something is still held in the tree of ${name}: ${reasons.join('; ')}.`);
     });
 }
-
-const counted = (count: number): string => (count === 1 ? '1 consumer' : `${count} consumers`);
 
 type Release = {
   readonly placement: Placement;
@@ -94,12 +94,11 @@ async function released(release: Release, holder: Holding): Promise<ReleasedCons
 
 async function judged({ placement, providers, all, dryRun }: Release, consumer: string) {
   const { allocations, etag } = await placement.allocations.show(consumer);
-  const here: Record<string, number> = {};
-  const elsewhere: Record<string, number> = {};
-  for (const [provider, { resources }] of Object.entries(allocations)) {
-    const sums = providers.has(provider) ? here : elsewhere;
-    for (const [name, amount] of Object.entries(resources)) sums[name] = (sums[name] ?? 0) + amount;
-  }
+  const heldOf = (isHere: boolean): Resources => {
+    const held = Object.entries(allocations).filter(([provider]) => providers.has(provider) === isHere);
+    return sumOfResources(held.map(([, { resources }]) => resources));
+  };
+  const [here, elsewhere] = [heldOf(true), heldOf(false)];
   const outcome = async (): Promise<Outcome> => {
     if (Object.keys(allocations).length === 0) return 'gone already';
     if (Object.keys(here).length === 0) return 'moved away';

@@ -3,8 +3,9 @@ import { mayPass } from '../client/changes.ts';
 import type { FollowedChange, FollowOptions, Placement, WholeProvider } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { withName } from '../placement/uuid.ts';
+import { counted } from '../text/strings.ts';
 import { resourcesText } from './amounts.ts';
-import { differences, listDifference } from './differences.ts';
+import { differences, listChanges } from './differences.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
@@ -63,8 +64,6 @@ export function addWatchCommand(program: Command): void {
       }
     });
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** The longest wait before it is tried again, in milliseconds: a random time up to this, so that commands do not come together. */
 const longestPauseMs = 5_000;
@@ -145,12 +144,12 @@ function knownState(placement: Placement, { parts, in_tree }: FollowOptions) {
     if ('traits' in change) {
       const old = traits;
       traits = await placement.traits.list();
-      return { what: 'traits', change: listDifference('', old, traits).join(', ') || 'as before' };
+      return { what: 'traits', change: listChanges('', old, traits).join(', ') || 'as before' };
     }
     if ('resource_classes' in change) {
       const old = classes;
       classes = await placement.resourceClasses.list();
-      return { what: 'resource classes', change: listDifference('', old, classes).join(', ') || 'as before' };
+      return { what: 'resource classes', change: listChanges('', old, classes).join(', ') || 'as before' };
     }
     if ('consumer' in change) return ofConsumer(change.consumer, 'gone' in change ? change.ended : undefined);
     return ofProvider(change.resource_provider, 'deleted' in change ? 'deleted' : change.parts.join(', '));

@@ -4,6 +4,15 @@ import type { Parameter } from './operation.ts';
 /** Amounts by resource class: `{ VCPU: 2, MEMORY_MB: 2048 }`. */
 export type Resources = { readonly [resourceClass: string]: number };
 
+/** The sum of amounts, by class. */
+export function sumOfResources(all: Iterable<Resources>): Resources {
+  const sums = new Map<string, number>();
+  for (const resources of all) {
+    for (const [name, amount] of Object.entries(resources)) sums.set(name, (sums.get(name) ?? 0) + amount);
+  }
+  return Object.fromEntries(sums);
+}
+
 /** A filter for providers, or for a group of a candidate request. A provider must meet all given conditions. */
 export type ProviderFilter = {
   /** The amounts that there must be room for. For providers from 1.4 on. */

@@ -54,8 +54,8 @@ const known = new Map(options.map((option) => [key(option.group, option.name), o
 const ignored = new Set(ignoredOptions.map(([group, name]) => key(group, name)));
 
 /**
- * All sources of values, the command line first. An empty variable counts as set, except DATABASE_URL. A variable DEFAULT_OS_... is for
- * those who make an image or a package: any file wins over it.
+ * All sources of values, the command line first. An empty variable counts as set, except DATABASE_URL. An image or a package
+ * sets variables DEFAULT_OS_...: any file wins over them.
  */
 export function openSources(
   files: readonly ConfigFile[],

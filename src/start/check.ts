@@ -1,9 +1,9 @@
 import http from 'node:http';
 import https from 'node:https';
-import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Config } from '../config/config.ts';
 import { socketFileOf } from '../config/option_type.ts';
+import { inUrl } from '../http/server/listen.ts';
 import { messageOf } from '../text/print.ts';
 
 /** Longer than /readyz takes to find out that the database does not answer, and shorter than health checks usually wait. */
@@ -21,7 +21,7 @@ export async function checkReadiness({ api, ssl }: Pick<Config, 'api' | 'ssl'>):
     throw new Error('[api] port = 0 is any free port, so it is not known which one to ask. Name it by --port.');
   const host = reachable[api.host] ?? api.host;
   const scheme = ssl.certFile === undefined ? 'http' : 'https';
-  const place = file === undefined ? `${scheme}://${net.isIPv6(host) ? `[${host}]` : host}:${api.port}` : api.host;
+  const place = file === undefined ? `${scheme}://${inUrl(host, api.port)}` : api.host;
   const { status, said } = await ask(
     scheme,
     file === undefined ? { host, port: api.port } : { socketPath: file },

@@ -76,3 +76,6 @@ function editDistance(from: string, to: string, replacing: number, limit: number
   }
   return at(from.length, to.length);
 }
+
+/** A number of things in words: `1 provider`, `2 providers`. */
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

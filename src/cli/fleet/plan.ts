@@ -2,6 +2,7 @@ import { type Inventory, type NewInventory, providerUuid, type WholeProvider } f
 import { inventoryDefaults } from '../../placement/inventory.ts';
 import { nearName } from '../../text/strings.ts';
 import { resourcesText } from '../amounts.ts';
+import { isSameList, type ListDifference, listDifference } from '../differences.ts';
 import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
 import type { FileProvider, FleetFile } from './fleet_file.ts';
 import { isPoolMark, markOfPool } from './pool_mark.ts';
@@ -14,9 +15,6 @@ type InventoryDifference = {
   readonly before: Inventory | undefined;
   readonly after: Inventory | undefined;
 };
-
-/** What a list gets and loses. */
-type ListDifference = { readonly added: readonly string[]; readonly removed: readonly string[] };
 
 /** What has to be done about one provider of a file. */
 export type ProviderStep = {
@@ -47,7 +45,7 @@ export type FleetPlan = {
   readonly problems: readonly string[];
   readonly newClasses: readonly string[];
   readonly newTraits: readonly string[];
-  /** Providers to make or to change: those of one wave need only those of the waves before it. */
+  /** Providers to make or to change, in waves: before a provider is written, all waves before its own have to be. */
   readonly waves: readonly (readonly ProviderStep[])[];
   /** Providers to delete, after everything else, in waves too. */
   readonly deletions: readonly (readonly WholeProvider[])[];
@@ -193,7 +191,7 @@ export const defaultFields = {
   allocation_ratio: inventoryDefaults.allocationRatio,
 } as const;
 
-/** Fields that the file leaves out stay; those of a new inventory are the defaults of the service. */
+/** Fields that the file leaves out stay as they are. In a new inventory they get the defaults of the service. */
 function completed(wanted: { readonly [resourceClass: string]: NewInventory }, now: WholeProvider | undefined): Stock {
   return Object.fromEntries(
     Object.entries(wanted).map(([name, given]) => [name, { ...defaultFields, ...now?.inventories[name], ...given }]),
@@ -225,22 +223,7 @@ function inventoryDifferences(before: Stock, after: Stock): readonly InventoryDi
   });
 }
 
-const asItIs = (text: string): string => text;
-/** The service keeps the UUIDs of aggregates as they were spelt. */
 const lowerCase = (text: string): string => text.toLowerCase();
-
-function listDifference(before: readonly string[], after: readonly string[], form = asItIs): ListDifference {
-  const [had, has] = [new Set(before.map(form)), new Set(after.map(form))];
-  return {
-    added: after.filter((one) => !had.has(form(one))),
-    removed: before.filter((one) => !has.has(form(one))),
-  };
-}
-
-function isSameList(before: readonly string[], after: readonly string[], form = asItIs): boolean {
-  const { added, removed } = listDifference(before, after, form);
-  return added.length === 0 && removed.length === 0;
-}
 
 function problemsOf(
   { path, name }: FileProvider,

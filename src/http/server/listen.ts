@@ -121,7 +121,8 @@ export async function checkAddresses(wanted: readonly (readonly [Address, Addres
   }
 }
 
-const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+/** An address as a URL has it. */
+export const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 function cannotListen(error: unknown, { host, port }: Address, section: AddressSection): ListenError {
   const isSocket = socketFileOf(host) !== undefined;
