@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Random } from '../races/random.ts';
 import type { Deployment } from './deployment.ts';
 import { type Fault, forAWhile, type LeftOut } from './faults.ts';
@@ -46,7 +45,9 @@ export function databaseFaults({ database }: Deployment): readonly (Fault | Left
           return false;
         }
         // The server answers until it has noticed. Then it ends all connections, and recovers.
-        const noticed = once(client, 'end');
+        const noticed = new Promise<void>((resolve) => {
+          client.once('end', resolve); // events.once() would reject at the 'error' that comes before
+        });
         process.kill(rows[0].pid, 'SIGKILL');
         await noticed;
         await primary.start();
