@@ -3,8 +3,23 @@ import { type ApiError, badRequest, tryLater } from './errors.ts';
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
 
-/** How long a request works before others have a turn, in milliseconds. */
-const turnMs = 10;
+/** How long a request works before others have a turn, in milliseconds: where others use the process, and where none does. */
+const [shortTurnMs, longTurnMs] = [1, 10];
+/** Where others take longer between two turns, turns are longer as well: this part of what the others took. */
+const partOfOthers = 1 / 4;
+/** Less than this between two turns is the event loop itself. */
+const loopItselfMs = 0.1;
+
+/**
+ * How long the next turns are, in milliseconds. A claim passes through some four rounds of the event loop until it is answered, and waits
+ * for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
+ */
+export const turnMsBeside = (othersMs: number): number =>
+  othersMs < loopItselfMs ? longTurnMs : Math.min(longTurnMs, Math.max(shortTurnMs, othersMs * partOfOthers));
+
+/** The length of turns by the last time that was measured, and after how many milliseconds that tells nothing any more. */
+let measuredTurnMs = longTurnMs;
+const outdatedMs = 1_000;
 
 /** How long a request may work without a result, in milliseconds of CPU time of all its turns together. */
 export const mostWorkMs = 5_000;
@@ -46,10 +61,15 @@ export const roundsPerLook = 1_000;
 let takenMs = 0;
 let isCounting = false;
 
+/** What turns took since the last one began that a request had waited for, and when that was. */
+let turnsMs = 0;
+let roundBeganMs = 0;
+
 /** Shorter turns do not count: most requests have one such turn, and to forget it would take as long. */
-const countedMs = 1;
+const countedMs = shortTurnMs / 2;
 
 function noteTurn(tookMs: number): void {
+  turnsMs += tookMs;
   if (tookMs < countedMs) return;
   takenMs += tookMs;
   if (isCounting) return;
@@ -66,10 +86,17 @@ const waiting: (() => void)[] = [];
 const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     waiting.push(resolve);
-    if (waiting.length === 1) setImmediate(letNextGoOn);
+    if (waiting.length > 1) return;
+    turnsMs = 0;
+    roundBeganMs = performance.now();
+    setImmediate(letNextGoOn);
   });
 
 function letNextGoOn(): void {
+  const nowMs = performance.now();
+  measuredTurnMs = turnMsBeside(nowMs - roundBeganMs - turnsMs);
+  roundBeganMs = nowMs;
+  turnsMs = 0;
   takenMs = 0;
   waiting.shift()?.();
   if (waiting.length > 0) setImmediate(letNextGoOn);
@@ -78,6 +105,7 @@ function letNextGoOn(): void {
 /** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
 export function openTurns(gone?: () => AbortSignal): Turns {
   let beganMs = performance.now();
+  let turnMs = longTurnMs;
   /** Read where a turn follows another one only: it takes a microsecond. */
   let beganCpuMs: number | undefined;
   let workedMs = 0;
@@ -87,6 +115,7 @@ export function openTurns(gone?: () => AbortSignal): Turns {
   let signal: AbortSignal | undefined;
   const begin = (): void => {
     beganMs = performance.now();
+    turnMs = beganMs - roundBeganMs > outdatedMs ? longTurnMs : measuredTurnMs;
     beganCpuMs = undefined;
     isOver = false;
   };

@@ -15,6 +15,13 @@ const withoutTags = (whose: 'providers' | 'written'): string =>
 
 /** Loads `count` trees. The standard traits and classes must exist, as they do after the first start of a server. */
 export async function loadTrees(query: Query, shapes: readonly ProviderShape[], count: number): Promise<void> {
+  await insertTrees(query, shapes, count);
+  // Otherwise autovacuum would do this in the middle of a measurement.
+  await query('vacuum analyze');
+}
+
+/** The same for a load that is a part of a measurement. */
+export async function insertTrees(query: Query, shapes: readonly ProviderShape[], count: number): Promise<void> {
   for (const shape of shapes) {
     await insertProviders(query, shape, count);
     await insertInventories(query, shape, count);
@@ -23,8 +30,6 @@ export async function loadTrees(query: Query, shapes: readonly ProviderShape[], 
     await insertAggregates(query, shape, count);
     await insertAllocations(query, shape, count);
   }
-  // Otherwise autovacuum would do this in the middle of a measurement.
-  await query('vacuum analyze');
 }
 
 /** Removes every provider and consumer. */

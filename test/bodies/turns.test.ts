@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
-import { inPieces, openTurns, type Pieces } from '../../src/request/turns.ts';
+import { inPieces, openTurns, type Pieces, turnMsBeside } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 
@@ -69,6 +69,40 @@ suite('turns', () => {
     assert.equal(second.isOver(1000), false);
     nowMs += 1;
     assert.equal(second.isOver(1000), true);
+  });
+
+  test('turns are short while others use the process, longer where these take long, and long where there are none', () => {
+    assert.equal(turnMsBeside(0), 10);
+    assert.equal(turnMsBeside(0.05), 10);
+    assert.equal(turnMsBeside(0.2), 1);
+    assert.equal(turnMsBeside(4), 1);
+    assert.equal(turnMsBeside(8), 2, 'long work has a fifth of the time at least');
+    assert.equal(turnMsBeside(1000), 10);
+  });
+
+  test('what others took between two turns makes the next ones short, for a second', async (t) => {
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => nowMs);
+    await nextRound();
+    const turns = openTurns();
+    /** How long a turn is that begins now. */
+    const length = (): number => {
+      turns.begin();
+      for (let tookMs = 1; ; tookMs += 1) {
+        nowMs += 1;
+        if (turns.isOver(1000)) return tookMs;
+      }
+    };
+    assert.equal(length(), 10);
+    const passed = turns.pass();
+    nowMs += 2; // another request
+    await passed;
+    assert.equal(length(), 1);
+    nowMs += 1_001;
+    turns.begin();
+    turns.end();
+    await nextRound();
+    assert.equal(length(), 10);
   });
 
   test('only CPU time counts as work: a process that gets none for seconds gives up no request', async (t) => {

@@ -8,6 +8,7 @@ import { placing } from './placing.ts';
 import { readingProviders, reads } from './reads.ts';
 import { refreshes, refreshing } from './refresh.ts';
 import { schedulerLoop } from './scheduler_loop.ts';
+import { tails } from './tails.ts';
 import { waiting } from './waiting.ts';
 import type { Workload } from './workload.ts';
 
@@ -27,6 +28,7 @@ export const allWorkloads: readonly Workload[] = [
   ...refreshes,
   ...nestedCandidates,
   ...candidateQuestions,
+  ...tails,
 ];
 
 /** The workloads that several processes on one PostgreSQL are measured by, each process with the same load. */

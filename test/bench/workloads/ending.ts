@@ -32,14 +32,14 @@ function claiming(name: string, begin: string): Workload {
         if (consumer !== undefined) consumers.push(consumer);
       });
       const left = await leftOver(url);
-      await removeOthers(url);
+      await removeConsumersWithTerms(url);
       await release(server, consumers);
       return { ...measured, note: `${left} not removed 2 s after their ends` };
     },
   };
 }
 
-async function knowsTerms(url: string): Promise<boolean> {
+export async function knowsTerms(url: string): Promise<boolean> {
   return (await execute(url, `select where to_regclass('consumer_terms') is not null`)).rowCount === 1;
 }
 
@@ -47,7 +47,7 @@ async function knowsTerms(url: string): Promise<boolean> {
  * Makes consumers on one host each, by SQL. Their terms end evenly within this number of seconds. The tables are vacuumed,
  * as they would be if the consumers had come one by one; otherwise autovacuum would do so during the measurement.
  */
-async function giveTerms(
+export async function giveTerms(
   url: string,
   { seconds, begin, providers }: { readonly seconds: number; readonly begin: string; readonly providers: number },
 ): Promise<void> {
@@ -80,7 +80,7 @@ async function giveTerms(
 }
 
 /** Deletes all consumers that have terms, by SQL. */
-async function removeOthers(url: string): Promise<void> {
+export async function removeConsumersWithTerms(url: string): Promise<void> {
   await execute(
     url,
     `begin;

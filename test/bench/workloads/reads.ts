@@ -16,12 +16,15 @@ export function readingProviders(concurrency: Concurrency): Workload {
   return read('a provider', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}`, concurrency);
 }
 
+/** The number of any host that has an allocation. */
+export const anyUsedHost = (providers: number): number => 2 * anyUpTo(Math.floor(providers / 2));
+
 function read(name: string, pathOf: (n: number) => string, concurrency: Concurrency = 8): Workload {
   return reading({
     name: `W6 ${name}`,
     dataSet: 'flat',
     grows: true,
     concurrency,
-    pathOf: (_, providers) => pathOf(2 * anyUpTo(Math.floor(providers / 2))),
+    pathOf: (_, providers) => pathOf(anyUsedHost(providers)),
   });
 }

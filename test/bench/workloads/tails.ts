@@ -1,0 +1,131 @@
+import { execute } from '../../support/postgresql.ts';
+import { closedLoop, quantile, type Timing } from '../closed_loop.ts';
+import type { Connection } from '../connection.ts';
+import { flatHost, providerUuid } from '../data_set.ts';
+import { insertTrees } from '../load_by_sql.ts';
+import { figuresOf, type Operation, withConnections } from '../measure.ts';
+import type { MeasuredServer } from '../measured_server.ts';
+import { queryOn } from '../own_server.ts';
+import { explainedQuery, flatQuery } from './candidates.ts';
+import { claimAnywhere, release } from './claims.ts';
+import { giveTerms, knowsTerms, removeConsumersWithTerms } from './ending.ts';
+import { anyUsedHost } from './reads.ts';
+import { type Conditions, expectStatus, type Workload } from './workload.ts';
+
+const version = '2.3';
+
+/** What goes on beside the claims and the reads. */
+type Company = {
+  /** Four ask for all candidates, and two for explanations, again and again. */
+  readonly longRequests?: true;
+  /** Another program loads hosts, 200 in a transaction, and terms end. Both are done by SQL. */
+  readonly otherWrites?: true;
+};
+
+/** W15: how long 16 that claim and 8 that read wait while others ask for much. The figures are those of the claims. */
+export const tails: readonly Workload[] = [
+  tail('alone', {}),
+  tail('beside 4 for all candidates and 2 for explanations', { longRequests: true }),
+  tail('beside these, a load of hosts, and ends of terms', { longRequests: true, otherWrites: true }),
+];
+
+function tail(name: string, company: Company): Workload {
+  return {
+    name: `W15 claims of 16 and reads of 8, ${name}`,
+    dataSet: 'flat',
+    version,
+    grows: true,
+    largest: 10_000,
+    run: async (server, conditions) => {
+      const url = server.databaseUrl();
+      if (company.otherWrites && (url === undefined || !(await knowsTerms(url)))) return undefined;
+      return withConnections(server, 30, async (connections) => {
+        const claiming = connections.slice(0, 16);
+        const reading = connections.slice(16, 24);
+        const long = company.longRequests ? connections.slice(24) : [];
+        const writesUrl = company.otherWrites ? url : undefined;
+        return measureTails(server, conditions, { claiming, reading, long, writesUrl });
+      });
+    },
+  };
+}
+
+type Callers = {
+  readonly claiming: readonly Connection[];
+  readonly reading: readonly Connection[];
+  readonly long: readonly Connection[];
+  /** The database that other programs write to. */
+  readonly writesUrl: string | undefined;
+};
+
+async function measureTails(
+  server: MeasuredServer,
+  { durationMs, providers }: Conditions,
+  { claiming, reading, long, writesUrl }: Callers,
+) {
+  const consumers: string[] = [];
+  const claim: Operation = async (connection) => {
+    const consumer = await claimAnywhere(connection, providers);
+    if (consumer !== undefined) consumers.push(consumer);
+  };
+  const read: Operation = async ({ send }) => {
+    const path = `/resource_providers/${providerUuid(flatHost.kind, anyUsedHost(providers))}/usages`;
+    expectStatus((await send('GET', path)).status, 200);
+  };
+  const ask = async (connection: Connection): Promise<void> => {
+    const path = long.indexOf(connection) < 4 ? flatQuery : `/allocation_candidates/explanation?${explainedQuery}`;
+    expectStatus((await connection.send('GET', path, '', false, version)).status, 200);
+  };
+  const warmUp = { durationMs: durationMs / 4 };
+  await Promise.all([closedLoop(claiming, warmUp, claim), closedLoop(reading, warmUp, read)]);
+  let reads: Timing | undefined;
+  let loaded = 0;
+  const whole = { durationMs };
+  if (writesUrl !== undefined) await giveTerms(writesUrl, { seconds: durationMs / 1000, begin: '0 s', providers });
+  const measured = await figuresOf(server, async () => {
+    const [claims, ...others] = await Promise.all([
+      closedLoop(claiming, whole, claim),
+      closedLoop(reading, whole, read),
+      closedLoop(long, whole, ask),
+      writesUrl === undefined ? 0 : loadFor(durationMs, writesUrl),
+    ]);
+    [reads, , loaded] = others;
+    return claims;
+  });
+  if (writesUrl !== undefined) {
+    await removeConsumersWithTerms(writesUrl);
+    await removeLoaded(writesUrl);
+  }
+  await release(server, consumers);
+  const { timesMs = [], elapsedMs = 1 } = reads ?? {};
+  const perSecond = ((timesMs.length * 1000) / elapsedMs).toFixed(0);
+  const note = `reads ${perSecond}/s, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms`;
+  return { ...measured, note: writesUrl === undefined ? note : `${note}; ${loaded} hosts loaded` };
+}
+
+const hostsInPiece = 200;
+
+/** Loads hosts without allocations, in pieces. @returns how many */
+async function loadFor(durationMs: number, url: string): Promise<number> {
+  const query = queryOn(url);
+  let pieces = 0;
+  for (const endMs = performance.now() + durationMs; performance.now() < endMs; pieces += 1) {
+    const kind = `loaded-${pieces}`;
+    await insertTrees(query, [{ ...flatHost, kind, populated: false }], hostsInPiece);
+  }
+  return pieces * hostsInPiece;
+}
+
+/** Removes the hosts that were loaded, by SQL. */
+async function removeLoaded(url: string): Promise<void> {
+  const ids = `select id from resource_providers where name like 'loaded-%'`;
+  await execute(
+    url,
+    `begin;
+    select set_config('placement.etags', 'providers', true);
+    delete from inventories where resource_provider_id in (${ids});
+    delete from resource_provider_traits where resource_provider_id in (${ids});
+    delete from resource_providers where name like 'loaded-%';
+    commit`,
+  );
+}
