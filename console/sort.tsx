@@ -7,6 +7,44 @@ export type Sort = { readonly by: string; readonly isDown: boolean };
 export const sortOf = (text: string): Sort =>
   text.startsWith('-') ? { by: text.slice(1), isDown: true } : { by: text, isDown: false };
 
+/** What a row has in a column; undefined for nothing. */
+export type Sortable = string | number | undefined;
+
+const byText = new Intl.Collator('en', { numeric: true });
+
+/** Rows in an order; without one as they are. Rows that have nothing in the column come last, and equal ones stay as they are. */
+export function sortedBy<Row>(
+  rows: readonly Row[],
+  { by, isDown }: Sort,
+  valueIn: (row: Row, by: string) => Sortable,
+): readonly Row[] {
+  if (by === '') return rows;
+  const sign = isDown ? -1 : 1;
+  return rows
+    .map((row) => ({ row, value: valueIn(row, by) }))
+    .sort(({ value: a }, { value: b }) => {
+      if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+      if (typeof a === 'string' || typeof b === 'string') return sign * byText.compare(String(a), String(b));
+      return a === b ? 0 : sign * (a < b ? -1 : 1);
+    })
+    .map(({ row }) => row);
+}
+
+/** A time as a value to sort by, in milliseconds. */
+export const sortableTime = (time: string | null | undefined): number | undefined => {
+  const ms = Date.parse(time ?? '');
+  return Number.isNaN(ms) ? undefined : ms;
+};
+
+/** The age for a time: the older, the larger. */
+export const sortableAge = (since: string | null | undefined): number | undefined => {
+  const ms = sortableTime(since);
+  return ms === undefined ? undefined : -ms;
+};
+
+/** The end of a term: what lasts comes after all that ends. */
+export const sortableEnd = (end: string | null | undefined): number => sortableTime(end) ?? Number.POSITIVE_INFINITY;
+
 /** The heading of a column by which rows are sorted: a button that sorts by it, or turns the order round. */
 export function sortHeading(
   by: string,

@@ -23,14 +23,14 @@ const terms = [
 /** How long changes are collected before the list is read again, in milliseconds. */
 const pauseMs = 1_000;
 
-/** Consumers by name, project, user and type, and a field that opens a consumer by UUID. */
+/** Consumers by a part of their name, project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
   const { query } = useRoute();
   const asked = {
     project_id: query.get('project') ?? undefined,
     user_id: query.get('user') ?? undefined,
     consumer_type: query.get('type') ?? undefined,
-    name: query.get('name') ?? undefined,
+    name_contains: query.get('name') ?? undefined,
   };
   const within = Number(query.get('within') ?? 0);
   const after = query.get('after') ?? undefined;
@@ -39,7 +39,7 @@ export function ConsumerList() {
     project: asked.project_id ?? '',
     user: asked.user_id ?? '',
     type: asked.consumer_type ?? '',
-    name: asked.name ?? '',
+    name: asked.name_contains ?? '',
     within: String(within > 0 ? within : 0),
   };
   const [fields, setFields] = useState(ofUrl);
@@ -75,7 +75,7 @@ export function ConsumerList() {
       <h1>Consumers</h1>
       <form class="find" onSubmit={submit}>
         {field('uuid', 'UUID')}
-        {field('name', 'Name')}
+        {field('name', 'Part of the name')}
         {field('project', 'Project')}
         {field('user', 'User')}
         {field('type', 'Type')}

@@ -1,15 +1,15 @@
 import type { Consumer } from '../../src/client/consumers.ts';
+import type { Resources } from '../../src/client/filters.ts';
+import { Age } from '../age.tsx';
 import { Amount } from '../amount.tsx';
 import { ConsumerLink } from '../consumer_link.tsx';
 import { CsvButton } from '../csv_button.tsx';
 import { classOrder } from '../fleet/trees.ts';
 import { changed, navigate, urlOf, useRoute } from '../route.tsx';
-import { type Sort, sortHeading, sortOf } from '../sort.tsx';
+import { type Sortable, sortableAge, sortableEnd, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
-import { ageText, counted, timeText, visible } from '../text.ts';
+import { counted, timeText, visible } from '../text.ts';
 import type { HeldAmounts } from './read_amounts.ts';
-
-const byText = new Intl.Collator('en', { numeric: true });
 
 /** Consumers as rows, with what each has where that is known. `isPart`: there are more of them on other pages. */
 export function ConsumerTable({
@@ -28,6 +28,7 @@ export function ConsumerTable({
   const classes = [...new Set([...(amounts?.values() ?? [])].flatMap((resources) => Object.keys(resources)))].sort(
     classOrder,
   );
+  const sorted = sortedBy(consumers, sort, (each, by) => valueIn(each, amounts?.get(each.uuid), by));
   const hasTerms = consumers.some(({ expires_at }) => expires_at);
   return (
     <>
@@ -44,7 +45,7 @@ export function ConsumerTable({
           hasTerms ? heading('until', 'until') : undefined,
         ]}
       >
-        {sorted(consumers, amounts, sort).map((consumer) => {
+        {sorted.map((consumer) => {
           const { uuid, name, consumer_type, project_id, user_id, created_at, expires_at } = consumer;
           const has = amounts?.get(uuid) ?? {};
           return (
@@ -65,13 +66,7 @@ export function ConsumerTable({
                 <bdi>{visible(user_id)}</bdi>
               </td>
               <td class="number time">
-                {created_at === null ? (
-                  '—'
-                ) : (
-                  <time dateTime={created_at} title={timeText(created_at)}>
-                    {ageText(created_at)}
-                  </time>
-                )}
+                <Age at={created_at} />
               </td>
               {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
             </tr>
@@ -82,7 +77,7 @@ export function ConsumerTable({
         name="consumers"
         table={() => ({
           head: ['uuid', 'name', ...classes, 'type', 'project', 'user', 'since', 'until'],
-          rows: sorted(consumers, amounts, sort).map((each) => [
+          rows: sorted.map((each) => [
             each.uuid,
             each.name ?? undefined,
             ...classes.map((resourceClass) => amounts?.get(each.uuid)?.[resourceClass]),
@@ -98,26 +93,22 @@ export function ConsumerTable({
   );
 }
 
-/** Consumers in an order; without one in that of the service, which is by UUID. */
-function sorted(
-  consumers: readonly Consumer[],
-  amounts: HeldAmounts | undefined,
-  { by, isDown }: Sort,
-): readonly Consumer[] {
-  if (by === '') return consumers;
-  const texts: Readonly<Record<string, (consumer: Consumer) => string>> = {
-    name: ({ name, uuid }) => name ?? uuid,
-    type: ({ consumer_type }) => consumer_type,
-    project: ({ project_id }) => project_id,
-    user: ({ user_id }) => user_id,
-    // What lasts comes after what ends.
-    until: ({ expires_at }) => expires_at ?? '~',
-  };
-  const text = texts[by];
-  const value = ({ uuid, created_at }: Consumer): number =>
-    by === 'age' ? -Date.parse(created_at ?? '') || 0 : (amounts?.get(uuid)?.[by] ?? -1);
-  const sign = isDown ? -1 : 1;
-  return consumers.toSorted((a, b) =>
-    text === undefined ? sign * (value(a) - value(b)) : sign * byText.compare(text(a), text(b)),
-  );
+/** What a consumer has in a column. */
+function valueIn(consumer: Consumer, resources: Resources | undefined, by: string): Sortable {
+  switch (by) {
+    case 'name':
+      return consumer.name ?? consumer.uuid;
+    case 'type':
+      return consumer.consumer_type;
+    case 'project':
+      return consumer.project_id;
+    case 'user':
+      return consumer.user_id;
+    case 'age':
+      return sortableAge(consumer.created_at);
+    case 'until':
+      return sortableEnd(consumer.expires_at);
+    default:
+      return resources?.[by];
+  }
 }

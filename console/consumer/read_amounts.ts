@@ -9,8 +9,8 @@ export type HeldAmounts = ReadonlyMap<string, Resources>;
 
 /** How many holdings are read at once. */
 const pageSize = 1_000;
-/** So many consumers that were found by name are asked for what they have, each by a request. */
-const mostNamed = 100;
+/** So many consumers that were found by their terms are asked for what they have, each by a request. */
+const mostAsked = 100;
 const requestsAtOnce = 8;
 
 function add(sums: Map<string, Resources>, consumer: string, resources: Resources): void {
@@ -23,7 +23,7 @@ function add(sums: Map<string, Resources>, consumer: string, resources: Resource
  */
 export async function readAmounts(
   consumers: readonly Consumer[],
-  { name, expiring_before, ...conditions }: ConsumerQuery,
+  { expiring_before, ...conditions }: Omit<ConsumerQuery, 'name'>,
   after: string | undefined,
   signal: AbortSignal,
 ): Promise<HeldAmounts | undefined> {
@@ -31,13 +31,13 @@ export async function readAmounts(
   if (last === undefined) return new Map();
   const sums = new Map<string, Resources>();
   try {
-    if (name !== undefined || expiring_before !== undefined) {
-      // Holdings are not found by these conditions.
+    if (expiring_before !== undefined) {
+      // Holdings are not found by this condition.
       const read = async ({ uuid }: Consumer) => {
         const { allocations } = await placement.allocations.show(uuid, { signal });
         for (const { resources } of Object.values(allocations)) add(sums, uuid, resources);
       };
-      await forEach(consumers.slice(0, mostNamed), read, requestsAtOnce);
+      await forEach(consumers.slice(0, mostAsked), read, requestsAtOnce);
       return sums;
     }
     for (let marker = after; ; ) {

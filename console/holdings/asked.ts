@@ -13,7 +13,7 @@ export type Asked = {
   readonly after: string;
   /** `project`, `user` or `type`: what is held is summed by it. */
   readonly sum: string;
-  /** A column by which the sums are sorted, with `-` before it where the largest comes first. */
+  /** A column by which the rows or the sums are sorted, with `-` before it where the largest comes first. */
   readonly sort: string;
 };
 

@@ -1,3 +1,4 @@
+import { AsOf } from '../as_of.tsx';
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
@@ -19,8 +20,8 @@ export function HoldingsView() {
   const asked = askedBy(query);
   const sum = sumKeys.find((key) => key === asked.sum);
   // The page may be none, so that it has a place of its own.
-  const { value, error, isLoading, again } = useLoaded(
-    sum === undefined ? urlOfHoldings(asked) : undefined,
+  const { value, error, isLoading, again, at } = useLoaded(
+    sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined,
     async (signal) => ({
       page: await readHoldings(asked, signal),
     }),
@@ -42,7 +43,10 @@ export function HoldingsView() {
       ) : value.page === undefined ? (
         <p role="status">No provider has this name.</p>
       ) : (
-        <Holders asked={asked} page={value.page} />
+        <>
+          <AsOf at={at} follows />
+          <Holders asked={asked} page={value.page} />
+        </>
       )}
       {asked.project === '' ? null : <Months project={asked.project} />}
     </>
@@ -111,7 +115,7 @@ function Holders({
           </>
         )}
       </p>
-      <HoldingTable holdings={holdings} />
+      <HoldingTable holdings={holdings} asked={asked} isPart={!isFirst || next !== undefined} />
       <Pages
         of="holders"
         first={isFirst ? undefined : urlOfHoldings({ ...asked, after: '' })}

@@ -3,7 +3,7 @@ import { AsOf } from '../as_of.tsx';
 import { CsvButton } from '../csv_button.tsx';
 import { classOrder } from '../fleet/trees.ts';
 import { Link, navigate } from '../route.tsx';
-import { sortHeading, sortOf } from '../sort.tsx';
+import { type Sortable, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -12,7 +12,6 @@ import { type Asked, urlOfHoldings } from './asked.ts';
 import { readAllHoldings } from './read_holdings.ts';
 import { type HoldingSum, openSums, type SumKey } from './sum_holdings.ts';
 
-const byText = new Intl.Collator('en', { numeric: true });
 /** The most consumers first. */
 const usualSort = '-consumers';
 
@@ -29,7 +28,7 @@ export function SumTable({ asked, by }: { readonly asked: Asked; readonly by: Su
     navigate(urlOfHoldings({ ...asked, sort: next === usualSort ? '' : next }), 'replace');
   const heading = (name: string, text: string, isNumber = true) => sortHeading(name, text, { sort, isNumber, choose });
   const classes = [...new Set((value ?? []).flatMap(({ amounts }) => [...amounts.keys()]))].sort(classOrder);
-  const rows = sorted(value ?? [], sort.by, sort.isDown);
+  const rows = sortedBy(sortedBy(value ?? [], sortOf('key'), valueIn), sort, valueIn);
   const filterBy = (each: string): Partial<Asked> => (by === 'type' ? {} : { [by]: each });
   return (
     <section>
@@ -93,11 +92,6 @@ export function SumTable({ asked, by }: { readonly asked: Asked; readonly by: Su
   );
 }
 
-function sorted(sums: readonly HoldingSum[], by: string, isDown: boolean): readonly HoldingSum[] {
-  const sign = isDown ? -1 : 1;
-  const value = ({ consumers, amounts }: HoldingSum) => (by === 'consumers' ? consumers : (amounts.get(by) ?? 0));
-  return sums.toSorted(
-    (a, b) =>
-      sign * (by === 'key' ? byText.compare(a.key, b.key) : value(a) - value(b)) || byText.compare(a.key, b.key),
-  );
-}
+/** What a sum has in a column. */
+const valueIn = ({ key, consumers, amounts }: HoldingSum, by: string): Sortable =>
+  by === 'key' ? key : by === 'consumers' ? consumers : amounts.get(by);

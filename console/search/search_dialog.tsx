@@ -15,10 +15,12 @@ import { findAll, uuidBefore } from './find.ts';
 const mostShown = 8;
 /** Shorter texts are in too many UUIDs. */
 const shortestUuidPart = 4;
+/** How long nothing is typed before consumers are searched, in milliseconds: the service may have to read all their names. */
+const pauseMs = 200;
 
 const treesNow = openTrees();
 
-/** Searches providers and aggregates by parts of names and UUIDs, and consumers by their name or the beginning of their UUID. */
+/** Searches providers and aggregates by parts of names and UUIDs, and consumers by parts of their names or the beginning of their UUID. */
 export function SearchDialog({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
@@ -39,13 +41,17 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     }),
     [wanted, version],
   );
-  const consumers = useLoaded(wanted === '' ? undefined : wanted, (signal) => findConsumers(wanted, signal));
+  const typed = usePaused(wanted, pauseMs);
+  const consumers = useLoaded(typed === '' ? undefined : typed, (signal) => findConsumers(typed, signal));
+  const isSearching = typed !== wanted || consumers.isLoading;
   const sections = [
     { title: 'Providers', links: found.providers.map(({ uuid, name }) => linkOf('providers', uuid, name)) },
     { title: 'Aggregates', links: found.aggregates.map(({ uuid, name }) => linkOf('aggregates', uuid, name)) },
     {
       title: 'Consumers',
-      links: (consumers.value ?? []).map((each) => linkOf('consumers', each.uuid, consumerText(each))),
+      links: (typed === wanted ? (consumers.value ?? []) : []).map((each) =>
+        linkOf('consumers', each.uuid, consumerText(each)),
+      ),
     },
   ].filter(({ links }) => links.length > 0);
   const go = (url: string | undefined) => {
@@ -53,6 +59,12 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     dialog.current?.close();
     navigate(url);
   };
+  const follow = (event: MouseEvent, url: string) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go(url);
+  };
+  const allConsumers = urlOf('consumers', undefined, { name: wanted });
   return (
     <dialog ref={dialog} class="search" aria-labelledby="search-heading" onClose={close}>
       <form
@@ -71,10 +83,10 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
       {consumers.error === undefined ? null : <Trouble error={consumers.error} what="The list of consumers" />}
       <p class="faint" role="status">
         {wanted === ''
-          ? 'Consumers are found by their whole name, or by the beginning of their UUID.'
+          ? 'Consumers are found by a part of their name, or by the beginning of their UUID.'
           : sections.length > 0
             ? ''
-            : isComplete && !consumers.isLoading
+            : isComplete && !isSearching
               ? 'Nothing has this in its name or UUID.'
               : 'Reading…'}
       </p>
@@ -84,19 +96,19 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
           <ul class="found">
             {links.map(({ url, name, uuid }) => (
               <li key={uuid}>
-                <a
-                  href={url}
-                  onClick={(event) => {
-                    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
-                    event.preventDefault();
-                    go(url);
-                  }}
-                >
+                <a href={url} onClick={(event) => follow(event, url)}>
                   <bdi>{name}</bdi> {name.includes(uuid) ? null : <code class="faint">{uuid}</code>}
                 </a>
               </li>
             ))}
           </ul>
+          {title === 'Consumers' && links.length === mostShown ? (
+            <p>
+              <a href={allConsumers} onClick={(event) => follow(event, allConsumers)}>
+                All consumers with this in their name
+              </a>
+            </p>
+          ) : null}
         </section>
       ))}
       <button type="button" onClick={() => dialog.current?.close()}>
@@ -112,14 +124,25 @@ const linkOf = (view: 'providers' | 'aggregates' | 'consumers', uuid: string, na
   name: visible(name),
 });
 
-/** Consumers with a name, and those whose UUID begins with it. */
+/** A value, once it has not changed for some time. */
+function usePaused(value: string, pauseMs: number): string {
+  const [paused, setPaused] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setPaused(value), pauseMs);
+    return () => clearTimeout(timer);
+  }, [value, pauseMs]);
+  return paused;
+}
+
+/** Consumers with a text in their names, those that are called so first, and those whose UUID begins with it. */
 async function findConsumers(text: string, signal: AbortSignal): Promise<readonly Named[]> {
   const marker = text.length < shortestUuidPart ? undefined : uuidBefore(text);
   const start = text.replaceAll('-', '').toLowerCase();
-  const [named, begun] = await Promise.all([
+  const [called, named, begun] = await Promise.all([
     placement.consumers.page({ name: text, limit: mostShown }, { signal }),
+    placement.consumers.page({ name_contains: text, limit: mostShown }, { signal }),
     marker === undefined ? [] : placement.consumers.page({ limit: mostShown, marker }, { signal }),
   ]);
-  const all = [...named, ...begun.filter(({ uuid }) => uuid.replaceAll('-', '').startsWith(start))];
-  return [...new Map(all.map(({ uuid, name }) => [uuid, { uuid, name }])).values()];
+  const all = [...called, ...named, ...begun.filter(({ uuid }) => uuid.replaceAll('-', '').startsWith(start))];
+  return [...new Map(all.map(({ uuid, name }) => [uuid, { uuid, name }])).values()].slice(0, mostShown);
 }

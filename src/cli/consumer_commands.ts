@@ -12,6 +12,7 @@ import { fields, type TextTable } from './table.ts';
 type ConsumerListOptions = ConsumerFilterOptions & {
   readonly expiring?: number | true;
   readonly name?: string;
+  readonly nameContains?: string;
 };
 
 type TermOptions = IfMatchOption & { readonly expiresIn?: number; readonly lasting?: true };
@@ -38,6 +39,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--user <id>', 'of this user')
     .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--name <name>', 'with this name; from 2.9')
+    .option('--name-contains <text>', 'with this text in the name, A to Z as a to z; from 2.9')
     .option('--provider <provider>', 'with something of this provider, and what it is')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to, and what it is')
     .option(
@@ -45,9 +47,9 @@ export function addConsumerCommands(program: Command): void {
       'with a term, or with a term that ends within this time, such as 30m; from 2.6',
       readDuration,
     )
-    .action(async ({ name, expiring, ...options }: ConsumerListOptions, command: Command) => {
+    .action(async ({ name, nameContains, expiring, ...options }: ConsumerListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const filter = await consumerFilter(placement, options);
+      const filter = { ...(await consumerFilter(placement, options)), name_contains: nameContains };
       const query = {
         ...filter,
         name,

@@ -72,7 +72,7 @@ export type CandidateQuestions = {
   /**
    * Explains why a query fits only in some trees, or in none.
    *
-   * @param query.nearest how many of the nearest trees to return, up to 100; default 5
+   * @param query.nearest how many of the nearest trees to return, up to 1,000, before 2.9 up to 100; default 5
    * @param query.tree any provider of a tree; the explanation is only about this tree
    */
   explain(
@@ -83,7 +83,7 @@ export type CandidateQuestions = {
    * Counts how many consumers fit at the same time.
    *
    * @param query.max the count stops at this number; default 100,000
-   * @param query.top how many of the trees with the largest counts to return, up to 100; default 10
+   * @param query.top how many of the trees with the largest counts to return, up to 10,000, before 2.9 up to 100; default 10
    */
   count(
     query: UnlimitedQuery & { readonly max?: number | undefined; readonly top?: number | undefined },

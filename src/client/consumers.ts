@@ -41,6 +41,8 @@ export type ConsumerQuery = {
   readonly expiring_before?: Date | string | undefined;
   /** Only consumers with this name. From 2.9. */
   readonly name?: string | undefined;
+  /** Only consumers with this text in their name; the letters A to Z are the same as a to z. From 2.9. */
+  readonly name_contains?: string | undefined;
 };
 
 /** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
@@ -95,14 +97,15 @@ const root = pathOf('consumers');
 /** Makes the calls about consumers. */
 export function consumerCalls(call: Call): ConsumerCalls {
   const page: ConsumerCalls['page'] = async (asked = {}, options) => {
-    const { project_id, user_id, consumer_type, resource_provider, in_tree, expiring_before, name, limit, marker } =
-      asked;
+    const { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker } = asked;
+    const { expiring_before, name, name_contains } = asked;
     const named = { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker };
     const before = expiring_before instanceof Date ? expiring_before.toISOString() : expiring_before;
     const query = [
       ...Object.entries(named).flatMap(([key, value]) => optional(key, value)),
       ...optional('expiring_before', before, termsSince),
       ...optional('name', name, namesSince),
+      ...optional('name_contains', name_contains, namesSince),
     ];
     const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
     return (await answered<{ readonly consumers: readonly Consumer[] }>(reply)).consumers;

@@ -24,7 +24,7 @@ export type Holding = ConsumerOwner & {
 /** Which holdings are listed. All given conditions must hold; those of a provider are of where it is held. */
 export type HoldingQuery = Pick<
   ConsumerQuery,
-  'project_id' | 'user_id' | 'consumer_type' | 'resource_provider' | 'in_tree'
+  'project_id' | 'user_id' | 'consumer_type' | 'resource_provider' | 'in_tree' | 'name_contains'
 > & {
   /** Only what is held of this class. */
   readonly resource_class?: string | undefined;
@@ -43,8 +43,10 @@ const usualLimit = 1000;
 /** Makes the calls about holdings. */
 export function holdingCalls(call: Call): HoldingCalls {
   const page: HoldingCalls['page'] = async (asked = {}, options) => {
-    const { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class, limit, marker } = asked;
-    const named = { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class, limit, marker };
+    const { project_id, user_id, consumer_type, name_contains, resource_provider, in_tree, resource_class } = asked;
+    const { limit, marker } = asked;
+    const owner = { project_id, user_id, consumer_type, name_contains };
+    const named = { ...owner, resource_provider, in_tree, resource_class, limit, marker };
     const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
     const reply = call({ method: 'GET', path: pathOf('holdings'), since: namesSince, query }, options);
     return (await answered<{ readonly holdings: readonly Holding[] }>(reply)).holdings;

@@ -26,7 +26,7 @@ export type UsageRecord = ConsumerOwner & {
 };
 
 /** Which records count. All given conditions must hold. */
-export type UsageRecordQuery = HoldingQuery & {
+export type UsageRecordQuery = Omit<HoldingQuery, 'name_contains'> & {
   /** What was held between these times, such as `2026-11-01T00:00:00Z`. */
   readonly from?: Date | string | undefined;
   readonly until?: Date | string | undefined;

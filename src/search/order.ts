@@ -83,12 +83,22 @@ type Best<Item> = {
 export function keepBest<Item>(limit: number, compare: (one: Item, other: Item) => number): Best<Item> {
   const items: Item[] = [];
   const worst = (): Item | undefined => (items.length >= limit ? items.at(-1) : undefined);
+  /** Behind all items that are as good or better. Halving is fast also where many are kept. */
+  const placeOf = (item: Item): number => {
+    let [low, high] = [0, items.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const other = items[middle];
+      if (other !== undefined && compare(item, other) < 0) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
   return {
     note: (item) => {
       const last = worst();
       if (limit === 0 || (last !== undefined && compare(item, last) >= 0)) return;
-      const before = items.findIndex((other) => compare(item, other) < 0);
-      items.splice(before === -1 ? items.length : before, 0, item);
+      items.splice(placeOf(item), 0, item);
       if (items.length > limit) items.pop();
     },
     worst,

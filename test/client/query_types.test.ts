@@ -47,9 +47,11 @@ const consumers: Required<ConsumerQuery & Page> = {
   in_tree: uuid,
   expiring_before: '2030-01-01T00:00:00Z',
   name: 'train-7',
+  name_contains: 'train',
 };
 const holdings: Required<HoldingQuery & Page> = {
   ...page,
+  name_contains: 'train',
   project_id: 'p',
   user_id: 'u',
   consumer_type: 'unknown',

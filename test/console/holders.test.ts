@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { ApiError, type Placement } from '../../src/client/index.ts';
 import { anyEngine } from '../support/engines.ts';
@@ -83,10 +84,9 @@ testView('holders of a project: names, UUIDs, providers, roots, amounts and time
     assert.equal(listed.length, 4);
     const shown = await cellsOf(page);
     if (shown.length !== 4) return false;
-    const amounts: Readonly<Record<string, string>> = { [trainer]: '2 PGPU', [nameless]: '5 VCPU' };
-    for (const [place, { consumer, name, user_id, resource_provider, expires_at }] of listed.entries()) {
+    for (const [place, { consumer, name, user_id, resource_provider, resources, expires_at }] of listed.entries()) {
       const row = shown[place] ?? assert.fail();
-      assert.deepEqual(row.slice(0, -3), [
+      assert.deepEqual(row.slice(0, -4), [
         ...(name === null ? [] : [name]),
         consumer,
         'vision',
@@ -94,14 +94,103 @@ testView('holders of a project: names, UUIDs, providers, roots, amounts and time
         resource_provider.name,
         hostName,
       ]);
-      const [holds, since, end] = row.slice(-3);
-      assert.equal(holds, amounts[consumer] ?? (resource_provider.uuid === gpu ? '1 PGPU' : '3 VCPU'));
-      assert.match(since ?? '', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+      const [processors, gpus, age, end] = row.slice(-4);
+      assert.deepEqual([processors, gpus], [`${resources.VCPU ?? ''}`, `${resources.PGPU ?? ''}`]);
+      assert.match(age ?? '', /^\d+ (s|min) ago$/);
       assert.equal(end === '—', expires_at === null);
     }
     return true;
   }),
 );
+
+testView(
+  'holders have an age, and are sorted by it, by amounts and by end',
+  'holdings?project=vision',
+  async (page) => {
+    const late = `ffffffff${randomUUID().slice(8)}`;
+    // Later than the others by a second at least, so that it is younger in any unit.
+    await sleep(1_100);
+    await served.placement.allocations.set(late, {
+      project_id: 'vision',
+      user_id: 'zoe',
+      consumer_type: 'JOB',
+      consumer_generation: null,
+      expires_in: 3_600,
+      allocations: { [host]: { resources: { VCPU: 4 } } },
+    });
+    await rowOf(page, late).waitFor();
+    await page.getByText(/^As of \d\d:\d\d:\d\d, follows changes$/).waitFor();
+    const sortBy = async (name: string, url: string) => {
+      await page.getByRole('columnheader', { name }).getByRole('button').click();
+      await page.waitForURL(`${served.url}/console/holdings?project=vision&sort=${url}`);
+    };
+    const consumers = async () =>
+      (await cellsOf(page)).map((cells) => cells.find((cell) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(cell)));
+    const begins = (...expected: readonly string[]) =>
+      until(`first ${expected}`, async () => (await consumers()).slice(0, expected.length).join() === expected.join());
+    const ends = (expected: string) => until(`last ${expected}`, async () => (await consumers()).at(-1) === expected);
+    await sortBy('since', '-age');
+    await ends(late);
+    await sortBy('since', 'age');
+    await begins(late);
+    assert.equal(await page.getByRole('columnheader', { name: 'since' }).getAttribute('aria-sort'), 'ascending');
+    await sortBy('VCPU', '-VCPU');
+    await begins(nameless, late, both);
+    await sortBy('PGPU', '-PGPU');
+    await begins(trainer, both);
+    await sortBy('until', 'until');
+    await begins(late, trainer);
+    await sortBy('until', '-until');
+    await ends(late);
+    // Another tab has the order of the URL.
+    await openView(page, served.url, 'holdings?project=vision&sort=-user');
+    await begins(late, both);
+    await checkAccessibility(page, 'sorted holders');
+    await served.placement.allocations.delete(late);
+  },
+);
+
+testView(
+  'the order of holders is of the page, and turns with it',
+  'holdings?project=crowd&sort=-name',
+  async (page) => {
+    const names = async () => (await cellsOf(page)).map(([name]) => name);
+    const numbers = crowd.map((_, place) => place);
+    const down = (from: number, to: number) =>
+      numbers
+        .slice(from, to)
+        .toReversed()
+        .map((place) => `job-${place}`);
+    await page.getByText('The order is of this page.').waitFor();
+    assert.deepEqual(await names(), down(0, 100));
+    await page.getByRole('button', { name: 'Next' }).click();
+    await until('the next page', async () => (await names()).join() === down(100, 103).join());
+    assert.match(page.url(), /sort=-name/);
+  },
+);
+
+testView('consumers are found by a part of their name, whatever its case', 'consumers', async (page) => {
+  await page.getByRole('textbox', { name: 'Part of the name' }).fill('SRC=X');
+  await page.getByRole('button', { name: 'Find' }).click();
+  await page.waitForURL(/name=SRC/);
+  await until('one consumer is listed', async () => (await rows(page).count()) === 1);
+  await page.getByRole('link', { name: trainer }).waitFor();
+  await until('what it has is shown', async () => (await page.getByTitle('2 PGPU').count()) === 1);
+  await page.locator('.dot.live').waitFor();
+  await page.keyboard.press('/');
+  const dialog = page.getByRole('dialog', { name: 'Search' });
+  await dialog.getByRole('textbox').fill('Script>');
+  await dialog.getByRole('link', { name: both }).waitFor();
+  await dialog.getByRole('textbox').fill('JOB-10');
+  await until('job-10, 100, 101 and 102', async () => (await dialog.getByRole('link').count()) === 4);
+  await dialog.getByRole('textbox').fill('job-9');
+  await until('as many as are shown', async () => (await dialog.getByRole('link').count()) === 9);
+  // Of several with the text, the one that is called so comes first.
+  assert.match(await dialog.getByRole('link').first().innerText(), /^job-9 /);
+  await dialog.getByRole('link', { name: 'All consumers with this in their name' }).click();
+  await page.waitForURL(/consumers\?name=job-9$/);
+  await until('job-9 and 90 to 99', async () => (await rows(page).count()) === 11);
+});
 
 testView('holders are found by project, user, class and provider, and the URL says it', 'holdings', async (page) => {
   const field = (name: string) => page.getByRole('textbox', { name });
@@ -205,7 +294,7 @@ testView('a consumer, the consumers of a provider and the list of consumers have
   await until('three consumers are listed', async () => (await rows(page).count()) === 3);
   await rowOf(page, trainer).getByRole('rowheader').getByText(markup, { exact: true }).waitFor();
   assert.equal(await rowOf(page, nameless).getByRole('rowheader').innerText(), nameless);
-  await page.getByRole('textbox', { name: 'Name' }).fill(markup);
+  await page.getByRole('textbox', { name: 'Part of the name' }).fill(markup);
   await page.getByRole('button', { name: 'Find' }).click();
   await until('one consumer is listed', async () => (await rows(page).count()) === 1);
   await page.getByRole('link', { name: trainer }).click();
@@ -265,7 +354,7 @@ for (const [colorScheme, viewport] of [
       );
       // What a screen reader tells with each cell: the consumer of the row, and the heading of the column.
       await page.getByRole('rowheader', { name: `${markup} ${trainer}` }).waitFor();
-      for (const name of ['consumer', 'project', 'user', 'provider', 'root', 'holds', 'since', 'until']) {
+      for (const name of ['consumer', 'project', 'user', 'provider', 'root', 'PGPU', 'since', 'until']) {
         assert.equal(await page.getByRole('columnheader', { name, exact: true }).count(), 1, name);
       }
       await checkAccessibility(page, 'holders');

@@ -278,9 +278,9 @@ testView('one search, opened by /, finds parts of names and UUIDs of anything', 
   await dialog.waitFor({ state: 'detached' });
   // In a field a slash is a slash.
   await openView(page, served.url, 'consumers');
-  await page.getByRole('textbox', { name: 'Name' }).fill('');
+  await page.getByRole('textbox', { name: 'Part of the name' }).fill('');
   await page.keyboard.type('a/b?');
-  assert.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), 'a/b?');
+  assert.equal(await page.getByRole('textbox', { name: 'Part of the name' }).inputValue(), 'a/b?');
 });
 
 testView('a view tells the same by curl and command, and how a host is drained', `providers/${host}`, async (page) => {

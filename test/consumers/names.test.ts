@@ -98,6 +98,67 @@ for (const engine of engines) {
     });
   });
 
+  test(`consumers and holdings are found by a part of the name, whatever its characters, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, version);
+      const [host, other] = [randomUUID(), randomUUID()];
+      await makeProvider(send, host, { VCPU: { total: 100 }, MEMORY_MB: { total: 100 } });
+      await makeProvider(send, other, { VCPU: { total: 100 } });
+      const names = ['Train-7', 'train-17', '100%_\\é', 'TRÄIN', 'job', undefined];
+      const uuidOf = new Map(names.map((name) => [name, randomUUID()]));
+      for (const [place, name] of names.entries()) {
+        const takes = place === 1 ? { [other]: { VCPU: 1 } } : { [host]: { VCPU: 1, MEMORY_MB: 1 } };
+        const claim = { ...newClaim(takes), project_id: place < 2 ? 'ml' : 'web', name };
+        accepted(await send('PUT', `/allocations/${uuidOf.get(name)}`, claim));
+      }
+      const found = async (part: string, more = '') => {
+        const query = `name_contains=${encodeURIComponent(part)}${more}`;
+        const listed = at(accepted(await send('GET', `/consumers?${query}`)).json, 'consumers');
+        const held = at(accepted(await send('GET', `/holdings?${query.replace(/&name=.*/, '')}`)).json, 'holdings');
+        const consumers = (listed as { name: string }[]).map(({ name }) => name).toSorted(); // as openapi-2.yaml says
+        if (!more.includes('&name=')) {
+          assert.deepEqual((held as { name: string }[]).map(({ name }) => name).toSorted(), consumers); // each holds something of one host
+        }
+        return consumers;
+      };
+      assert.deepEqual(await found('train'), ['Train-7', 'train-17']);
+      assert.deepEqual(await found('RAIN-1'), ['train-17']);
+      assert.deepEqual(await found('7'), ['Train-7', 'train-17']);
+      for (const each of ['%', '_', '\\', '0%_', 'é']) assert.deepEqual(await found(each), ['100%_\\é'], each);
+      assert.deepEqual(await found('Ä'), ['TRÄIN']);
+      assert.deepEqual(await found('ä'), []);
+      assert.deepEqual(await found('%r%'), []);
+      assert.deepEqual(await found('train', '&project_id=ml'), ['Train-7', 'train-17']);
+      assert.deepEqual(await found('train', '&project_id=web'), []);
+      assert.deepEqual(await found('train', `&resource_provider=${other}`), ['train-17']);
+      assert.deepEqual(await found('7', `&in_tree=${host}`), ['Train-7']);
+      assert.deepEqual(await found('train', '&consumer_type=INSTANCE'), ['Train-7', 'train-17']);
+      assert.deepEqual(await found('train', '&name=train-17'), ['train-17']);
+      const ofClass = at(
+        (await send('GET', '/holdings?name_contains=train&resource_class=MEMORY_MB')).json,
+        'holdings',
+      );
+      assert.deepEqual(at(ofClass, 'length'), 1);
+      const ofProject = '/holdings?name_contains=train&project_id=ml&resource_class=VCPU';
+      assert.deepEqual(at((await send('GET', ofProject)).json, 'holdings', 'length'), 2);
+
+      const page = (await send('GET', '/consumers?name_contains=train&limit=1')).json;
+      assert.match(String(at(page, 'consumers_links', 0, 'href')), /name_contains=train/);
+      const next = await send('GET', `/consumers?name_contains=train&limit=1&marker=${uuidsOf(page)[0]}`);
+      assert.equal(uuidsOf(next.json).length, 1);
+      assert.equal('consumers_links' in Object(next.json), false);
+
+      for (const path of ['/consumers', '/holdings']) {
+        for (const value of ['', 'a'.repeat(256), 'a%01b', 'a%0Ab', 'x&name_contains=y']) {
+          const refused = await send('GET', `${path}?name_contains=${value}`);
+          assert.equal(refused.status, 400, value);
+          assert.match(refused.text, /name_contains/);
+        }
+      }
+      assert.equal((await send('GET', '/consumers?name_contains=a', undefined, 'placement 2.8')).status, 400);
+    });
+  });
+
   test(`a name stays until a write replaces or removes it, or the consumer goes, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);

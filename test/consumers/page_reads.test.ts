@@ -29,7 +29,9 @@ async function fill({ kysely }: Database): Promise<void> {
     from generate_series(1, ${consumers}::integer) as n, generate_series(0, 2) as class
     where class < 2 or n % 5 = 0`.execute(kysely);
   await sql`update consumers set user_id = 3, consumer_type_id = 2 where uuid > 'ffe'`.execute(kysely);
-  for (const table of ['consumers', 'allocations'] as const)
+  await sql`insert into consumer_names (consumer_id, name)
+    select id, case when uuid > 'ffe' then 'Rare-' else 'job-' end || id from consumers`.execute(kysely);
+  for (const table of ['consumers', 'allocations', 'consumer_names'] as const)
     await sql`vacuum analyze ${sql.table(table)}`.execute(kysely);
 }
 
@@ -38,6 +40,7 @@ const everything: ConsumerQuery = {
   userId: undefined,
   consumerType: undefined,
   name: undefined,
+  namePart: undefined,
   expiringBefore: undefined,
   providers: [],
   marker: '4',
@@ -55,6 +58,9 @@ const queries: Readonly<Record<string, Partial<ConsumerQuery>>> = {
   'those of a user': { userId: 'u' },
   'those of a type': { consumerType: 'INSTANCE' },
   'those without a type': { consumerType: 'unknown' },
+  'those with a text in their name': { namePart: 'JOB-' },
+  'those with a text in their name that few have': { namePart: 'rare' },
+  'those of a project with a text in their name': { namePart: 'job-', projectId: 'small' },
 };
 
 /** Makes 50,000 consumers of 10,000 users in 1,000 projects, of which one has a third. */

@@ -68,7 +68,7 @@ const ofQueries: readonly Wrong[] = [
 ];
 
 const ofExplanation: readonly Wrong[] = [
-  ...['-1', '101', 'x', ''].map((value): Wrong => [`${query}&nearest=${value}`, value]),
+  ...['-1', '1001', 'x', ''].map((value): Wrong => [`${query}&nearest=${value}`, value]),
   [`${query}&nearest=1&nearest=2`, '1, 2'],
   ...['', 'x', '%00', other].map((value): Wrong => [`${query}&tree=${value}`, value]),
   [`${query}&tree=${host}&tree=${host}`, host],
@@ -77,7 +77,7 @@ const ofExplanation: readonly Wrong[] = [
 
 const ofCount: readonly Wrong[] = [
   ...['0', '-1', 'x', '', '99999999999999999999'].map((value): Wrong => [`${query}&max=${value}`, value]),
-  ...['-1', 'x', '101'].map((value): Wrong => [`${query}&top=${value}`, value]),
+  ...['-1', 'x', '10001'].map((value): Wrong => [`${query}&top=${value}`, value]),
   [`${query}&max=1&max=2`, '1, 2'],
   [`${query}&nearest=1`, 'nearest'],
 ];

@@ -70,8 +70,8 @@ export const widest: readonly Wide[] = [
   ...queries.flatMap(([what, query]): Wide[] => [
     { what: `candidates: ${what}`, path: `/allocation_candidates?${query}` },
     { what: `one candidate: ${what}`, path: `/allocation_candidates?${query}&limit=1` },
-    { what: `explanation: ${what}`, path: `/allocation_candidates/explanation?${query}&nearest=100` },
-    { what: `count: ${what}`, path: `/allocation_candidates/count?${query}&max=1000000&top=100` },
+    { what: `explanation: ${what}`, path: `/allocation_candidates/explanation?${query}&nearest=1000` },
+    { what: `count: ${what}`, path: `/allocation_candidates/count?${query}&max=1000000&top=10000` },
     {
       what: `claim: ${what}`,
       method: 'PUT',

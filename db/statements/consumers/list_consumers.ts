@@ -18,6 +18,8 @@ export type ConsumerQuery = {
   readonly holding?: { readonly classId: number | undefined } | undefined;
   /** The consumers must have this name. */
   readonly name: string | undefined;
+  /** The consumers must have a name with this text in it; the letters A to Z are the same as a to z. */
+  readonly namePart: string | undefined;
   /** The consumers must have a term that ends before this time. */
   readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
@@ -87,21 +89,27 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
   const types = typeConditions(query);
   const { holding } = query;
   const held = holding === undefined ? [] : [holds(holding.classId)];
-  const byClass = holding?.classId === undefined ? [] : [sourceOfClass(holding.classId)];
+  const searched = [
+    ...(holding?.classId === undefined ? [] : [sourceOfClass(holding.classId)]),
+    ...(query.namePart === undefined ? [] : [sourceOfNamePart(query.namePart)]),
+  ];
+  const isSearched = [...held, ...namePartConditions(query)];
   const recorded = (types.length === 0 ? [undefined] : types).map((type) => {
     if (project !== undefined) {
       const [last, before] = user === undefined ? [project, []] : [user, [equal(project)]];
-      const further = [...before, ...(type === undefined ? [] : [equal(type)]), ...held];
+      const further = [...before, ...(type === undefined ? [] : [equal(type)]), ...isSearched];
       const all = ofProject(last, further, marker, length);
       const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
         equal,
       );
-      return byClass.length === 0 ? sql`(${all(sql`true`)})` : fewOrMany(byClass, { matches, all }, marker, length);
+      return searched.length === 0
+        ? sql`(${all(sql`true`)})`
+        : fewOrMany(searched, { matches: [...matches, ...held], all }, marker, length);
     }
     const sources = [
       ...(user === undefined ? [] : [{ condition: equal(user), rows: rowsOfUser(user, marker) }]),
       ...(type === undefined ? [] : [{ condition: equal(type), rows: rowsOfType(type) }]),
-      ...byClass,
+      ...searched,
     ];
     return fewOrMany(sources, { matches: held }, marker, length);
   });
@@ -270,6 +278,22 @@ const hasNoRecord = sql`not exists (select from consumers c where c.uuid = each.
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
+/** A condition on `consumer_names n`. By the letters of ASCII, so that it does not depend on where the database was made. */
+const hasPart = (part: string) => sql`strpos(lower(n.name collate "C"), lower(${part}::text collate "C")) > 0`;
+
+const isNamedWith = (part: string): RawBuilder<unknown> =>
+  sql`exists (select from consumer_names n where n.consumer_id = c.id and ${hasPart(part)} offset 0)`;
+
+/** The consumers with a text in their name: no index has it, so all names are read where few have it. */
+function sourceOfNamePart(part: string): ConsumerSource {
+  const named = sql`(select n.consumer_id from consumer_names n where ${hasPart(part)} offset 0) as n`;
+  return {
+    condition: isNamedWith(part),
+    counted: named,
+    rows: sql`${named} cross join lateral (select * from consumers where id = n.consumer_id offset 0) as c`,
+  };
+}
+
 /** The ids of the consumers whose terms end before a time. */
 const idsOfTerms = (before: Date) =>
   sql`select consumer_id from consumer_terms where expires_at < ${before}::timestamptz`;
@@ -325,6 +349,7 @@ function matches(query: ConsumerQuery): RawBuilder<unknown> {
     ...isOfType,
     ...termConditions(query),
     ...nameConditions(query),
+    ...namePartConditions(query),
   ];
   const isAsked = sql.join(conditions, sql` and `);
   return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
@@ -384,17 +409,22 @@ const nameConditions = ({ name }: ConsumerQuery): RawBuilder<unknown>[] =>
     ? []
     : [sql`exists (select from consumer_names n where n.consumer_id = c.id and n.name = ${name} offset 0)`];
 
+const namePartConditions = ({ namePart }: ConsumerQuery): RawBuilder<unknown>[] =>
+  namePart === undefined ? [] : [isNamedWith(namePart)];
+
 /** Whether old allocations without a record match the filter. They have no terms and no names. */
 const mayBeIncomplete = ({
   projectId,
   userId,
   consumerType,
   name,
+  namePart,
   expiringBefore,
   incomplete,
 }: ConsumerQuery): boolean =>
   expiringBefore === undefined &&
   name === undefined &&
+  namePart === undefined &&
   (projectId ?? incomplete.projectId) === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   (consumerType ?? 'unknown') === 'unknown';

@@ -27,7 +27,7 @@ export type HoldingRow = {
 /** Which consumers, and what they hold: everything, or only of one class or of some providers. */
 export type HoldingQuery = Pick<
   ConsumerQuery,
-  'projectId' | 'userId' | 'consumerType' | 'marker' | 'limit' | 'incomplete'
+  'projectId' | 'userId' | 'consumerType' | 'namePart' | 'marker' | 'limit' | 'incomplete'
 > & {
   readonly classId: number | undefined;
   /** The ids of the providers; undefined for all. */

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
-import type { Version } from '../../placement/versions.ts';
+import { bySince, type Version } from '../../placement/versions.ts';
 import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
 import { inPiecesOfOneSnapshot, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -57,11 +57,20 @@ const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
   entries,
   parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),
 });
-const ofExplanation = question({ nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) });
-const ofCount = question({
-  max: v.optional(integerParameter(1, 1_000_000)),
-  top: v.optional(integerParameter(0, 100)),
-});
+/** @param nearest how many of the trees that do not fit may be asked for */
+const explanationOf = (nearest: number) =>
+  question({ nearest: v.optional(integerParameter(0, nearest)), tree: v.optional(uuidText) });
+/** @param top how many of the trees in which most fit may be asked for */
+const countOf = (top: number) =>
+  question({ max: v.optional(integerParameter(1, 1_000_000)), top: v.optional(integerParameter(0, top)) });
+const explanations = [
+  { since: since.names, schema: explanationOf(1_000) },
+  { since: since.explanation, schema: explanationOf(100) },
+] as const;
+const counts = [
+  { since: since.names, schema: countOf(10_000) },
+  { since: since.explanation, schema: countOf(100) },
+] as const;
 
 // What a request without these parameters gets.
 const usualNearest = 5;
@@ -71,7 +80,7 @@ const usualTop = 10;
 // Handlers
 
 async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
-  const { options, wanted, conditions } = readQuestion(request, ofExplanation);
+  const { options, wanted, conditions } = readQuestion(request, bySince(explanations, request.version));
   // Imported by the first question: few services are asked, and the code would be a part of every start.
   const { explain } = await import('../../search/explanation/explain.ts');
   const current = await fleet.fresh();
@@ -84,7 +93,7 @@ async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Pr
 }
 
 async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
-  const { options, wanted, conditions } = readQuestion(request, ofCount);
+  const { options, wanted, conditions } = readQuestion(request, bySince(counts, request.version));
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const { max = usualMax, top = usualTop } = options;

@@ -41,7 +41,7 @@ import {
   ownerOf,
   represent,
 } from './consumer.ts';
-import { checkConsumerMarker, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
+import { checkConsumerMarker, namePartParameter, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
 
@@ -69,7 +69,7 @@ export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
 
 const listParameters = { ...ownerParameters, ...pageParameters(1000) };
 const timedParameters = { ...listParameters, expiring_before: v.optional(time) };
-const namedParameters = { ...timedParameters, name: v.optional(consumerName) };
+const namedParameters = { ...timedParameters, name: v.optional(consumerName), ...namePartParameter };
 const listQueries = [
   { since: since.names, schema: object(namedParameters) },
   { since: since.terms, schema: object(timedParameters) },
@@ -107,6 +107,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
     consumerType: asked.consumer_type,
     expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
     name: 'name' in asked ? asked.name : undefined,
+    namePart: 'name_contains' in asked ? asked.name_contains : undefined,
     marker,
     limit,
     incomplete: incompleteOwner(config),

@@ -12,7 +12,7 @@ import { changedTooMuch } from '../../request/turns.ts';
 import type { ApiRequest, PolicyTarget } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
 import { untilDone } from '../../writes/until_done.ts';
-import { ownerId, shownConsumerType } from '../allocations/bodies.ts';
+import { consumerName, ownerId, shownConsumerType } from '../allocations/bodies.ts';
 import { checkMarker } from '../answers.ts';
 import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
 
@@ -28,6 +28,9 @@ export const ownerParameters = {
   resource_provider: v.optional(uuidText),
   in_tree: v.optional(uuidText),
 };
+
+/** From 2.9 on: a text in the name of the consumer. */
+export const namePartParameter = { name_contains: v.optional(consumerName) };
 
 /** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
 export function ofOneProject({ query }: ApiRequest): PolicyTarget {

@@ -8,7 +8,7 @@ import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { endText, incompleteOwner, ownerOf, timeText } from './consumer.ts';
-import { checkConsumerMarker, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
+import { checkConsumerMarker, namePartParameter, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
 
@@ -28,7 +28,12 @@ export const holdingEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const parameters = { ...ownerParameters, resource_class: v.optional(text()), ...pageParameters(1000) };
+const parameters = {
+  ...ownerParameters,
+  ...namePartParameter,
+  resource_class: v.optional(text()),
+  ...pageParameters(1000),
+};
 
 // Handlers
 
@@ -44,6 +49,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
     projectId: asked.project_id,
     userId: asked.user_id,
     consumerType: asked.consumer_type,
+    namePart: asked.name_contains,
     classId,
     marker,
     limit,
