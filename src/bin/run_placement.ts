@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { versionAsOption } from '../cli/connection.ts';
 import { exitCodeOf } from '../cli/exit_codes.ts';
 import { placementCommand } from '../cli/program.ts';
@@ -8,5 +9,9 @@ import { runCommand } from '../start/run_command.ts';
 export async function runPlacement(): Promise<void> {
   const argv = versionAsOption(process.argv);
   const program = await placementCommand(argv.slice(2));
-  await runCommand(program, { failed: exitCodeOf, noCommand: 2 }, withRemedy, argv);
+  let ran: Command | undefined;
+  program.hook('preAction', (_program, command) => {
+    ran = command;
+  });
+  await runCommand(program, { failed: exitCodeOf, noCommand: 2 }, (problem) => withRemedy(problem, ran), argv);
 }

@@ -45,7 +45,8 @@ export function addCandidateCommands(program: Command): void {
           nearest: options.nearest,
           tree,
         });
-        shell.print(explained, () => explanationText(explained, shell.format));
+        const parts = await explanationText(shell.placement, explained, shell.format);
+        shell.print(explained, () => parts);
       },
     );
 
@@ -82,6 +83,8 @@ async function showCandidates(
     requests.flatMap(({ allocations }) => Object.keys(allocations)),
   );
   const explained = requests.length === 0 ? await explainedQuery(placement, query) : undefined;
+  // Where it fits, other consumers are in the way: the query names them.
+  const why = explained === undefined || explained.fitting ? [] : await explanationText(placement, explained, format);
   print(found, () => {
     const rows = requests.flatMap(({ allocations }, number) =>
       Object.entries(allocations).map(([uuid, { resources }], place) => [
@@ -102,7 +105,7 @@ async function showCandidates(
       ...(requests.length > 0 && requests.length === limit
         ? [`There may be more than these ${limit}: --limit shows them.`]
         : []),
-      ...(explained === undefined ? [] : explanationText(explained, format)),
+      ...why,
     ];
   });
 }

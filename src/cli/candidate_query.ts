@@ -1,8 +1,18 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { CandidateQuery, OrderKey, ProviderFilter, Resources } from '../client/index.ts';
+import { forEach } from '../client/for_each.ts';
+import {
+  ApiError,
+  type CandidateQuery,
+  type OrderKey,
+  type Placement,
+  type ProviderFilter,
+  type Resources,
+} from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
 import { readConsumer } from './consumer_argument.ts';
+import { CommandFailure } from './exit_codes.ts';
 import { findProvider } from './find_provider.ts';
+import { hasSomething, readHeld } from './held.ts';
 import type { Shell } from './shell.ts';
 
 /** A group of the request, collected from the options. An option belongs to the `--group` before it. */
@@ -24,6 +34,8 @@ type WideOptions = {
   readonly apartFrom?: readonly string[];
   /** Of `allocation place`: the project in which consumers have names. */
   readonly project?: string;
+  /** Of `allocation place`: how long it may wait. */
+  readonly wait?: number;
 };
 
 /** Reads the query of a command after its options were parsed. */
@@ -80,6 +92,9 @@ export function takeQuery(command: Command): QueryReader {
     if (groups.every(({ resources }) => Object.keys(resources).length === 0)) {
       asked.error('error: Nothing is asked for. Say what is needed, such as VCPU=2 MEMORY_MB=2048.');
     }
+    const options = asked.opts<WideOptions>();
+    checkGroups(groups.slice(1), options);
+    checkRootRequired(options);
     const [plain = newGroup(''), ...granular] = await Promise.all(
       groups.map(async (group) =>
         group.in_tree === undefined
@@ -87,9 +102,12 @@ export function takeQuery(command: Command): QueryReader {
           : { ...group, in_tree: (await findProvider(placement, group.in_tree)).uuid },
       ),
     );
-    const { groupPolicy, rootRequired, sameSubtree, order, project, ...wide } = asked.opts<WideOptions>();
+    const { groupPolicy, rootRequired, sameSubtree, order, project, wait, ...wide } = options;
     const uuidsOf = (texts: readonly string[] | undefined) =>
       texts?.map((text) => readConsumer(text, project, asked).uuid);
+    const beside = uuidsOf(wide.with);
+    // A claim that waits may wait for one of them.
+    if (beside !== undefined && wait === undefined) await checkWith(placement, wide.with ?? [], beside);
     return {
       ...filterOf(plain),
       groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
@@ -98,9 +116,48 @@ export function takeQuery(command: Command): QueryReader {
       same_subtree: sameSubtree,
       order,
       apart_from: uuidsOf(wide.apartFrom),
-      with: uuidsOf(wide.with),
+      with: beside,
     };
   };
+}
+
+/** @throws CommandFailure for a group that asks for no resource. Traits alone may be asked of a group that --same-subtree names */
+function checkGroups(groups: readonly Group[], { sameSubtree = [] }: WideOptions): void {
+  for (const { suffix, resources, required, member_of, in_tree } of groups) {
+    if (Object.keys(resources).length > 0) continue;
+    const hasConditions = required.length > 0 || member_of.length > 0 || in_tree !== undefined;
+    if (hasConditions && sameSubtree.some((suffixes) => suffixes.includes(suffix))) continue;
+    throw new CommandFailure(
+      'wrongInput',
+      `--group ${suffix}: no resource is asked of this group. Name one behind it, such as --group ${suffix} -r VCPU=1` +
+        `${hasConditions ? ', or name the group in --same-subtree' : ''}.`,
+    );
+  }
+}
+
+function checkRootRequired({ rootRequired = [] }: WideOptions): void {
+  const wrong = rootRequired.find((trait) => /^!?in:/.test(trait));
+  if (wrong === undefined) return;
+  throw new CommandFailure(
+    'wrongInput',
+    `--root-required ${wrong}: for the root, "one of several" cannot be asked for. Write one trait, or !TRAIT; --required takes in:A,B.`,
+  );
+}
+
+/** @throws CommandFailure if none of the consumers has anything: their names may be misspelled */
+async function checkWith(placement: Placement, texts: readonly string[], uuids: readonly string[]): Promise<void> {
+  const held = await forEach(uuids, (uuid) => readHeld(placement, uuid)).catch((error: unknown) => {
+    // This user may not see them.
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
+  });
+  if (held === undefined || held.some(hasSomething)) return;
+  const named = texts.map((text) => `--with ${text}`).join(', ');
+  const which = texts.length === 1 ? 'this consumer has' : 'these consumers have';
+  throw new CommandFailure(
+    'wrongInput',
+    `${named}: ${which} nothing, so that no host has ${texts.length === 1 ? 'it' : 'them'}.`,
+  );
 }
 
 /** Adds the options that choose among hosts to a command with a query; from 2.4. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Placement } from '../client/index.ts';
+import type { Holding, Placement } from '../client/index.ts';
 import { printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
 import { type ChangedTree, drainTree, readTree, undrainTree } from './drain_tree.ts';
@@ -47,7 +47,7 @@ export function addDrainCommands(program: Command): void {
         `${holderCount(holdings)} in the tree of ${name}.`,
       ]);
       if (!untilEmpty || holdings.length === 0) return;
-      if (await isEmptied(placement, uuid, wait)) {
+      if (await isEmptied(placement, uuid, wait, holdings)) {
         printError(`No consumer holds anything in the tree of ${name} any more.`);
         return;
       }
@@ -97,15 +97,27 @@ function warnOfSmaller({ changed }: ChangedTree): void {
   }
 }
 
+const holdersLine = (holdings: readonly Holding[]): string => `${holderCount(holdings)}: ${holdersText(holdings)}.`;
+
 /** The longest time of a timer of Node.js, 24.8 days. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** Follows the changes of a tree until nothing is held there. @returns false if the time is over */
-async function isEmptied(placement: Placement, in_tree: string, seconds: number | undefined): Promise<boolean> {
+/**
+ * Follows the changes of a tree until nothing is held there.
+ *
+ * @param shown what is held as the user knows it already: only what differs is told
+ * @returns false if the time is over
+ */
+async function isEmptied(
+  placement: Placement,
+  in_tree: string,
+  seconds: number | undefined,
+  shown: readonly Holding[],
+): Promise<boolean> {
   const milliseconds = (seconds ?? Number.POSITIVE_INFINITY) * 1000;
   const signal = milliseconds > longestTimerMs ? undefined : AbortSignal.timeout(milliseconds);
   let read: string | undefined;
-  let told = '';
+  let told = holdersLine(shown);
   const warned = new Set<string>();
   try {
     // The first change comes at once, with the token of a moment before what is read then.
@@ -119,7 +131,7 @@ async function isEmptied(placement: Placement, in_tree: string, seconds: number 
       read = token;
       const [left, tree] = await Promise.all([holdingsIn(placement, in_tree), readTree(placement, in_tree)]);
       if (left.length === 0) return true;
-      const text = `${holderCount(left)}: ${holdersText(left)}.`;
+      const text = holdersLine(left);
       if (text !== told) printError(text);
       told = text;
       for (const provider of tree) {

@@ -57,8 +57,7 @@ export async function undrainTree(placement: Placement, in_tree: string): Promis
       await writeTraits(placement, { ...before, generation }, after);
     }),
   );
-  const marks = changed.flatMap(({ traits }) => traits.filter((trait) => isDrainMark(trait) && trait !== drainedTrait));
-  await removeUnused(placement, new Set(marks));
+  await removeUnused(placement);
   return { tree, changed };
 }
 
@@ -116,14 +115,21 @@ const isSame = (one: WholeProvider, other: WholeProvider): boolean =>
 const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
   Object.entries(one.inventories).every(([name, { reserved }]) => other.inventories[name]?.reserved === reserved);
 
-/** Deletes what was remembered and no provider has any more: it would fill the list of traits. Queries go on to name `CUSTOM_DRAINED`. */
-async function removeUnused({ traits }: Placement, marks: ReadonlySet<string>): Promise<void> {
-  await forEach([...marks], async (mark) => {
+/**
+ * Deletes the marks that no provider has any more, also those that a command has left which was stopped half-way: they would fill the list
+ * of traits. Queries go on to name `CUSTOM_DRAINED`.
+ */
+async function removeUnused({ traits }: Placement): Promise<void> {
+  const tried = async (work: () => Promise<void>): Promise<void> => {
     try {
-      await traits.delete(mark);
+      await work();
     } catch (error) {
-      // Another host has it, another command was faster, or this user may not: nothing depends on it.
+      // Another host has got it, another command was faster, or this user may not: nothing depends on it.
       if (!(error instanceof ApiError)) throw error;
     }
+  };
+  await tried(async () => {
+    const unused = await traits.list({ name: `startswith:${drainedTrait}_`, associated: false });
+    await forEach(unused.filter(isDrainMark), (mark) => tried(() => traits.delete(mark)));
   });
 }

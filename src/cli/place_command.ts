@@ -1,25 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import { forEach } from '../client/for_each.ts';
-import {
-  type CandidateQuery,
-  isConcurrentUpdate,
-  isNoCandidates,
-  type Placed,
-  type Placement,
-  type Placing,
-} from '../client/index.ts';
+import { isConcurrentUpdate, type Placed, type Placement, type Placing } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
-import { explainedQuery, explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { shellOf } from './shell.ts';
-import { drawnAll, type Printed } from './table.ts';
+import type { Printed } from './table.ts';
+import { asUnplaceable } from './unplaceable.ts';
 import { waitingAloud, waitOption } from './wait.ts';
 
 type PlaceOptions = OwnerOptions & {
@@ -75,7 +68,9 @@ export function addPlaceCommand(allocation: Command): void {
       }
       const placed = await claim(placement, gang, options).catch(async (error: unknown) => {
         throw (
-          (await asUnplaceable(placement, query, error)) ?? (await asTaken(placement, named, options, error)) ?? error
+          (await asUnplaceable(placement, query, options, error)) ??
+          (await asTaken(placement, named, options, error)) ??
+          error
         );
       });
       if (placed === undefined) {
@@ -169,14 +164,6 @@ async function asTaken(
     `Consumer ${have} something already. "placement allocation show" shows it, --move gives it another place instead.${lost}`,
     { cause: error },
   );
-}
-
-/** A refusal because nothing fits, with the reasons. */
-async function asUnplaceable(placement: Placement, query: CandidateQuery, error: unknown): Promise<Error | undefined> {
-  if (!isNoCandidates(error)) return undefined;
-  const explanation = await explainedQuery(placement, query);
-  if (explanation === undefined) return undefined;
-  return new Error(`${error.message}\n${drawnAll(explanationText(explanation, 'table'))}`, { cause: error });
 }
 
 /** The names of the providers, which answers have from 2.7 on. */

@@ -2,11 +2,12 @@ import type { Command } from 'commander';
 import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
+import { drainedProviders, undrainHint } from './drained_providers.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
 type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };
-type Node = Provider & Partial<Usage>;
+type Node = Provider & Partial<Usage> & { readonly drained: boolean };
 
 type TreeNode = Node & { readonly children: TreeNode[] };
 
@@ -26,18 +27,27 @@ export function addProviderTree(provider: Command): void {
     .action(async (which: string | undefined, { usage }: { readonly usage?: true }, command: Command) => {
       const { placement, print, format } = shellOf(command);
       const found = which === undefined ? undefined : await findProvider(placement, which);
-      const providers = await placement.providers.list(found === undefined ? {} : { in_tree: found.uuid });
-      const nodes = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
+      const [providers, drained] = await Promise.all([
+        placement.providers.list(found === undefined ? {} : { in_tree: found.uuid }),
+        drainedProviders(placement, found?.uuid),
+      ]);
+      const used = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
+      const nodes = used.map((one) => ({ ...one, drained: drained.has(one.uuid) }));
       const trees = treesOf(nodes);
       const lines = linesOf(trees);
       const nameOf = (line: Line) => (format === 'table' ? drawn(line) : line.node.name);
-      const text = () =>
-        usage
-          ? {
-              head: ['provider', 'uuid', 'used / capacity'],
-              rows: lines.map((line) => [nameOf(line), line.node.uuid, usageText(line.node)]),
-            }
-          : { head: ['provider', 'uuid'], rows: lines.map((line) => [nameOf(line), line.node.uuid]) };
+      const firstDrained = lines.find(({ node }) => node.drained)?.node.name;
+      const text = () => [
+        {
+          head: ['provider', 'uuid', ...(usage ? ['used / capacity'] : []), 'drained'],
+          rows: lines.map((line) => {
+            const { uuid, drained } = line.node;
+            return [nameOf(line), uuid, ...(usage ? [usageText(line.node)] : []), drained ? 'drained' : undefined];
+          }),
+          undrawn: firstDrained === undefined ? ['drained'] : [],
+        },
+        ...(firstDrained === undefined ? [] : [undrainHint(firstDrained)]),
+      ];
       const isDeep = lines.some(({ level }) => level > drawnLevels);
       print(trees, text, isDeep ? () => compactJson(trees) : undefined);
     });
@@ -117,7 +127,7 @@ function compactJson(trees: readonly TreeNode[]): string {
   return written.join('');
 }
 
-async function withUsage(placement: Placement, provider: Provider): Promise<Node> {
+async function withUsage(placement: Placement, provider: Provider): Promise<Provider & Usage> {
   const [{ inventories }, { usages }] = await Promise.all([
     placement.inventories.list(provider.uuid),
     placement.usages.ofProvider(provider.uuid),

@@ -1,6 +1,7 @@
+import type { Command } from 'commander';
 import { ApiError } from '../client/index.ts';
 
-/** What the user can do about a refusal, by the text of the server. */
+/** What the user can do about a refusal, by the text of the server. `$1` is what the text names. */
 const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
   [
     /Class is in use in inventory/,
@@ -18,8 +19,8 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
   ],
   [/No such trait/, '"placement trait list" shows those there are, "placement trait create" makes custom ones.'],
   [
-    /is limited to/,
-    '"placement limit show PROJECT" shows its limits and what it uses of them, "placement holdings --project PROJECT" where that is.',
+    /Project '(.+)' is limited to/,
+    '"placement limit show $1" shows its limits and what it uses of them, "placement holdings --project $1" where that is.',
   ],
   [
     /exceed the capacity/,
@@ -33,14 +34,32 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
 
 const remediesByStatus: Readonly<Record<number, string>> = {
   401: 'The token is not valid: check OS_TOKEN, or set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
-  403:
-    'This user may not do this. Most requests need the role admin or service; where a policy lets users see what their own project has, name it ' +
-    'by --project.',
+  403: 'This user may not do this. Most requests need the role admin or service.',
 };
 
-/** Adds to a refusal of the server what the user can do about it. */
-export function withRemedy(problem: unknown): unknown {
+/**
+ * Adds to a refusal of the server what the user can do about it.
+ *
+ * @param ran the command that was refused
+ */
+export function withRemedy(problem: unknown, ran: Command | undefined): unknown {
   if (!(problem instanceof ApiError)) return problem;
-  const remedy = remedies.find(([says]) => says.test(problem.detail))?.[1] ?? remediesByStatus[problem.status];
-  return remedy === undefined ? problem : new Error(`${problem.message}\n${remedy}`, { cause: problem });
+  const remedy = remedyBy(problem.detail) ?? remediesByStatus[problem.status];
+  if (remedy === undefined) return problem;
+  const more = problem.status === 403 && mayNameProject(ran) ? ` ${ownProject}` : '';
+  return new Error(`${problem.message}\n${remedy}${more}`, { cause: problem });
 }
+
+function remedyBy(detail: string): string | undefined {
+  for (const [says, remedy] of remedies) {
+    const found = says.exec(detail);
+    if (found !== null) return remedy.replaceAll('$1', () => found[1] ?? '');
+  }
+  return undefined;
+}
+
+const ownProject = 'Where a policy lets users see what their own project has, name it by --project.';
+
+/** Whether the command has an option for a project that was not given. */
+const mayNameProject = (ran: Command | undefined): boolean =>
+  ran?.options.some(({ long }) => long === '--project') === true && ran.getOptionValue('project') === undefined;

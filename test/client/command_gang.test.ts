@@ -1,8 +1,9 @@
 /** `allocation place --count`: several consumers together, all or none. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { connect, consumerUuid } from '../../src/client/index.ts';
-import { commandsOn } from './command.ts';
+import { commandsOn, hostedPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -15,12 +16,19 @@ before(async () => {
 });
 after(() => server.close());
 
-const { run, fails, isWrongUsage } = commandsOn(() => server);
+const { env, run, fails, isWrongUsage } = commandsOn(() => server);
 
 const place = (...args: readonly string[]) => ['allocation', 'place', ...args, '--project', 'ci'];
 const rows = async (...args: readonly string[]) => (await run(...args, '--format', 'value')).trim().split('\n');
 const consumers = () =>
   Array.fromAsync(connect({ endpoint: server.url, auth: 'admin', oldest: '2.9' }).consumers.list());
+
+/** What a gang that does not fit is told. */
+async function refused(...args: readonly string[]): Promise<string> {
+  const { code, stderr } = await hostedPlacement(place(...args), env());
+  assert.equal(code, exitCodes.full.code, stderr);
+  return stderr;
+}
 
 test('with --apart each consumer of a gang is on another host, and has a numbered name', async () => {
   const placed = await run(
@@ -41,8 +49,13 @@ test('with --apart each consumer of a gang is on another host, and has a numbere
 
 test('a gang that does not fit is not placed at all', async () => {
   const before = (await consumers()).length;
-  await fails('full', /no tree meets/, place('PGPU=1', '--count', '4', '--apart'));
-  await fails('full', /no tree meets/, place('PGPU=6', '--count', '4'));
+  const apart = await refused('PGPU=1', '--count', '4', '--apart');
+  assert.match(apart, /^placement: The 4 consumers do not fit together, each on another host\. Nothing was placed\.\n/);
+  assert.match(apart, /\n3 hosts have room for one of them\.\n/);
+  assert.match(apart, /\| host-1 \| [0-9a-f-]{36} \| +6 \|\n/);
+  assert.match(apart, /\nOne of them alone:\nIt fits 3 of 3 trees\./);
+  assert.match(await refused('PGPU=3', '--count', '7'), /\nThere is room for 6 of them\.\n/);
+  assert.match(await refused('PGPU=7', '--count', '2'), /\nThere is room for 0 of them\.\nOne[\s\S]*host-1 has 6 left/);
   assert.match(await run(...place('PGPU=6', '--count', '3', '--dry-run')), /^3 consumers would get this\. Nothing was/);
   assert.equal((await consumers()).length, before);
 });

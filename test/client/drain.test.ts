@@ -102,6 +102,56 @@ test('a drained tree takes no new claims, keeps what is there, and is afterwards
   await allocate('job-2', `${cell},VCPU=1`);
 });
 
+test('a drained host is named as drained, with the command that lifts it', async () => {
+  await allocate('job', `${cell},VCPU=3`);
+  await run('drain', host);
+  const lifted = (name: string) =>
+    `What is drained takes no new claims. "placement undrain ${name}" lifts that, for the whole tree of ${name}.`;
+  const why = await run('candidate', 'why', 'VCPU=1', '--host', host);
+  assert.deepEqual(
+    cells(
+      why
+        .slice(why.indexOf('The nearest trees:'))
+        .split('\n')
+        .filter((line) => /^[+|]/.test(line))
+        .join('\n'),
+    ),
+    [[host, 'resources=VCPU:1', `${cell} is drained`]],
+  );
+  assert.ok(why.endsWith(`\n${lifted(cell)}\n`), why);
+  const refused = await hostedPlacement(
+    ['allocation', 'place', 'DISK_GB=1', '--project', 'ci', '--in-tree', host],
+    env(),
+  );
+  assert.deepEqual([refused.code, refused.stderr.includes(`${host} is drained`)], [exitCodes.full.code, true]);
+
+  const tree = await run('provider', 'tree', cell);
+  assert.match(
+    tree,
+    new RegExp(`${host} +\\| [0-9a-f-]{36} \\| drained \\|\n.* ${cell} +\\| [0-9a-f-]{36} \\| drained \\|\n`),
+  );
+  assert.ok(tree.endsWith(`\n${lifted(host)}\n`), tree);
+  const [root] = JSON.parse(await run('provider', 'tree', cell, '--json'));
+  assert.deepEqual([root.drained, root.children[0].drained], [true, true]);
+  assert.doesNotMatch(await run('provider', 'tree', other, '--usage'), /drained/);
+
+  await run('undrain', host);
+  assert.doesNotMatch(await run('provider', 'tree', cell), /drained/);
+  // What has no room for another reason is not called drained.
+  await hostedPlacement(['inventory', 'set', cell, 'VCPU:allocation_ratio=1', 'VCPU:reserved=7'], env());
+  assert.match(
+    await run('candidate', 'why', 'VCPU=1', '--host', host),
+    new RegExp(`${cell} has none left: 2 more are in use than it may give`),
+  );
+});
+
+test('traits that a drain has left which was stopped before it gave them are deleted by any undrain', async () => {
+  assert.ok(await interrupted(3, 'drain', host), 'it is stopped when it has made traits');
+  assert.notDeepEqual(await customTraits(), ['CUSTOM_DRAINED']);
+  assert.match(await run('undrain', other), /^No provider in the tree of other-\d+ was drained\.\n$/);
+  assert.deepEqual(await customTraits(), ['CUSTOM_DRAINED']);
+});
+
 test('a drain remembers what was reserved at first, whatever other programs write since', async () => {
   await run('drain', host);
   const { uuid, generation } = await provider(cell);
@@ -204,7 +254,7 @@ test('--until-empty waits until nothing is held in the tree, or until the time i
   assert.equal(over.code, exitCodes.notYet.code, over.stderr);
   assert.match(
     over.stderr,
-    /placement: 1 consumer holds something in the tree of host-\d+ still: [0-9a-f-]{36} \(job\)\.\n$/,
+    /^placement: 1 consumer holds something in the tree of host-\d+ still: [0-9a-f-]{36} \(job\)\.\n$/,
   );
   const isFollowing = () =>
     server.seen.some(({ url, headers }) => url.startsWith('/changes?since=') && headers.prefer !== undefined);

@@ -59,11 +59,44 @@ test('wrong usage is not a wrong input', async () => {
   }
 });
 
+test('what can fit nowhere whatever is there is a wrong input, named by its option', async () => {
+  const list = (...args: readonly string[]) => ['candidate', 'list', 'VCPU=1', ...args];
+  await run(...place('VCPU=1', '--consumer', 'here', '--expires-in', '10m'));
+  await fails(
+    'wrongInput',
+    /: --with nope: this consumer has nothing, so that no host has it\.\n/,
+    place('VCPU=1', '--with', 'nope'),
+  );
+  await fails(
+    'wrongInput',
+    /: --with ci\/nope, --with ci\/no: these consumers have nothing/,
+    list('--with', 'ci/nope', '--with', 'ci/no'),
+  );
+  await run(...list('--with', 'ci/nope', '--with', 'ci/here'));
+  await fails('wrongInput', /: --root-required in:A,B: for the root, /, list('--root-required', 'in:A,B'));
+  for (const [args, expected] of [
+    [
+      ['-g', '1'],
+      /: --group 1: no resource is asked of this group\. Name one behind it, such as --group 1 -r VCPU=1\.\n/,
+    ],
+    [['-g', '_A', '--required', 'HW_CPU_X86_AVX'], /: --group _A: .* or name the group in --same-subtree\.\n/],
+    [['-g', '_A', '--same-subtree', '_A'], /: --group _A: no resource/],
+  ] as const) {
+    await fails('wrongInput', expected, list(...args));
+  }
+  await run(...list('-g', '_A', '--required', 'HW_CPU_X86_AVX', '-g', '_B', '-r', 'VCPU=1', '--same-subtree', '_A,_B'));
+  await run('allocation', 'delete', 'ci/here');
+});
+
 test('a place that is full is neither a conflict nor a limit', async () => {
   await fails('full', /no tree meets resources=VCPU:5/, place('VCPU=5'));
   for (const version of [[], old]) await fails('full', /exceed the capacity/, set('VCPU=5', ...version));
   await run('limit', 'set', 'ci', 'VCPU=1');
-  await fails('limited', /is limited to 1 of VCPU[^\n]*\n"placement limit show PROJECT"/, place('VCPU=2'));
+  await fails(
+    'limited',
+    /is limited to 1 of VCPU[^\n]*\n"placement limit show ci"[^\n]*"placement holdings --project ci"/,
+    place('VCPU=2'),
+  );
   await fails('limited', /VCPU/, set('VCPU=2'));
   await run('limit', 'delete', 'ci');
   await run(...place('VCPU=2'));
@@ -93,6 +126,15 @@ test('a service that is away, one that has an error, and one that refuses the ca
     }
   }
   await fails('forbidden', /403 Forbidden/, ['provider', 'list'], { OS_TOKEN: 'joe' });
+  // The hint names only an option that the command has, and that was not given.
+  const hint = /name it by --project\.\n$/;
+  await fails('forbidden', hint, ['holdings'], { OS_TOKEN: 'joe' });
+  for (const words of [
+    ['provider', 'list'],
+    ['holdings', '--project', 'ci'],
+  ]) {
+    await fails('forbidden', /needs? the role admin or service\.\n$/, words, { OS_TOKEN: 'joe' });
+  }
   await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
 });
 
