@@ -50,20 +50,16 @@ export function addFleetCommands(program: Command): void {
           `${options.file}: --prune needs the key pool, by which it knows what files of this pool have made.`,
         );
       }
-      const [{ planApply }, present, classes, traits] = await Promise.all([
+      const [{ planApply }, { few }, present, classes, traits] = await Promise.all([
         import('./fleet/plan.ts'),
+        import('./fleet/fleet_file.ts'),
         Array.fromAsync(placement.providerSummaries.list()),
         placement.resourceClasses.list(),
         placement.traits.list(),
       ]);
       const known = { classes: new Set(classes), traits: new Set(traits) };
       const plan = planApply(file, present, known, { prune: options.prune === true });
-      if (plan.problems.length > 0) {
-        throw new CommandFailure(
-          'wrongInput',
-          plan.problems.map((problem) => `${options.file}: ${problem}`).join('\n'),
-        );
-      }
+      if (plan.problems.length > 0) throw new CommandFailure('wrongInput', few(plan.problems));
       await show(shell, { file, plan, present, dryRun: options.dryRun === true });
     });
   program

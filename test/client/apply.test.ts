@@ -200,7 +200,7 @@ test('a wrong file is refused as a whole', async () => {
   const unknown = await file('providers: [{name: new, traits: [HW_CPU_X86_VMZ]}]');
   await fails(
     'wrongInput',
-    /pool\.yaml: providers\[0\]\.traits: there is no trait HW_CPU_X86_VMZ; is it HW_CPU_X86_VM/,
+    /pool\.yaml:1: providers\[0\]\.traits\[0\]: there is no trait HW_CPU_X86_VMZ; is it HW_CPU_X86_VM/,
     ['apply', '-f', unknown],
   );
   await fails('wrongInput', /The file .*none\.yaml cannot be read: ENOENT/, [
@@ -210,6 +210,40 @@ test('a wrong file is refused as a whole', async () => {
   ]);
   await fails('wrongInput', /There is no provider "none"/, ['export', 'none']);
   assert.deepEqual(writesTo(server), []);
+});
+
+test('what only the service refuses is told with its line and place in the file', async () => {
+  const at = await file(
+    `providers:
+  - name: told-1
+  - name: told-2
+    inventories:
+      CUSTOM_TOLD: 2
+    traits:
+      - HW_CPU_X86_VMX
+      - HW_CPU_X86_VMX
+      - CUSTOM_TOLD
+`,
+  );
+  for (const [path, expected] of [
+    [
+      '/resource_classes/',
+      /^placement: \S+pool\.yaml:5: providers\[1\]\.inventories\.CUSTOM_TOLD: CUSTOM_TOLD: Policy/,
+    ],
+    ['/traits/', /^placement: \S+pool\.yaml:9: providers\[1\]\.traits\[2\]: CUSTOM_TOLD: Policy/],
+    ['/inventories', /^placement: \S+pool\.yaml:3: providers\[1\]: told-2: Policy/],
+  ] as const) {
+    const front = await startFront((incoming, response) => {
+      if (incoming.method === 'PUT' && incoming.url?.includes(path)) incoming.headers['x-auth-token'] = 'joe';
+      forward(server.url, incoming, response);
+    });
+    const { code, stderr } = await hostedPlacement(['apply', '-f', at], { OS_ENDPOINT: front.url, OS_TOKEN: 'admin' });
+    await front.close();
+    assert.equal(code, exitCodes.forbidden.code, stderr);
+    assert.match(stderr, expected);
+  }
+  await run('apply', '-f', at);
+  assert.deepEqual((await provider('told-2')).traits.toSorted(), ['CUSTOM_TOLD', 'HW_CPU_X86_VMX']);
 });
 
 test('a drained host stays drained, and gets what the file says when the drain is lifted', async () => {

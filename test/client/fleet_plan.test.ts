@@ -298,17 +298,17 @@ providers:
     const problemsOf = (content: string) =>
       planApply(readFleetFile(content, 'f'), [used], known, { prune: false }).problems;
     assert.deepEqual(problemsOf('providers: [{name: host, inventories: {}}]'), [
-      'providers[0].inventories: VCPU is missing, and 2 of it is in use on host',
+      'f:1: providers[0].inventories: VCPU is missing, and 2 of it is in use on host',
     ]);
     assert.deepEqual(problemsOf('providers: [{name: host, inventories: {VCPU: 3}}]'), [
-      'providers[0].inventories.VCPU: reserved is 4, more than the total of 3',
+      'f:1: providers[0].inventories.VCPU: reserved is 4, more than the total of 3',
     ]);
     assert.deepEqual(problemsOf('providers: [{name: b, inventories: {VCP: 3}, traits: [HW_FOO]}]'), [
-      'providers[0].inventories.VCP: there is no such resource class; is it VCPU?',
-      'providers[0].traits: there is no trait HW_FOO; those that can be made begin with CUSTOM_',
+      'f:1: providers[0].inventories.VCP: there is no such resource class; is it VCPU?',
+      'f:1: providers[0].traits[0]: there is no trait HW_FOO; those that can be made begin with CUSTOM_',
     ]);
     assert.deepEqual(problemsOf('providers: [{name: renamed}]'), [
-      `providers[0].uuid: ${used.uuid} is the UUID of provider "host"; it was renamed: give the new provider another one by the key uuid`,
+      `f:1: providers[0].uuid: ${used.uuid} is the UUID of provider "host"; it was renamed: give the new provider another one by the key uuid`,
     ]);
   });
 });

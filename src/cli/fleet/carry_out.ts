@@ -1,5 +1,6 @@
 import { forEach } from '../../client/for_each.ts';
 import {
+  ApiError,
   isConcurrentUpdate,
   isConflict,
   isNotFound,
@@ -8,7 +9,7 @@ import {
   type WholeProvider,
 } from '../../client/index.ts';
 import { messageOf } from '../../text/print.ts';
-import type { FileProvider, FleetFile } from './fleet_file.ts';
+import type { FileKeys, FileProvider, FleetFile } from './fleet_file.ts';
 import { type FleetPlan, type KeptProvider, type ProviderStep, type StepContext, stepOf } from './plan.ts';
 import { markOfPool } from './pool_mark.ts';
 
@@ -48,10 +49,15 @@ export async function carryOut(
   const wanted = new Map(file.providers.map((each) => [each.name, each]));
   const before = new Map(present.map((each) => [each.name, each]));
   const count = { made: 0, changed: 0, deleted: 0 };
-  await inTurn(plan.newClasses, asItIs, placement.resourceClasses.ensure);
-  await inTurn(plan.newTraits, asItIs, placement.traits.ensure);
+  const at =
+    (keys: FileKeys, name: string): Told =>
+    (error) =>
+      error instanceof ApiError ? file.mistake(keys, `${name}: ${error.message}`) : `${name}: ${messageOf(error)}`;
+  await inTurn(plan.newClasses, (name) => at(keysOfClass(file, name), name), placement.resourceClasses.ensure);
+  await inTurn(plan.newTraits, (name) => at(keysOfTrait(file, name), name), placement.traits.ensure);
+  const told = ({ name }: ProviderStep) => at(wanted.get(name)?.keys ?? [], name);
   for (const wave of plan.waves) {
-    await inTurn(wave, nameOf, async ({ name }) => {
+    await inTurn(wave, told, async ({ name }) => {
       const provider = wanted.get(name);
       if (provider === undefined) return;
       const { uuid, done } = await apply(placement, provider, before.get(name), context, tell);
@@ -61,7 +67,8 @@ export async function carryOut(
   }
   const kept = [...plan.kept];
   for (const wave of plan.deletions) {
-    await inTurn(wave, nameOf, async ({ uuid, name }) => {
+    const gone = ({ name }: WholeProvider) => at([], `--prune: ${name}`);
+    await inTurn(wave, gone, async ({ uuid, name }) => {
       const why = await prune(placement, uuid, file);
       if (why === undefined) count.deleted++;
       else kept.push({ name, uuid, why });
@@ -70,13 +77,26 @@ export async function carryOut(
   return { ...count, kept };
 }
 
-const asItIs = (text: string): string => text;
-const nameOf = ({ name }: { readonly name: string }): string => name;
+/** Where a file names a resource class first. */
+function keysOfClass({ providers }: FleetFile, name: string): FileKeys {
+  const first = providers.find(({ inventories = {} }) => Object.hasOwn(inventories, name));
+  return first === undefined ? [] : [...first.keys, 'inventories', name];
+}
 
-/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error that names the item */
+/** Where a file names a trait first. The mark of a pool is made of its name. */
+function keysOfTrait({ pool, providers }: FleetFile, name: string): FileKeys {
+  if (pool !== undefined && name === markOfPool(pool)) return ['pool'];
+  const first = providers.find(({ traits = [] }) => traits.includes(name));
+  return first === undefined ? [] : [...first.keys, 'traits', first.traits?.indexOf(name) ?? 0];
+}
+
+/** What is told of an error. */
+type Told = (error: unknown) => string;
+
+/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error with what is told of the item */
 async function inTurn<Item>(
   items: readonly Item[],
-  nameOfItem: (item: Item) => string,
+  toldOf: (item: Item) => Told,
   call: (item: Item) => Promise<unknown>,
 ): Promise<void> {
   const failures: Error[] = [];
@@ -87,7 +107,7 @@ async function inTurn<Item>(
       try {
         await call(item);
       } catch (error) {
-        failures.push(new Error(`${nameOfItem(item)}: ${messageOf(error)}`, { cause: error }));
+        failures.push(new Error(toldOf(item)(error), { cause: error }));
       }
     },
     providersAtOnce,

@@ -8,16 +8,19 @@ import { isDrainMark } from '../drained.ts';
 import { CommandFailure } from '../exit_codes.ts';
 import { isPoolMark, poolPattern } from './pool_mark.ts';
 
+/** Where something is in a file, such as `['providers', 0, 'children', 2]`. */
+export type FileKeys = readonly (string | number)[];
+
 /** A provider of a file. What is undefined is not in the file, and stays as it is. */
 export type FileProvider = {
-  /** Where it is in the file, such as `providers[0].children[2]`. */
-  readonly path: string;
+  readonly keys: FileKeys;
   readonly name: string;
   /** For a provider that is made; without it the UUID is derived of the name. */
   readonly uuid: string | undefined;
   /** The name of its parent; null for a root. */
   readonly parent: string | null;
   readonly inventories: { readonly [resourceClass: string]: NewInventory } | undefined;
+  /** As they are written; one may be there twice. */
   readonly traits: readonly string[] | undefined;
   /** By UUID. */
   readonly aggregates: readonly string[] | undefined;
@@ -30,6 +33,8 @@ export type FleetFile = {
   readonly providers: readonly FileProvider[];
   /** The names of aggregates, by UUID. */
   readonly aggregateNames: ReadonlyMap<string, string>;
+  /** What is wrong at a place of the file, with the name of the file, the line and the place. */
+  readonly mistake: (at: FileKeys, about: string) => string;
 };
 
 /** How many providers may stand below each other in a file. */
@@ -198,13 +203,13 @@ export function readFleetFile(content: string, name: string): FleetFile {
     }
     return '';
   };
-  const complaint = (path: readonly unknown[], about: string): string =>
+  const mistake = (path: readonly unknown[], about: string): string =>
     `${name}${lineOf(path)}: ${pathText(path) || 'the file'}: ${about}`;
   const parsed = v.safeParse(fileSchema, value);
   if (!parsed.success) {
     const lines = parsed.issues.map((issue) => {
       const path = issue.path?.map(({ key }) => key) ?? [];
-      return complaint(path, aboutIssue(issue));
+      return mistake(path, aboutIssue(issue));
     });
     throw wrong(few([...new Set(lines)]));
   }
@@ -213,14 +218,14 @@ export function readFleetFile(content: string, name: string): FleetFile {
   const uuidOf = (one: string) => given.get(one) ?? (isUuidLike(one) ? normalUuid(one) : aggregateUuid(one));
   const found = flattened(providers, uuidOf);
   const twice = repeatedNames(found).map(({ path, name: again, first }) =>
-    complaint(path, `${shown(again)} is also the name of ${pathText(first)}; each provider has a name of its own`),
+    mistake(path, `${shown(again)} is also the name of ${pathText(first)}; each provider has a name of its own`),
   );
   if (twice.length > 0) throw wrong(few(twice));
   const named = new Map(Array.from(given, ([one, uuid]) => [uuid, one]));
   for (const one of providersOf(providers).flatMap((each) => each.aggregates ?? [])) {
     if (!given.has(one) && !isUuidLike(one)) named.set(aggregateUuid(one), one);
   }
-  return { pool, providers: found.map(({ provider }) => provider), aggregateNames: named };
+  return { pool, providers: found, aggregateNames: named, mistake };
 }
 
 const syntaxProblem = (error: unknown): string =>
@@ -228,7 +233,8 @@ const syntaxProblem = (error: unknown): string =>
 
 const wrong = (message: string): CommandFailure => new CommandFailure('wrongInput', message);
 
-const few = (lines: readonly string[]): string =>
+/** The first mistakes, a line each, and how many more there are. */
+export const few = (lines: readonly string[]): string =>
   lines.length <= mostMistakes
     ? lines.join('\n')
     : [...lines.slice(0, mostMistakes), `and ${lines.length - mostMistakes} more mistakes`].join('\n');
@@ -266,33 +272,31 @@ const pathText = (path: readonly unknown[]): string =>
 const providersOf = (entries: readonly Entry[]): readonly Entry[] =>
   entries.flatMap((entry) => [entry, ...providersOf(entry.children ?? [])]);
 
-type Found = { readonly keys: readonly unknown[]; readonly provider: FileProvider };
-
 /** All providers, each parent before its children. */
 function flattened(
   entries: readonly Entry[],
   uuidOf: (aggregate: string) => string,
-  above: readonly unknown[] = ['providers'],
+  above: FileKeys = ['providers'],
   parent: string | null = null,
-): readonly Found[] {
+): readonly FileProvider[] {
   return entries.flatMap(({ name, uuid, inventories, traits, aggregates, children = [] }, place) => {
     const keys = [...above, place];
     const provider: FileProvider = {
-      path: pathText(keys),
+      keys,
       name,
       uuid,
       parent,
       inventories,
-      traits: traits && [...new Set(traits)],
+      traits,
       aggregates: aggregates && [...new Set(aggregates.map(uuidOf))],
     };
-    return [{ keys, provider }, ...flattened(children, uuidOf, [...keys, 'children'], name)];
+    return [provider, ...flattened(children, uuidOf, [...keys, 'children'], name)];
   });
 }
 
-function repeatedNames(found: readonly Found[]) {
-  const first = new Map<string, readonly unknown[]>();
-  return found.flatMap(({ keys, provider: { name } }) => {
+function repeatedNames(found: readonly FileProvider[]) {
+  const first = new Map<string, FileKeys>();
+  return found.flatMap(({ keys, name }) => {
     const before = first.get(name);
     if (before !== undefined) return [{ path: [...keys, 'name'], name, first: before }];
     first.set(name, keys);

@@ -4,7 +4,7 @@ import { nearName } from '../../text/strings.ts';
 import { resourcesText } from '../amounts.ts';
 import { isSameList, type ListDifference, listDifference } from '../differences.ts';
 import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
-import type { FileProvider, FleetFile } from './fleet_file.ts';
+import type { FileKeys, FileProvider, FleetFile } from './fleet_file.ts';
 import { isPoolMark, markOfPool } from './pool_mark.ts';
 
 type Stock = { readonly [resourceClass: string]: Inventory };
@@ -41,7 +41,7 @@ export type KeptProvider = { readonly name: string; readonly uuid: string; reado
 
 /** The way from what is there to what a file says. */
 export type FleetPlan = {
-  /** Why nothing may be written at all. */
+  /** Why nothing may be written at all, each with its place in the file. */
   readonly problems: readonly string[];
   readonly newClasses: readonly string[];
   readonly newTraits: readonly string[];
@@ -98,7 +98,7 @@ export function planApply(
     steps.set(wanted.name, step);
     waves[level] ??= [];
     waves[level].push(step);
-    problems.push(...problemsOf(wanted, before, step, known));
+    problems.push(...problemsOf(file, wanted, before, step, known));
   }
   problems.push(...takenUuids(file, byName, byUuid));
   const pruned = prune && file.pool !== undefined ? prunable(file, file.pool, present) : { deletions: [], kept: [] };
@@ -129,7 +129,7 @@ export function stepOf(
   const parentUuid = wanted.parent === null ? null : uuidOf(wanted.parent);
   const parentNow = present && parentOf(present);
   const target = {
-    traits: [...marksOf(wanted, present, pool), ...(wanted.traits ?? now?.traits.filter(isNoMark) ?? [])],
+    traits: [...new Set([...marksOf(wanted, present, pool), ...(wanted.traits ?? now?.traits.filter(isNoMark) ?? [])])],
     inventories: wanted.inventories === undefined ? (now?.inventories ?? {}) : completed(wanted.inventories, now),
     aggregates: wanted.aggregates ?? now?.aggregates ?? [],
   };
@@ -226,27 +226,28 @@ function inventoryDifferences(before: Stock, after: Stock): readonly InventoryDi
 const lowerCase = (text: string): string => text.toLowerCase();
 
 function problemsOf(
-  { path, name }: FileProvider,
+  { mistake }: FleetFile,
+  { keys, name, traits: written = [] }: FileProvider,
   present: WholeProvider | undefined,
   { inventories, traits }: ProviderStep,
   known: KnownNames,
 ): readonly string[] {
-  const at = (key: string, problem: string) => `${path}.${key}: ${problem}`;
+  const at = (key: FileKeys, problem: string) => mistake([...keys, ...key], problem);
   const amounts = inventories.flatMap(({ resource_class: one, after }) => {
     const used = present?.usages[one] ?? 0;
     if (after === undefined) {
-      return used === 0 ? [] : [at('inventories', `${one} is missing, and ${used} of it is in use on ${name}`)];
+      return used === 0 ? [] : [at(['inventories'], `${one} is missing, and ${used} of it is in use on ${name}`)];
     }
     const unknown = unknownName(one, known.classes);
-    if (unknown !== undefined) return [at(`inventories.${one}`, `there is no such resource class${unknown}`)];
+    if (unknown !== undefined) return [at(['inventories', one], `there is no such resource class${unknown}`)];
     const { total, reserved } = after;
     return reserved <= total
       ? []
-      : [at(`inventories.${one}`, `reserved is ${reserved}, more than the total of ${total}`)];
+      : [at(['inventories', one], `reserved is ${reserved}, more than the total of ${total}`)];
   });
   const unknownTraits = traits.added.flatMap((one) => {
     const unknown = unknownName(one, known.traits);
-    return unknown === undefined ? [] : [at('traits', `there is no trait ${one}${unknown}`)];
+    return unknown === undefined ? [] : [at(['traits', written.indexOf(one)], `there is no trait ${one}${unknown}`)];
   });
   return [...amounts, ...unknownTraits];
 }
@@ -263,7 +264,7 @@ const missing = (names: readonly string[], known: ReadonlySet<string>): readonly
 
 /** Problems of providers that cannot be made because another one has their UUID. */
 function takenUuids(
-  { providers }: FleetFile,
+  { providers, mistake }: FleetFile,
   byName: ReadonlyMap<string, WholeProvider>,
   byUuid: ReadonlyMap<string, WholeProvider>,
 ): readonly string[] {
@@ -278,7 +279,7 @@ function takenUuids(
       wanted.uuid === undefined
         ? 'it was renamed: give the new provider another one by the key uuid'
         : 'give another one';
-    return [`${wanted.path}.uuid: ${uuid} is the UUID of provider ${JSON.stringify(other)}; ${remedy}`];
+    return [mistake([...wanted.keys, 'uuid'], `${uuid} is the UUID of provider ${JSON.stringify(other)}; ${remedy}`)];
   });
 }
 
