@@ -1,10 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { type Auth, type Credentials, connect, keystone, type Placement, type Scope, token } from '../client/index.ts';
+import {
+  type Auth,
+  type ConnectOptions,
+  type Credentials,
+  connect,
+  keystone,
+  type Placement,
+  type Scope,
+  token,
+} from '../client/index.ts';
+import { socketFileOf, socketProblem } from '../text/socket_address.ts';
 
 /** Options of the OpenStack client for the connection to a cloud. Each can also be given as an environment variable. */
 const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
-  ['--os-endpoint <url>', 'the URL of the placement service; default: from the catalog'],
+  [
+    '--os-endpoint <url>',
+    'the URL of the placement service, or unix:/FILE for its UNIX socket; default: from the catalog',
+  ],
   ['--os-token <token>', 'a token; of a service without Keystone the user, such as admin'],
   ['--os-auth-url <url>', 'where Keystone is'],
   ['--os-username <name>', 'the user'],
@@ -47,7 +60,7 @@ How the service is reached, by options or the environment:
 ${lines.join('\n')}
 
 A service without Keystone needs OS_ENDPOINT and OS_TOKEN:
-  export OS_ENDPOINT=http://127.0.0.1:8778 OS_TOKEN=admin
+  export OS_ENDPOINT=http://127.0.0.1:8778 OS_TOKEN=admin    # or OS_ENDPOINT=unix:/run/placement/placement.sock
 One with Keystone needs what the file openrc of the cloud sets: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and so
 on. OS_USER_ID, OS_PROJECT_ID, OS_USER_DOMAIN_ID, OS_PROJECT_DOMAIN_ID, OS_SYSTEM_SCOPE, OS_APPLICATION_CREDENTIAL_ID and
 OS_APPLICATION_CREDENTIAL_SECRET are understood too.
@@ -87,14 +100,15 @@ export function openPlacement(given: ConnectionFlags, environment: Environment):
   const flags = withoutEmpty(given);
   const env = withoutEmpty(environment);
   if (flags.osCacert !== undefined) trust(flags.osCacert);
+  const address = flags.osEndpoint ?? env.OS_URL;
   const options = {
-    endpoint: flags.osEndpoint ?? env.OS_URL,
+    ...reached(address),
     version: flags.osPlacementApiVersion,
     attempts,
   };
   const credentials = flags.osAuthUrl === undefined ? undefined : credentialsOf(flags, env);
   if (flags.osAuthUrl === undefined || (options.endpoint !== undefined && credentials === undefined)) {
-    return connect({ ...options, auth: tokenOf(flags, options.endpoint, env) });
+    return connect({ ...options, auth: tokenOf(flags, address, env) });
   }
   if (credentials === undefined) {
     throw new Error(
@@ -102,6 +116,22 @@ export function openPlacement(given: ConnectionFlags, environment: Environment):
     );
   }
   return connect({ ...options, auth: keystoneOf(flags.osAuthUrl, credentials, flags, env) });
+}
+
+/** How an address is reached. Requests to a UNIX socket have a name of the host that each service accepts. */
+function reached(address: string | undefined): Pick<ConnectOptions, 'endpoint' | 'fetch'> {
+  const file = socketFileOf(address ?? '');
+  if (address === undefined || file === undefined) return { endpoint: address };
+  const problem = socketProblem(file);
+  if (problem !== undefined) throw new Error(`OS_ENDPOINT is "${address}". It ${problem}.`);
+  return {
+    endpoint: 'http://localhost',
+    fetch: async (...asked) => {
+      // What it needs takes long to load, and is for sockets alone.
+      const { socketFetch } = await import('./socket_fetch.ts');
+      return socketFetch(file, address)(...asked);
+    },
+  };
 }
 
 function tokenOf(flags: ConnectionFlags, endpoint: string | undefined, env: Environment): Auth {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { versionOfText } from '../placement/versions.ts';
+import { socketFileOf } from '../text/socket_address.ts';
 import { nearName } from '../text/strings.ts';
 import {
   type Config,
@@ -13,7 +14,6 @@ import {
   options,
   variableOf,
 } from './config.ts';
-import { socketFileOf } from './option_type.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';

@@ -1,5 +1,6 @@
 import { placementService } from '../placement/microversions.ts';
 import { newestOf, versionText, versionTexts } from '../placement/versions.ts';
+import { socketFileOf, socketProblem } from '../text/socket_address.ts';
 import { strip } from '../text/strings.ts';
 import { readDatabaseUrl } from './database_url.ts';
 
@@ -64,15 +65,6 @@ export const text: OptionType<string> = single('a text', (written) => ({
   value: written === '' ? undefined : written,
 }));
 
-const unixScheme = 'unix:';
-
-/** The file of the UNIX socket that an address of a configuration names, as `unix:/run/placement.sock`; undefined if it is a host. */
-export const socketFileOf = (host: string): string | undefined =>
-  host.startsWith(unixScheme) ? host.slice(unixScheme.length) : undefined;
-
-/** The longest name of a socket in bytes, without the 0 at its end: 104 with it on macOS, 108 on Linux. */
-const maxSocketBytes = 103;
-
 /** An address to listen on: a host of this machine, or `unix:` and the absolute name of a socket. */
 export const listenAddress: OptionType<string> = {
   ...text,
@@ -80,12 +72,8 @@ export const listenAddress: OptionType<string> = {
   read: (texts) => {
     const file = socketFileOf(texts[0] ?? '');
     if (file === undefined) return text.read(texts);
-    if (!/^\/.*[^/]$/.test(file)) {
-      return { problem: 'must be unix: and the absolute name of a file, such as unix:/run/placement/placement.sock' };
-    }
-    const bytes = Buffer.byteLength(file);
-    if (bytes <= maxSocketBytes) return { value: texts[0] };
-    return { problem: `must name a socket by at most ${maxSocketBytes} bytes, and its name has ${bytes}` };
+    const problem = socketProblem(file);
+    return problem === undefined ? { value: texts[0] } : { problem };
   },
 };
 

@@ -2,9 +2,9 @@ import http from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { Config } from '../config/config.ts';
-import { socketFileOf } from '../config/option_type.ts';
 import { inUrl } from '../http/server/listen.ts';
 import { messageOf } from '../text/print.ts';
+import { socketFileOf } from '../text/socket_address.ts';
 
 /** Longer than /readyz takes to find out that the database does not answer, and shorter than health checks usually wait. */
 const patienceMs = 4_000;

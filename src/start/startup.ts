@@ -3,8 +3,8 @@ import { jwtProblems } from '../access/tokens/issuers.ts';
 import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type LoadedConfig, wrongValue } from '../config/load.ts';
-import { socketFileOf } from '../config/option_type.ts';
 import { isLoopback } from '../http/own_hosts.ts';
+import { socketFileOf } from '../text/socket_address.ts';
 
 /** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it, or issuers whose settings are wrong */
 export function checkAuthentication({ api, keystoneAuthtoken, jwt }: Config): void {

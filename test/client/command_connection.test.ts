@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { mustFail, placement } from './command.ts';
 import { type KeystoneServer, startKeystone } from './keystone_server.ts';
-import { startServer, type TestServer } from './servers.ts';
+import { forward, startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
 let keystone: KeystoneServer;
@@ -29,6 +33,37 @@ test('without a URL or credentials the command says what to set', async () => {
     OS_ENDPOINT: 'localhost',
     OS_TOKEN: 'admin',
   });
+  await isWrong(/OS_ENDPOINT is "unix:placement\.sock"\. It must be unix: and the absolute name of a file/, {
+    OS_ENDPOINT: 'unix:placement.sock',
+    OS_TOKEN: 'admin',
+  });
+});
+
+test('a UNIX socket is reached by its name, and one that does not answer is named', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-socket-'));
+  const socket = path.join(folder, 'api.sock');
+  const env = { OS_ENDPOINT: `unix:${socket}`, OS_TOKEN: 'admin' };
+  const away = new RegExp(`No answer from unix:${socket}: there is no such socket\\. Check its name`);
+  await mustFail(away, ['provider', 'list'], env, 'noAnswer');
+  const front = createServer((incoming, response) => forward(server.url, incoming, response));
+  await new Promise<void>((resolve) => front.listen(socket, resolve));
+  try {
+    const aggregate = '5e08ea53-c4c6-448e-9334-ac4953de3cfa';
+    for (const words of [
+      ['provider', 'create', 'by-socket'],
+      ['inventory', 'set', 'by-socket', 'VCPU=4'],
+      ['trait', 'add', 'by-socket', 'HW_CPU_X86_VMX'],
+      ['aggregate', 'add', 'by-socket', aggregate],
+      ['provider', 'delete', 'by-socket'],
+    ]) {
+      const { code, stderr } = await placement(words, env);
+      assert.deepEqual([code, stderr], [0, ''], words.join(' '));
+    }
+    await mustFail(/There is no provider "none"/, ['provider', 'show', 'none'], env, 'wrongInput');
+  } finally {
+    await new Promise((resolve) => front.close(resolve));
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('with the environment of the OpenStack client the command finds the service through Keystone', async () => {
@@ -43,6 +78,7 @@ test('with the environment of the OpenStack client the command finds the service
     OS_INTERFACE: 'publicURL',
     OS_TOKEN: '',
   };
+  server.seen.splice(0);
   const { code, stdout, stderr } = await placement(['provider', 'list', '--json'], openrc);
   assert.equal(code, 0, stderr);
   assert.deepEqual(JSON.parse(stdout), []);

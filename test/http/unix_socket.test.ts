@@ -7,6 +7,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
+import { placement } from '../client/command.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { until } from '../support/until.ts';
 
@@ -65,6 +66,13 @@ for (const workers of [1, 2]) {
           assert.deepEqual([list[0], JSON.parse(list[1]).resource_providers.length], [200, 1]);
         }
         agent.destroy();
+        const env = { OS_ENDPOINT: `unix:${socket}`, OS_TOKEN: 'admin' };
+        const made = await placement(['provider', 'create', 'two'], env);
+        assert.deepEqual([made.code, made.stderr], [0, '']);
+        const listed = await placement(['provider', 'list', '-c', 'name', '--format', 'value'], env);
+        assert.deepEqual([listed.code, listed.stdout], [0, 'one\ntwo\n'], listed.stderr);
+        const following = await placement(['drain', 'two', '--until-empty', '--os-endpoint', env.OS_ENDPOINT], env);
+        assert.equal(following.code, 0, following.stderr);
         assert.match((await ask(metrics, '/metrics'))[1], /placement_requests_total\{/);
         assert.equal((await ask(socket, '/metrics'))[0], 404);
         if (spawnSync('curl', ['--version']).status === 0) {

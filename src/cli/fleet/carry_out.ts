@@ -50,7 +50,7 @@ export async function carryOut(
   const before = new Map(present.map((each) => [each.name, each]));
   const count = { made: 0, changed: 0, deleted: 0 };
   const at =
-    (keys: FileKeys, name: string): Told =>
+    (keys: FileKeys, name: string): Complaint =>
     (error) =>
       error instanceof ApiError ? file.mistake(keys, `${name}: ${error.message}`) : `${name}: ${messageOf(error)}`;
   await inTurn(plan.newClasses, (name) => at(keysOfClass(file, name), name), placement.resourceClasses.ensure);
@@ -91,12 +91,12 @@ function keysOfTrait({ pool, providers }: FleetFile, name: string): FileKeys {
 }
 
 /** What is told of an error. */
-type Told = (error: unknown) => string;
+type Complaint = (error: unknown) => string;
 
 /** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error with what is told of the item */
 async function inTurn<Item>(
   items: readonly Item[],
-  toldOf: (item: Item) => Told,
+  complaintOf: (item: Item) => Complaint,
   call: (item: Item) => Promise<unknown>,
 ): Promise<void> {
   const failures: Error[] = [];
@@ -107,7 +107,7 @@ async function inTurn<Item>(
       try {
         await call(item);
       } catch (error) {
-        failures.push(new Error(toldOf(item)(error), { cause: error }));
+        failures.push(new Error(complaintOf(item)(error), { cause: error }));
       }
     },
     providersAtOnce,
