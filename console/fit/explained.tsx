@@ -1,4 +1,4 @@
-import { sentenceOf } from '../../src/cli/explanation_text.ts';
+import { sentenceOf } from '../../src/cli/unmet_sentence.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { Amount } from '../amount.tsx';
 import { ProviderLink } from '../provider_link.tsx';

@@ -1,13 +1,7 @@
-import {
-  ApiError,
-  type CandidateQuery,
-  type Explanation,
-  type Placement,
-  type UnmetCondition,
-  VersionError,
-} from '../client/index.ts';
+import { ApiError, type CandidateQuery, type Explanation, type Placement, VersionError } from '../client/index.ts';
 import { drainedProviders, undrainHint } from './drained_providers.ts';
 import type { OutputFormat, TextTable } from './table.ts';
+import { hasNoneLeft, sentenceOf } from './unmet_sentence.ts';
 
 /** An explanation as two tables: the conditions, and the nearest trees. It asks which of those without room are drained. */
 export async function explanationText(
@@ -40,39 +34,6 @@ export async function explanationText(
     ...(treeRows.length === 0 ? [] : ['The nearest trees:', { head: ['tree', 'unmet', 'why'], rows: treeRows }]),
     ...(firstDrained === undefined ? [] : [undrainHint(firstDrained.resource_provider.name)]),
   ];
-}
-
-/** As in a provider of which all is reserved. Less than nothing is left where that was in use before. */
-const hasNoneLeft = ({ reason, free }: UnmetCondition): boolean => reason === 'capacity' && (free ?? 0) <= 0;
-
-/** Why no provider of a tree meets a condition. @param drained the UUIDs of providers */
-function sentenceOf(condition: UnmetCondition, drained: ReadonlySet<string>): string {
-  const { reason, value, asked, free, tree_free } = condition;
-  const { name, uuid } = condition.resource_provider;
-  if (hasNoneLeft(condition) && drained.has(uuid)) return `${name} is drained`;
-  const fitsInParts = asked !== null && tree_free !== undefined && tree_free !== null && tree_free >= asked;
-  const isForbidden = value.startsWith('!');
-  switch (reason) {
-    case 'capacity':
-      if (free !== null && free < 0) return `${name} has none left: ${-free} more are in use than it may give`;
-      return `${name} has ${free} left${fitsInParts ? `; its tree has ${tree_free} in parts: ask by groups` : ''}`;
-    case 'absent':
-      return 'there is none';
-    case 'max_unit':
-      return `${name} gives less at once (max_unit)`;
-    case 'min_unit':
-      return `${name} gives more at once (min_unit)`;
-    case 'step_size':
-      return `${name} gives multiples only (step_size)`;
-    case 'trait':
-      return `${name} ${isForbidden ? 'has it' : value.startsWith('in:') ? 'has none of them' : 'does not have it'}`;
-    case 'aggregate':
-      return `${name} ${isForbidden ? 'is in it' : value.startsWith('in:') ? 'is in none of them' : 'is not in it'}`;
-    case 'tree':
-      return 'it is another tree';
-    default:
-      return 'met, but not together with all others';
-  }
 }
 
 /** Why a query fits only where it fits, whatever consumers are where. Undefined if the service is too old, or if this user may not ask. */
