@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { isTooManyConnections } from './failures.ts';
-import { hostsOf, newHostSearch, openHostsPool, type TakeClient } from './hosts.ts';
+import { hostsOf } from './host_list.ts';
+import { newHostSearch, openHostsPool, type TakeClient } from './hosts.ts';
 import { tellsCrashes } from './server_state.ts';
 
 /** A pool, and how a connection of it is taken. */

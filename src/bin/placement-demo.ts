@@ -6,9 +6,9 @@ import { defaultConfig } from '../config/config.ts';
 import { fillDemo } from '../demo/fill.ts';
 import { liveDemo } from '../demo/live.ts';
 import { listen } from '../http/server/listen.ts';
-import { onStopSignal } from '../start/command_line.ts';
 import { runCommand } from '../start/run_command.ts';
 import { openService } from '../start/service.ts';
+import { onStopSignal } from '../start/stop_signal.ts';
 import { print } from '../text/print.ts';
 
 /*

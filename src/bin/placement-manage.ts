@@ -18,14 +18,8 @@ import { addTokenCommands } from '../manage/token_commands.ts';
 import { schemaProblem } from '../manage/upgrade_checks.ts';
 import { type Owner, ownerOr } from '../placement/owner.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import {
-  addConfigFlags,
-  type ConfigFlags,
-  exitCodeOf,
-  loadConfig,
-  printWarnings,
-  problemsOf,
-} from '../start/command_line.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, problemsOf } from '../start/config_flags.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
 import { addCommandGroup, runCommand } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
 

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
-import { addConfigFlags, type ConfigFlags, problemsOf } from '../start/command_line.ts';
+import { addConfigFlags, type ConfigFlags, problemsOf } from '../start/config_flags.ts';
 import { runCommand } from '../start/run_command.ts';
 import { print } from '../text/print.ts';
 

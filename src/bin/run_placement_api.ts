@@ -1,49 +1,11 @@
-import { execFile } from 'node:child_process';
-import path from 'node:path';
 import { Command } from 'commander';
-import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
-import type { LoadedConfig } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
-import { version } from '../config/version.ts';
-import { metricsAddress } from '../http/probes.ts';
-import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
-import { listenForOperator, operatorSocket } from '../http/server/operator_socket.ts';
-import { readTls, type Tls } from '../http/server/tls_files.ts';
-import { type Log, openLog } from '../log/log.ts';
-import {
-  addConfigFlags,
-  type ConfigFlags,
-  exitCodeOf,
-  loadConfig,
-  onStopSignal,
-  printWarnings,
-  problemsOf,
-} from '../start/command_line.ts';
-import { databaseWarning, describeDatabase } from '../start/database.ts';
-import { giveBackMemory } from '../start/give_back_memory.ts';
-import { openRenewal } from '../start/renew.ts';
+import { checkReadiness } from '../start/check.ts';
+import { addConfigFlags, loadConfig, problemsOf } from '../start/config_flags.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
 import { runCommand } from '../start/run_command.ts';
-import { openService, type PlacementService } from '../start/service.ts';
-import {
-  checkAuthentication,
-  checkShapes,
-  checkWorkers,
-  exposureWarning,
-  unconfiguredNotice,
-} from '../start/startup.ts';
-import { escapeControlsInLines, print } from '../text/print.ts';
-
-type ApiFlags = ConfigFlags & {
-  readonly host?: string;
-  readonly port?: string;
-  readonly workers?: string;
-  readonly check?: true;
-  readonly showConfig?: true;
-};
-
-/** The program of a worker, both in src/ and in dist/. */
-const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
+import { print } from '../text/print.ts';
+import type { ApiFlags } from './serve_placement_api.ts';
 
 /** The program placement-api: reads the command line of this process, and serves. */
 export async function placementApi(): Promise<void> {
@@ -54,203 +16,20 @@ export async function placementApi(): Promise<void> {
     .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
     .option('--check', 'ask the service that runs with this configuration whether it is ready: 0 if so, else 1')
     .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
-    .action(serve);
+    .action(run);
   // What asks for a check, such as Docker, knows no other exit codes.
   const failed = (error: unknown): number => (program.opts<ApiFlags>().check ? 1 : exitCodeOf(error));
   await runCommand(program, { failed, noCommand: 1, problemsOf });
 }
 
-async function serve(flags: ApiFlags): Promise<void> {
+async function run(flags: ApiFlags): Promise<void> {
   const overrides: readonly Override[] = [
     ...(flags.host === undefined ? [] : [{ group: 'api', name: 'host', text: flags.host, flag: '--host' }]),
     ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),
     ...(flags.workers === undefined ? [] : [{ group: 'api', name: 'workers', text: flags.workers, flag: '--workers' }]),
   ];
-  const read = (more: readonly Override[]): LoadedConfig => {
-    const loaded = loadConfig(flags, more);
-    checkShapes(loaded);
-    return loaded;
-  };
-  const readAll = (): LoadedConfig & { readonly unconfigured: boolean } => {
-    const written = read(overrides);
-    const unconfigured = isUnconfigured(written);
-    return { ...(unconfigured ? read([...overrides, withoutAuthentication]) : written), unconfigured };
-  };
-  const loaded = readAll();
-  if (flags.showConfig) {
-    printWarnings(loaded.warnings);
-    const { showConfig } = await import('../config/show.ts');
-    process.stdout.write(escapeControlsInLines(showConfig(loaded)));
-    return;
-  }
-  const { config } = loaded;
-  if (flags.check) {
-    const { checkReadiness } = await import('../start/check.ts');
-    return print(await checkReadiness(config));
-  }
-  printWarnings(loaded.warnings);
-  const warnings = [databaseWarning(loaded), exposureWarning(config)];
-  checkAuthentication(config);
-  checkWorkers(config);
-  const forMetrics = metricsAddress(config);
-  // Before the database is opened and workers start, which takes seconds. The service listens only when it can answer.
-  await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
-  const tls = await readTls(config.ssl);
-
-  const log = openLog(config.default, undefined, config.api.workers > 1);
-  const { logger } = log;
-  const say = startLines(log);
-  let close = async (): Promise<void> => {};
-  onStopSignal(async (signal) => {
-    logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
-    await close();
-  });
-  // Without a handler the signal would end a process that still waits for its database.
-  let isHungUp = false;
-  let renew = async (): Promise<void> => {
-    isHungUp = true;
-  };
-  process.on('SIGHUP', () => void renew());
-  if (loaded.unconfigured) say.line(unconfiguredNotice(config));
-  say.warnings(warnings, loaded.warnings);
-
-  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
-  close = server.close;
-  renew = openRenewal(server, config, { log, readAgain: readAll });
-  if (isHungUp) void renew();
-  say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
-  if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
-  const listens = `placement-api ${version} listens on ${server.url}`;
-  say.line(listens);
-  tellSystemd(listens, logger);
+  if (flags.check && !flags.showConfig) return print(await checkReadiness(loadConfig(flags, overrides).config));
+  // A health check runs every few seconds. All that serves is loaded only here.
+  const { serve } = await import('./serve_placement_api.ts');
+  await serve(flags, overrides);
 }
-
-async function serveAlone(config: Config, tls: Tls | undefined, { logger, health }: Log): Promise<Listening> {
-  const service = await openService(config, {
-    logger,
-    logHealth: health,
-    embeddedStopped: (err) => {
-      logger.fatal({ err }, 'The process ends, since its embedded database cannot write to its files');
-      process.exit(1);
-    },
-  });
-  const { host, port, socketMode, clientTimeout } = config.api;
-  const { onRefused } = service;
-  const options = { clientTimeoutMs: clientTimeout * 1000, onRefused, ...(tls === undefined ? {} : { tls }) };
-  const forMetrics = metricsAddress(config);
-  const servers: Listening[] = [];
-  let closeSocket = async (): Promise<void> => {};
-  const close = async () => {
-    service.endWaits();
-    await closeSocket();
-    await Promise.all(servers.map((server) => server.close()));
-    await service.close();
-  };
-  try {
-    await giveBackMemory();
-    if (service.metricsApp !== undefined && forMetrics !== undefined) {
-      servers.push(await listen(service.metricsApp, { ...forMetrics, ...options, section: 'metrics' }));
-    }
-    const metricsUrl = servers[0]?.url;
-    closeSocket = await openOperatorSocket(config, service, logger);
-    const api = await listen(service.app, { host, port, socketMode, ...options });
-    servers.push(api);
-    return {
-      url: api.url,
-      metricsUrl,
-      renewTls: (renewed) => {
-        for (const server of servers) server.renewTls(renewed);
-      },
-      renewServiceUser: service.renewServiceUser,
-      renewPolicy: service.renewPolicy,
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-/** The socket in the folder of an embedded database; without it the service serves, and commands cannot reach it. */
-async function openOperatorSocket(
-  { placementDatabase: { connection, embeddedPath } }: Config,
-  { operatorApp }: PlacementService,
-  logger: Logger,
-): Promise<() => Promise<void>> {
-  if (connection !== undefined || embeddedPath.startsWith('memory://')) return async () => {};
-  const socket = operatorSocket(embeddedPath);
-  return listenForOperator(operatorApp(), socket).catch((err: unknown) => {
-    logger.warn({ err }, `"placement-manage token" cannot reach this process: ${socket} cannot be made`);
-    return async () => {};
-  });
-}
-
-async function serveTogether(
-  config: Config,
-  tls: Tls | undefined,
-  { logger }: Pick<Log, 'logger'>,
-): Promise<Listening> {
-  // Imported only here, since a process that serves alone does not need it.
-  const { serveByWorkers } = await import('../workers/supervisor.ts');
-  return serveByWorkers(config, { tls, program: workerProgram, logger });
-}
-
-/** What a start says: to the terminal or systemd, and into the log file where there is one. */
-type StartLines = {
-  line(text: string): void;
-  /** @param printed those that were printed before the log was opened */
-  warnings(texts: readonly (string | undefined)[], printed: readonly string[]): void;
-  /** @throws the error itself, which the command prints */
-  failure(error: unknown): never;
-};
-
-/** Without a log file the log is on standard error, beside these lines. */
-const startLines = ({ logger, health }: Pick<Log, 'logger' | 'health'>): StartLines => ({
-  line: (text) => {
-    print(text);
-    if (health.file() !== undefined) logger.info(text);
-  },
-  warnings: (texts, printed) => {
-    printWarnings(texts);
-    if (health.file() === undefined) return;
-    for (const text of [...printed, ...texts]) if (text !== undefined) logger.warn(text);
-  },
-  failure: (error) => {
-    if (health.file() !== undefined) logger.fatal({ err: error }, 'The start failed');
-    throw error;
-  },
-});
-
-/**
- * If a systemd unit of Type=notify started this process, tells systemd that it is ready: `systemctl start` and
- * `restart` wait for that. The program systemd-notify sends the message, because Node.js cannot send to such a socket.
- * The unit must permit this with NotifyAccess=all.
- *
- * @param status the text that `systemctl status` shows
- */
-function tellSystemd(status: string, logger: Logger): void {
-  if (process.env.NOTIFY_SOCKET === undefined) return;
-  execFile('systemd-notify', ['--ready', `--status=${status}`], (err) => {
-    if (err !== null) logger.error({ reason: err.message }, 'systemd could not be told that the service is ready');
-  });
-}
-
-/**
- * Whether nothing is configured: there is no file, and the environment has no option except DATABASE_URL. The service
- * then runs without authentication, because there are no settings of Keystone. Flags of the command line do not count:
- * they are for trying things out.
- */
-const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
-  files.length === 0 &&
-  settings.every(({ written }) => {
-    if (written === undefined || written.source.from === 'command line') return true;
-    return written.source.from === 'environment' && written.source.variable === 'DATABASE_URL';
-  });
-
-/** The setting of a service without configuration, instead of upstream's default, keystone. */
-const withoutAuthentication: Override = {
-  group: 'api',
-  name: 'auth_strategy',
-  text: 'noauth2',
-  flag: 'no configuration',
-};

@@ -1,4 +1,4 @@
-import { type Host, hostsOf, splitPort } from '../../db/engine/hosts.ts';
+import { type Host, hostsOf, splitPort } from '../../db/engine/host_list.ts';
 import { messageOf } from '../text/print.ts';
 
 // This splits a URL as SQLAlchemy does (sqlalchemy.engine.url): a password may hold any character except "@",

@@ -2,7 +2,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import type { Config } from '../config/config.ts';
-import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
+import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
 import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 import { schemaProblem } from './upgrade_checks.ts';

@@ -11,7 +11,7 @@ import {
 import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { readUnifiedLimits } from '../access/keystone/unified_limits.ts';
 import type { Config } from '../config/config.ts';
-import type { ConfigFlags } from '../start/command_line.ts';
+import type { ConfigFlags } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
 import { withCurrentDatabase } from './configured_database.ts';

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { readDuration } from '../cli/duration.ts';
 import { drawn } from '../cli/table.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import type { ConfigFlags } from '../start/command_line.ts';
+import type { ConfigFlags } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
 import { withTokenStore } from './token_store.ts';

@@ -12,7 +12,7 @@ import {
 import { operatorSocket } from '../http/server/operator_socket.ts';
 import { since } from '../placement/microversions.ts';
 import { versionText } from '../placement/versions.ts';
-import { type ConfigFlags, loadConfig } from '../start/command_line.ts';
+import { type ConfigFlags, loadConfig } from '../start/config_flags.ts';
 import { withCurrentDatabase } from './configured_database.ts';
 
 /** A token as answers of the API show it. */

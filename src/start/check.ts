@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { Config } from '../config/config.ts';
-import { inUrl } from '../http/server/listen.ts';
+import { inUrl } from '../http/server/address.ts';
 import { messageOf } from '../text/print.ts';
 import { socketFileOf } from '../text/socket_address.ts';
 

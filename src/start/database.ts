@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { OnStatement } from '../../db/engine/connection.ts';
 import { failureOf, hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
-import { hostsOf, nameOfHost } from '../../db/engine/hosts.ts';
+import { hostsOf } from '../../db/engine/host_list.ts';
+import { nameOfHost } from '../../db/engine/hosts.ts';
 import { reach } from '../../db/engine/server_state.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/schema/migrate.ts';
@@ -14,7 +15,7 @@ import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { maskUrls, splitDatabaseUrl } from '../config/database_url.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { isRefusedLogin } from './command_line.ts';
+import { isRefusedLogin } from './exit_code.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot

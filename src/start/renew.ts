@@ -4,6 +4,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Listening } from '../http/server/listen.ts';
 import { readTls } from '../http/server/tls_files.ts';
 import type { Log } from '../log/log.ts';
+import { problemsOf } from './config_flags.ts';
 import { checkAuthentication, checkWorkers } from './startup.ts';
 
 /** What SIGHUP works with. */
@@ -24,14 +25,14 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
   async function renew(): Promise<void> {
     const before = inForce;
     const done: string[] = [];
-    const errors: unknown[] = [];
+    const mistakes: string[] = [];
     /** Sections that stay as they were since they are broken. */
     const broken = new Set<string>();
     const attempt = async (section: string, failed: string, work: () => Promise<string> | string): Promise<void> => {
       try {
         done.push(await work());
       } catch (error) {
-        errors.push(error);
+        mistakes.push(...problemsOf(error));
         broken.add(section);
         done.push(failed);
       }
@@ -83,10 +84,10 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
       `SIGHUP: ${done.slice(0, -1).join(', ')}, and ${done.at(-1)}.`,
       ...(taken.length === 0 ? [] : [`Now in force: ${namesOf(taken)}.`]),
       ...(pending.length === 0 ? [] : [`Changed, and in force only after a restart: ${namesOf(pending)}.`]),
+      ...mistakes.map((mistake) => `Mistake: ${mistake}`),
     ].join(' ');
-    for (const err of errors) log.logger.error({ err }, line);
-    if (errors.length > 0) return;
-    if (pending.length === 0) log.logger.info(line);
+    if (mistakes.length > 0) log.logger.error(line);
+    else if (pending.length === 0) log.logger.info(line);
     else log.logger.warn(line);
   }
 

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { type CommandWorld, startCommand, withCommands } from './commands.ts';
+import { type CommandWorld, runToEnd, startCommand, withCommands } from './commands.ts';
 
 const recorder = pathToFileURL(path.join(import.meta.dirname, 'record_modules.ts')).href;
 
@@ -83,6 +83,29 @@ test('a start on an empty PostgreSQL database, or on the embedded one, loads the
   });
   await withCommands('embedded', 'empty', async (world) => {
     assert.deepEqual(await partsLoaded(world, off), ['the embedded database', 'the text of migrations']);
+  });
+});
+
+test('a health check loads the configuration, and nothing that serves', async () => {
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const file = path.join(folder, 'modules');
+    await writeFile(file, '');
+    const env = { NODE_OPTIONS: `--import=${recorder}`, RECORDED_MODULES: file };
+    const args = ['--config-file', configFile, '--port', '1', '--check'];
+    const { code, stderr } = await runToEnd('placement-api', args, folder, env);
+    assert.equal(code, 1);
+    assert.match(stderr, /^placement-api: The service does not answer at http:\/\/127\.0\.0\.1:1: /);
+    const modules = (await readFile(file, 'utf8')).trim().split('\n');
+    assert.ok(
+      modules.some((url) => url.endsWith('/src/start/check.ts')),
+      'modules are recorded',
+    );
+    const packages = modules.filter((url) => /\/node_modules\/(?!commander\/)/.test(url));
+    const parts = modules.filter((url) =>
+      /\/src\/(api|access|claims|fleet|log|manage|metrics|search|workers|writes)\//.test(url),
+    );
+    assert.deepEqual({ packages, parts }, { packages: [], parts: [] });
+    assert.ok(modules.length < 80, `${modules.length} modules`);
   });
 });
 

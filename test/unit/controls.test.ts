@@ -38,7 +38,7 @@ test('JSON has none of them, and is parsed to the same', () => {
 test('commands print by the functions that escape them', () => {
   const source = path.join(import.meta.dirname, '..', '..', 'src');
   // The first must be read by any Node.js; the other one prints text that it has escaped, without a line feed.
-  const allowed = ['text/print.ts', 'start/node_version.ts', 'bin/run_placement_api.ts'];
+  const allowed = ['text/print.ts', 'start/node_version.ts', 'bin/serve_placement_api.ts'];
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
   for (const file of files.filter((each) => !allowed.includes(each))) {
     const text = readFileSync(path.join(source, file), 'utf8').replaceAll(/^\s*(\/\/|\/?\*).*$/gm, '');

@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { messageOf } from '../../text/print.ts';
 import { socketFileOf } from '../../text/socket_address.ts';
 import type { HonoEnv } from '../exchange.ts';
+import { inUrl, ListenError } from './address.ts';
 import { type ApiServerOptions, createApiServer } from './server.ts';
 import type { Tls } from './tls_files.ts';
 import { listenOnSocket } from './unix_socket.ts';
@@ -67,11 +68,6 @@ export type Address = {
   readonly socketMode?: string;
 };
 
-/** The service cannot listen on an address. The message has the remedy. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError';
-}
-
 /** The section of the configuration that an address is from. */
 type AddressSection = 'api' | 'metrics';
 
@@ -120,9 +116,6 @@ export async function checkAddresses(wanted: readonly (readonly [Address, Addres
     for (const server of servers) if (server.listening) server.close();
   }
 }
-
-/** An address as a URL has it. */
-export const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 function cannotListen(error: unknown, { host, port }: Address, section: AddressSection): ListenError {
   const isSocket = socketFileOf(host) !== undefined;

@@ -1,0 +1,58 @@
+/** A server of a database URL. For an empty part node-postgres uses its default. */
+export type Host = { readonly host: string; readonly port: string };
+
+/** Which of several servers is wanted: libpq's values of `target_session_attrs`. */
+const targets = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const;
+/** One of these values. */
+export type Target = (typeof targets)[number];
+
+/** The servers of a database URL, and how one of them is chosen. */
+export type Hosts = {
+  readonly hosts: readonly Host[];
+  readonly target: Target;
+  /** Whether a connection tries a random server first, instead of the first one in the list. */
+  readonly isRandom: boolean;
+  /** How long one server may take to answer; undefined if the URL does not say. */
+  readonly connectTimeoutMs: number | undefined;
+};
+
+/** The parts of a database URL. */
+export const databaseUrlShape =
+  /^(?<start>\w+:\/\/(?:[^@/?]*@)?)(?<authority>[^/?]*)(?<path>[^?]*)(?:\?(?<query>.*))?$/s;
+
+/**
+ * Reads the servers of a `postgresql://` URL as libpq does: from `a,b:5433`, or from the parameters `host` and `port`,
+ * which take precedence. User and password must be escaped.
+ *
+ * @throws Error that says what is wrong, without the password
+ */
+export function hostsOf(url: string): Hosts {
+  const { authority = '', query = '' } = databaseUrlShape.exec(url)?.groups ?? {};
+  const parameters = new URLSearchParams(query);
+  const written = authority.split(',').map(splitPort);
+  const hosts = parameters.get('host')?.split(',') ?? written.map(({ host }) => host);
+  const ports = parameters.get('port')?.split(',') ?? written.map(({ port }) => port);
+  if (ports.length !== 1 && ports.length !== hosts.length) {
+    throw new Error(`must have one port, or one for each of the ${hosts.length} hosts`);
+  }
+  const target = parameters.get('target_session_attrs') ?? 'any';
+  if (!isTarget(target)) throw new Error(`must have one of ${targets.join(', ')} as target_session_attrs`);
+  const balance = parameters.get('load_balance_hosts') ?? 'disable';
+  if (balance !== 'disable' && balance !== 'random')
+    throw new Error('must have disable or random as load_balance_hosts');
+  const connectTimeoutMs = Number(parameters.get('connect_timeout') ?? 0) * 1000;
+  return {
+    hosts: hosts.map((host, index) => ({ host, port: (ports.length === 1 ? ports[0] : ports[index]) ?? '' })),
+    target,
+    isRandom: balance === 'random',
+    connectTimeoutMs: connectTimeoutMs > 0 ? connectTimeoutMs : undefined,
+  };
+}
+
+const isTarget = (text: string): text is Target => (targets as readonly string[]).includes(text); // as compared
+
+/** Splits `host:port`. An IPv6 address is in brackets. */
+export function splitPort(text: string): Host {
+  const [, host = '', port = ''] = /^(\[[^\]]*\]|[^:]*):?(.*)$/s.exec(text) ?? [];
+  return { host, port };
+}
