@@ -13,7 +13,7 @@ import { LimitsView } from './limits/limits_view.tsx';
 import { ProviderView } from './provider/provider_view.tsx';
 import { Link, urlOf, useRoute } from './route.tsx';
 import { SearchDialog } from './search/search_dialog.tsx';
-import { connection, serverVersion, token } from './session.ts';
+import { connection, serverVersion, slowRequests, token } from './session.ts';
 import { useStore } from './store.ts';
 import { TokenDialog } from './token_dialog.tsx';
 import { WaitingView } from './waiting/waiting_view.tsx';
@@ -107,16 +107,19 @@ const FitTitle = () => (
 function Status({ open }: { readonly open: (dialog: Opened) => void }) {
   const reached = useStore(connection);
   const live = useStore(following);
+  const isReading = useStore(slowRequests) > 0;
   const version = useStore(serverVersion);
   const now = useStore(token);
   const [kind, text] =
     reached === 'silent'
       ? ['silent', 'no answer, trying again']
-      : live.state === 'live'
-        ? ['live', 'live']
-        : live.state === 'off'
-          ? ['off', 'not live']
-          : ['starting', 'connected'];
+      : live.state === 'off'
+        ? ['off', 'not live']
+        : isReading
+          ? ['starting', 'reading']
+          : live.state === 'live'
+            ? ['live', 'live']
+            : ['starting', 'connected'];
   return (
     <div class="state">
       <span role="status" class={`dot ${kind}`}>

@@ -2,6 +2,7 @@ import type { FollowedChange } from '../src/client/changes.ts';
 import { VersionError } from '../src/client/errors.ts';
 import { placement } from './session.ts';
 import { createStore } from './store.ts';
+import { untilVisible, visibility } from './visibility.ts';
 
 /** Whether the page follows changes; `off` has the reason. */
 export type Following = { readonly state: 'starting' | 'live' } | { readonly state: 'off'; readonly error: unknown };
@@ -25,19 +26,32 @@ export function follow(listener: (change: FollowedChange) => void): () => void {
 /** The pause after an error that the client does not retry, in milliseconds. */
 const pauseMs = 10_000;
 
+/**
+ * Follows while the page is seen. A browser has few connections to a service for all its tabs, and a request that waits takes one: a tab behind
+ * another one gives its up, and catches up when it is seen.
+ */
 async function run(): Promise<void> {
   let since: string | undefined;
   for (;;) {
+    await untilVisible();
+    const hidden = new AbortController();
+    const unsubscribe = visibility.subscribe(() => hidden.abort());
+    const onCurrent = () => following.set({ state: 'live' });
     try {
-      for await (const change of placement.changes({ since })) {
-        following.set({ state: 'live' });
+      for await (const change of placement.changes({ since, onCurrent, signal: hidden.signal })) {
         since = change.token;
         for (const listener of [...listeners]) listener(change);
       }
     } catch (error) {
+      if (hidden.signal.aborted) {
+        following.set({ state: 'starting' });
+        continue;
+      }
       following.set({ state: 'off', error });
       if (error instanceof VersionError) return; // the version of the service stays the same until the page is loaded again
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    } finally {
+      unsubscribe();
     }
   }
 }

@@ -57,7 +57,7 @@ export function openMirror(): void {
   // The first change, `everything`, came before this view was opened, or changes cannot be followed.
   if (following.get().state !== 'starting') readSoon();
   following.subscribe(() => {
-    if (following.get().state === 'off' && !mirror.get().isComplete) readSoon();
+    if (following.get().state !== 'starting' && !mirror.get().isComplete) readSoon();
   });
 }
 

@@ -36,6 +36,25 @@ export const isWithoutKeystone = document.documentElement.dataset.auth === 'noau
 /** The time limit for an attempt of a request, in milliseconds. A request that waits for changes takes less. */
 const attemptMs = 60_000;
 
+/** After this time without an answer a request is slow, in milliseconds. */
+const slowMs = 1_000;
+
+/** How many requests are slow: what is shown may be older than the service. */
+export const slowRequests = createStore(0);
+
+/** Counts a request among those that are slow once it is. @returns a function that ends this */
+function watchSlow(): () => void {
+  let isSlow = false;
+  const timer = setTimeout(() => {
+    isSlow = true;
+    slowRequests.set(slowRequests.get() + 1);
+  }, slowMs);
+  return () => {
+    clearTimeout(timer);
+    if (isSlow) slowRequests.set(slowRequests.get() - 1);
+  };
+}
+
 /** The token, once the user has given one that was not refused. */
 function goodToken(signal: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -66,11 +85,15 @@ const withToken: typeof fetch = async (input, init = {}) => {
     const headers = new Headers(init.headers);
     headers.set('X-Auth-Token', value);
     let answer: Response;
+    // A request that waits for changes is meant to take long.
+    const answered = headers.has('Prefer') ? () => {} : watchSlow();
     try {
       answer = await fetch(input, { ...init, headers, signal: both, credentials: 'omit', cache: 'no-store' });
     } catch (error) {
       if (!signal?.aborted) connection.set('silent');
       throw error;
+    } finally {
+      answered();
     }
     connection.set([502, 503, 504].includes(answer.status) ? 'silent' : 'answers');
     if (answer.status !== 401) return answer;

@@ -1,13 +1,11 @@
 import { useEffect } from 'preact/hooks';
 import { ApiError, VersionError } from '../src/client/errors.ts';
-import { createStore, useStore } from './store.ts';
+import { useStore } from './store.ts';
 import type { Loaded } from './use_loaded.ts';
+import { visibility } from './visibility.ts';
 
 /** The time between an answer and the next request, in milliseconds. */
 const pauseMs = 1_500;
-
-const visibility = createStore(document.visibilityState);
-document.addEventListener('visibilitychange', () => visibility.set(document.visibilityState));
 
 /** Loads again and again while the page is visible, for what the changes of the service do not tell. */
 export function useRenewal({ isLoading, error, again }: Loaded<unknown>): void {

@@ -38,6 +38,11 @@ export type FollowOptions = {
   readonly in_tree?: string | undefined;
   /** How long the server waits for a change before it answers, in seconds, up to 60. Default: 30. */
   readonly waitSeconds?: number | undefined;
+  /**
+   * Called after each answer, once all its changes have been told, also where there are none: what was read before is then as it is now. With it
+   * the first request does not wait for a change.
+   */
+  readonly onCurrent?: (() => void) | undefined;
   /** Ends it: the iteration then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 };
@@ -65,6 +70,7 @@ const marginMs = 30_000;
 export function changesCall(call: Call): ChangesCall {
   const read = (
     token: string | undefined,
+    mayWait: boolean,
     { parts, resource_class, in_tree, waitSeconds = 30, signal }: FollowOptions,
   ) =>
     answered<ChangesAnswer>(
@@ -79,22 +85,25 @@ export function changesCall(call: Call): ChangesCall {
             ...optional('resource_class', resource_class, sinceNarrowed),
             ...optional('in_tree', in_tree, sinceNarrowed),
           ],
-          ...(token === undefined ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
+          ...(token === undefined || !mayWait ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
         },
         { signal, deadlineMs: waitSeconds * 1000 + marginMs },
       ),
     );
   return async function* (options = {}) {
     let token = options.since;
+    let mayWait = options.onCurrent === undefined;
     for (;;) {
       try {
-        const { changes, next } = await read(token, options);
+        const { changes, next } = await read(token, mayWait, options);
         if (token === undefined) yield { everything: true, token: next };
         for (const [place, change] of changes.entries()) {
           // Only after the last of them all have been told.
           yield { ...change, token: place === changes.length - 1 ? next : (token ?? next) };
         }
         token = next;
+        mayWait = true;
+        options.onCurrent?.();
       } catch (error) {
         if (error instanceof ApiError && error.status === 410) token = undefined;
         else if (!mayPass(error)) throw error;

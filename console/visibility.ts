@@ -1,0 +1,16 @@
+import { createStore } from './store.ts';
+
+/** Whether this page is seen: not so in a tab behind another one. */
+export const visibility = createStore(document.visibilityState);
+document.addEventListener('visibilitychange', () => visibility.set(document.visibilityState));
+
+/** Waits until this page is seen. */
+export function untilVisible(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = () => {
+    if (visibility.get() === 'visible') resolve();
+  };
+  const unsubscribe = visibility.subscribe(look);
+  look();
+  return promise.finally(unsubscribe);
+}
