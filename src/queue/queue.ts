@@ -253,8 +253,8 @@ function freeBeside<Item>(
     locksOf(item).every((key) => !lockedByUs.has(key) && !locked.has(key));
 }
 
-/** A batch waits for more items for at most this number of turns of the event loop. */
-const mostTurns = 5;
+/** A batch waits for more items for at most this number of turns of the event loop, and no turn begins after this time. */
+const [mostTurns, mostGatherMs] = [5, 2];
 
 /**
  * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. If one item
@@ -266,7 +266,8 @@ const mostTurns = 5;
  */
 async function gatherMore(turn: () => Promise<void>, count: () => number, latest: number): Promise<void> {
   if (count() < 2 && latest < 2) return;
-  for (let turns = 0, before = -1; turns < mostTurns && count() > before; turns += 1) {
+  const endMs = performance.now() + mostGatherMs;
+  for (let turns = 0, before = -1; turns < mostTurns && count() > before && performance.now() < endMs; turns += 1) {
     before = count();
     await turn();
   }

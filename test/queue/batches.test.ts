@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { onBehalfOf, requestsServed } from '../../src/log/log.ts';
 import { inBatches } from '../../src/queue/queue.ts';
 import { until } from '../support/until.ts';
@@ -13,10 +13,13 @@ test('items that come while a batch is under way go in the next batches, up to t
   assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
 });
 
-test('a batch also has the items that come while it is gathered, for five turns at most', async () => {
-  const come = [['c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
+/** The batches of ten items, of which two come at once and the others in turns of the event loop that take so long. */
+async function gathered(t: TestContext, turnMs: number, come: string[][]): Promise<readonly (readonly string[])[]> {
   const batches: (readonly string[])[] = [];
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
   const turn = async () => {
+    nowMs += turnMs;
     for (const item of come.shift() ?? []) void ask(item);
   };
   const ask = inBatches<string, string>(databaseOf(0, turn), { limit: 9 }, async (batch) => {
@@ -24,8 +27,18 @@ test('a batch also has the items that come while it is gathered, for five turns 
     for (const { item, resolve } of batch) resolve(item);
   });
   await Promise.all([ask('a'), ask('b')]);
-  await until('all items are in batches', () => batches.flat().length === 10);
-  assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
+  for (let ticked = 0; ticked < 1000 && batches.flat().length < 10; ticked += 1) await ticks(1);
+  return batches;
+}
+
+test('a batch also has the items that come while it is gathered, for five turns at most', async (t) => {
+  const come = [['c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
+  assert.deepEqual(await gathered(t, 0.1, come), [['a', 'b'], ['c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
+});
+
+test('a batch begins after 2 ms, also where more items come in each turn', async (t) => {
+  const come = [...'cdefghij'].map((item) => [item]);
+  assert.deepEqual(await gathered(t, 1.1, come), [[...'ab'], [...'cd'], [...'ef'], [...'gh'], [...'ij']]);
 });
 
 test('an item that comes alone after a batch of one begins without a turn of the event loop', async () => {
