@@ -4,71 +4,96 @@
 Each line of the standard input is a job: how many processors it needs, and its command. The command finds the name of its host in $HOST.
 
     printf '2 echo train on $HOST\\n1 echo test on $HOST\\n' | PLACEMENT_URL=http://127.0.0.1:8778 python3 scheduler.py
+
+The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or failed, and 2 if
+a line is no job: then none is run.
 """
 import os, subprocess, sys, threading, time, uuid
 import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
-HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.7'}
+HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.8'}
 PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
 TERM_SECONDS = 60  # a claim ends after this time, if this program dies
-refused = []
+WAIT_SECONDS = 600  # then it waits anew
+done = []
 
 
-def call(method, path, body=None, prefer=None):
+class Refused(Exception):
+    """An answer that will not be another one later."""
+
+
+def call(method, path, body=None, wait=0):
     """Sends a request until it is answered. Each of them may be sent twice."""
+    headers = {**HEADERS, **({'Prefer': f'wait={wait}'} if wait else {})}
     while True:
         try:
-            headers = {**HEADERS, **({'Prefer': prefer} if prefer else {})}
-            answer = requests.request(method, URL + path, json=body, headers=headers, timeout=40)
-            if answer.status_code not in (429, 503):
+            answer = requests.request(method, URL + path, json=body, headers=headers, timeout=(5, wait + 30))
+            if answer.status_code not in (429, 502, 503, 504):  # 502 and 504 are of proxies
                 return answer
             time.sleep(int(answer.headers.get('Retry-After', 1)))
         except requests.RequestException:
             time.sleep(1)
 
 
-def place(consumer, processors):
-    """Waits until there is room, also below a limit of the project. Returns the name of the host; None if the claim is refused."""
+def error_of(answer):
+    try:
+        return answer.json()['errors'][0]
+    except (ValueError, KeyError):  # not an answer of the service: a proxy's, or another program at this address
+        return {'code': None, 'detail': f'{answer.status_code} {answer.reason}: {answer.text[:200]}'}
+
+
+def place(consumer, processors, line):
+    """Waits until there is room, also below a limit of the project. Returns the name of the host."""
     claim = {'candidates': f'resources=PGPU:{processors}&order=free:PGPU', 'project_id': PROJECT, 'user_id': PROJECT,
              'consumer_generation': None, 'consumer_type': 'JOB', 'expires_in': TERM_SECONDS}
-    token = call('GET', '/changes').json()['next']  # from before the first attempt, so that no change is missed
+    wait = 0  # the first time it is asked at once, so that it can be told why a job waits
     while True:
-        answer = call('PUT', f'/allocations/{consumer}', claim)
-        if answer.ok:
-            return next(iter(answer.json()['resource_providers'].values()))['name']
-        error = answer.json()['errors'][0]
-        if error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
-            [provider] = call('GET', f'/allocations/{consumer}').json()['allocations']
-            return call('GET', f'/resource_providers/{provider}').json()['name']
+        answer = call('PUT', f'/allocations/{consumer}', claim, wait)
+        error = None if answer.ok else error_of(answer)
+        if error and error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
+            answer = call('GET', f'/allocations/{consumer}')
+            error = None if answer.ok else error_of(answer)
+        if error is None:
+            for provider in answer.json()['resource_providers'].values():
+                return provider['name']
+            raise Refused('someone has released what it had')
         if error['code'] not in ('placement.no_candidates', 'placement.limit_exceeded'):
-            print(error['detail'], file=sys.stderr)
-            refused.append(consumer)
-            return None
-        changes = call('GET', f'/changes?resource_class=PGPU&since={token}', prefer='wait=30')
-        token = (changes if changes.ok else call('GET', '/changes')).json()['next']
+            raise Refused(error['detail'])
+        if not wait:
+            print(f"{line}: waits. {error['detail']}", file=sys.stderr)
+        wait = WAIT_SECONDS
 
 
 def run(line):
     processors, command = line.split(maxsplit=1)
     consumer = str(uuid.uuid4())
-    host = place(consumer, int(processors))
-    if host is None:
+    try:
+        host = place(consumer, int(processors), line)
+    except Refused as refusal:
+        print(f'{line}: {refusal}', file=sys.stderr)
         return
     job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host})
     while True:
         try:
-            job.wait(TERM_SECONDS / 3)
+            if job.wait(TERM_SECONDS / 3) == 0:
+                done.append(line)
             break
         except subprocess.TimeoutExpired:
-            if not call('PUT', f'/consumers/{consumer}/term', {'expires_in': TERM_SECONDS, 'consumer_generation': 1}).ok:
+            renewal = {'expires_in': TERM_SECONDS, 'consumer_generation': 1}
+            if not call('PUT', f'/consumers/{consumer}/term', renewal).ok:
                 job.kill()  # too late: the processors may be someone else's by now
     call('DELETE', f'/allocations/{consumer}')
 
 
-jobs = [threading.Thread(target=run, args=(line,)) for line in sys.stdin if line.strip()]
+lines = [line.strip() for line in sys.stdin if line.strip()]
+for line in lines:
+    if not line.split()[0].isdigit() or len(line.split()) < 2:
+        print(f'{line}: a line is the number of processors and a command, such as: 2 echo train', file=sys.stderr)
+        sys.exit(2)
+jobs = [threading.Thread(target=run, args=(line,)) for line in lines]
 for job in jobs:
     job.start()
 for job in jobs:
     job.join()
-sys.exit(1 if refused else 0)
+sys.exit(0 if len(done) == len(lines) else 1)

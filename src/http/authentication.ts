@@ -1,11 +1,22 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { Tokens } from '../access/tokens/authenticate.ts';
+import { since } from '../placement/microversions.ts';
+import { majorOf, openstackRange, rangeOf, type Version } from '../placement/versions.ts';
+import { ApiError, tryLater } from '../request/errors.ts';
 import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
 import { versionHeader } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
-import { authenticationRequired, keystoneBusy, keystoneUnavailable, unauthorized } from './unauthorized.ts';
+import {
+  authenticationRequired,
+  busyAfterSeconds,
+  busyDetail,
+  keystoneBusy,
+  keystoneUnavailable,
+  unauthorized,
+  unavailableDetail,
+} from './unauthorized.ts';
 
 /**
  * Finds the identity of a request, or refuses the request. `GET /` and the empty path need no token: clients discover
@@ -19,6 +30,28 @@ const isOpen = ({ api, path }: Exchange): boolean => api.openPaths.includes(path
 const isProgram = (headers: Headers): boolean =>
   headers.has(versionHeader) || (headers.get('accept') ?? '').includes('application/json');
 
+/**
+ * Refuses in the form of all errors where the request is for a version that has it here, from 2.7 on: OpenStack's versions have a form of its own.
+ *
+ * @throws ApiError at such a version
+ */
+function refuseInCommonForm(exchange: Exchange, requestHeaders: Headers, refusal: ApiError): void {
+  const { dialect, service } = exchange.api;
+  let version: Version;
+  try {
+    version = dialect.requestedVersion(service, requestHeaders) ?? service.defaultVersion;
+  } catch {
+    return; // a version that is not served: without a token this is not told
+  }
+  if (majorOf(version) === majorOf(openstackRange(service).newest) || version < since.teams) return;
+  exchange.version = version;
+  exchange.versions = rangeOf(service, majorOf(version)) ?? openstackRange(service);
+  throw refusal;
+}
+
+const refusedBy = (detail: string, headers: Readonly<Record<string, string>> = {}): ApiError =>
+  new ApiError(401, detail, { headers });
+
 const missingToken =
   'The header X-Auth-Token is missing. Without Keystone ([api] auth_strategy = noauth2) its value is the user, such as admin.';
 
@@ -29,6 +62,7 @@ export const withoutKeystone: Authentication = async function withoutKeystone(c,
     const identity = noauthIdentity(c.req.raw.headers);
     if (identity === undefined) {
       const { method, headers } = c.req.raw;
+      refuseInCommonForm(exchange, headers, refusedBy(missingToken));
       return unauthorized({ method, accept: exchange.accept }, isProgram(headers) ? '' : missingToken);
     }
     exchange.identity = identity;
@@ -36,6 +70,8 @@ export const withoutKeystone: Authentication = async function withoutKeystone(c,
   await next();
   return undefined;
 };
+
+const noKeystoneToken = 'The request has no token in X-Auth-Token that Keystone takes for valid.';
 
 /**
  * `auth_strategy = keystone`. It reads only the headers with tokens, and no later code reads headers about identity:
@@ -62,13 +98,21 @@ export const byKeystone = (
       };
       const caller = { client: networkOf(exchange.sender), gone };
       const refuse = (): Response => {
+        const challenge = `Keystone uri="${options.wwwAuthenticateUri}"`;
+        refuseInCommonForm(exchange, headers, refusedBy(noKeystoneToken, { 'www-authenticate': challenge }));
         const response = options.delayed ? unauthorized(asked) : authenticationRequired();
-        response.headers.set('www-authenticate', `Keystone uri="${options.wwwAuthenticateUri}"`);
+        response.headers.set('www-authenticate', challenge);
         return response;
       };
       const outcome = await keystone.authenticate(headers, access, caller);
-      if (outcome === 'Keystone is busy') return keystoneBusy(asked);
-      if (outcome === 'Keystone is unavailable') return keystoneUnavailable(asked);
+      if (outcome === 'Keystone is busy') {
+        refuseInCommonForm(exchange, headers, tryLater(busyDetail, busyAfterSeconds));
+        return keystoneBusy(asked);
+      }
+      if (outcome === 'Keystone is unavailable') {
+        refuseInCommonForm(exchange, headers, new ApiError(503, unavailableDetail));
+        return keystoneUnavailable(asked);
+      }
       if (outcome === 'unauthorized') return refuse();
       exchange.authenticateAgain = async () => {
         const again = await keystone.authenticateAgain(headers, access, caller);
@@ -95,6 +139,8 @@ export const asOperator: Authentication = async function asOperator(c, next) {
 
 const noToken = 'The request has no token. Send it as Authorization: Bearer TOKEN, or as X-Auth-Token: TOKEN.';
 
+const tokenRefused = 'The token is not valid: it is unknown, was revoked, or has ended.';
+
 /** `auth_strategy = tokens`. A client is told that its token is refused (RFC 6750, section 3), and the log says why. */
 export const byTokens = (tokens: Tokens): Authentication =>
   async function byTokens(c, next) {
@@ -102,6 +148,8 @@ export const byTokens = (tokens: Tokens): Authentication =>
     if (!isOpen(exchange)) {
       const { method, headers } = c.req.raw;
       const refuse = (challenge: string, detail = ''): Response => {
+        const challenged = { 'www-authenticate': challenge };
+        refuseInCommonForm(exchange, headers, refusedBy(detail || tokenRefused, challenged));
         const response = unauthorized({ method, accept: exchange.accept }, detail);
         response.headers.set('www-authenticate', challenge);
         return response;

@@ -50,6 +50,12 @@ export class TokenRefused extends ApiError {
   }
 }
 
+/** What both forms of these answers say. */
+export const unavailableDetail = 'The Keystone service is temporarily unavailable.';
+export const busyDetail = 'Too many requests wait for the Keystone service already.';
+/** After how long a client may ask again, in seconds. */
+export const busyAfterSeconds = 5;
+
 /** The answer to a request whose token cannot be validated, since Keystone does not answer. */
 export const keystoneUnavailable = (asked: Asked): Response =>
   frameworkError(
@@ -57,7 +63,7 @@ export const keystoneUnavailable = (asked: Asked): Response =>
     503,
     'Service Unavailable',
     'The server is currently unavailable. Please try again at a later time.',
-    'The Keystone service is temporarily unavailable.',
+    unavailableDetail,
   );
 
 /** The same at once, since too many requests wait to ask Keystone. */
@@ -67,9 +73,9 @@ export const keystoneBusy = (asked: Asked): Response => {
     503,
     'Service Unavailable',
     'The server is currently unavailable. Please try again at a later time.',
-    'Too many requests wait for the Keystone service already.',
+    busyDetail,
   );
-  response.headers.set('retry-after', '5');
+  response.headers.set('retry-after', String(busyAfterSeconds));
   return response;
 };
 

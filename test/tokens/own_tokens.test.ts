@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { isToken, makeToken } from '../../src/access/tokens/token_text.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { anyEngine, engines, freshDatabase } from '../support/engines.ts';
-import { at } from '../support/requests.ts';
+import { at, listAt } from '../support/requests.ts';
 import { openServiceOn, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
@@ -126,9 +126,11 @@ for (const engine of engines) {
           const answer = await get(service, { 'x-auth-token': token });
           assert.equal(answer.status, 401);
           assert.equal(answer.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
-          answers.add(await answer.text());
+          const [error] = listAt(await answer.json(), 'errors');
+          assert.equal(at(error, 'status'), 401);
+          answers.add(String(at(error, 'detail')));
         }
-        assert.equal(answers.size, 1);
+        assert.deepEqual([...answers], ['The token is not valid: it is unknown, was revoked, or has ended.']);
         const none = await get(service, {});
         assert.equal(none.status, 401);
         assert.equal(none.headers.get('www-authenticate'), 'Bearer');

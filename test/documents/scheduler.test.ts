@@ -1,0 +1,101 @@
+/** examples/scheduler.py does what it says, also with the token of a team, and ends with 1 where a job was refused. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { teamsPolicy } from '../../src/access/policy/teams.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import { project } from '../client/documentation.ts';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, at, makeProvider, newestVersion, requestsTo, type Send } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
+import { hasPython } from './blocks.ts';
+
+const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
+
+type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** A pool with two hosts of two processors, tokens of the service, and the policy for teams. */
+async function onPool(
+  use: (pool: {
+    readonly admin: Send;
+    readonly member: string;
+    run(jobs: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ran>;
+  }) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-scheduler-'));
+  const policyFile = path.join(folder, 'teams.yaml');
+  try {
+    await writeFile(policyFile, teamsPolicy());
+    const config = { api: { authStrategy: 'tokens' }, osloPolicy: { policyFile } } as const;
+    await withTestService(anyEngine, config, async (service) => {
+      const admin = requestsTo({ app: service.operatorApp() }, `placement ${newestVersion}`);
+      for (const name of ['gpu-1', 'gpu-2']) await makeProvider(admin, randomUUID(), { PGPU: { total: 2 } }, { name });
+      const wanted = { user_id: 'robots-ci', project_id: 'robots', roles: ['member'] };
+      const member = String(at(accepted(await admin('POST', '/tokens', wanted)).json, 'token'));
+      const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
+      const run = async (jobs: readonly string[], env = {}): Promise<Ran> => {
+        const child = spawn('python3', [path.join(project, 'examples', 'scheduler.py')], {
+          env: {
+            ...process.env,
+            PLACEMENT_URL: server.url,
+            PLACEMENT_PROJECT: 'robots',
+            PLACEMENT_TOKEN: member,
+            ...env,
+          },
+          stdio: 'pipe',
+        });
+        child.stdin.end(jobs.map((job) => `${job}\n`).join(''));
+        const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+        const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+        return { code: await ended, stdout, stderr };
+      };
+      try {
+        await use({ admin, member, run });
+      } finally {
+        await server.close();
+      }
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+test('it runs each job of a team on a host with free processors, and gives all of them back', { skip }, () =>
+  onPool(async ({ admin, run }) => {
+    // More than fit at once, so that some must wait for others.
+    const jobs = [2, 1, 2, 1, 1, 2, 1, 1].map((processors, job) => `${processors} echo job ${job} on $HOST; sleep 0.2`);
+    const { code, stdout, stderr } = await run(jobs);
+    assert.equal(code, 0, stderr);
+    const lines = stdout.trim().split('\n').toSorted();
+    assert.equal(lines.length, jobs.length);
+    for (const [job, line] of lines.entries()) assert.match(line, new RegExp(`^job ${job} on gpu-[12]$`));
+    assert.match(stderr, /^\d echo job \d .*: waits\. No allocation candidates/m);
+    assert.deepEqual(at((await admin('GET', '/consumers')).json, 'consumers'), []);
+  }),
+);
+
+test('it says why a job is refused, and ends with 1', { skip }, () =>
+  onPool(async ({ run }) => {
+    const wrong = await run(['1 echo ran', '2 echo ran'], { PLACEMENT_TOKEN: 'plc_wrong' });
+    assert.deepEqual([wrong.code, wrong.stdout], [1, '']);
+    assert.match(wrong.stderr, /^1 echo ran: The token is not valid/m);
+    const other = await run(['1 echo ran'], { PLACEMENT_PROJECT: 'vision' });
+    assert.deepEqual([other.code, other.stdout], [1, '']);
+    assert.match(other.stderr, /^1 echo ran: Policy does not allow placement:allocations:place/m);
+    const failing = await run(['1 false', '1 echo ran']);
+    assert.deepEqual([failing.code, failing.stdout, failing.stderr], [1, 'ran\n', '']);
+  }),
+);
+
+test('it runs nothing where a line is no job', { skip }, () =>
+  onPool(async ({ run }) => {
+    const { code, stdout, stderr } = await run(['1 echo ran', 'hello']);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^hello: a line is the number of processors and a command/);
+  }),
+);
