@@ -1,11 +1,13 @@
-import { sentenceOf } from '../../src/cli/unmet_sentence.ts';
-import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
+import type { Explanation } from '../../src/client/candidate_questions.ts';
 import { Amount } from '../amount.tsx';
+import { mirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
+import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
 import { type QueryFields, searchOf, withoutCondition } from './query_fields.ts';
+import { reasonOf } from './reason.ts';
 
 /** How many trees each condition leaves, as a funnel, with a link to the query without it. */
 export function Funnel({
@@ -46,7 +48,7 @@ export function Funnel({
           { text: 'alone', kind: 'number', title: 'trees that meet this condition' },
           { text: 'without', kind: 'number', title: 'trees that fit if this condition is dropped' },
           { text: 'largest', kind: 'number', title: 'the largest amount that fits, all else as asked' },
-          '',
+          { text: <span class="hidden">change of the query</span> },
         ]}
       >
         {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
@@ -99,6 +101,7 @@ const poolsText = (pools: number): string => (pools === 0 ? '' : `, ${numberText
 
 /** Trees that do not fit, the nearest first, and what each of them lacks. */
 export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] }) {
+  const { providers } = useStore(mirror);
   if (nearest.length === 0) return null;
   return (
     <Table name="Table of the nearest trees" headings={['tree', 'unmet condition', 'why']}>
@@ -114,12 +117,10 @@ export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] 
               <span class="faint">{visible(condition.parameter)}=</span>
               {visible(condition.value)}
             </td>
-            <td>{reasonOf(condition)}</td>
+            <td>{reasonOf(condition, providers)}</td>
           </tr>
         )),
       )}
     </Table>
   );
 }
-
-const reasonOf = (condition: UnmetCondition): string => visible(sentenceOf(condition));

@@ -1,17 +1,28 @@
-import { useCallback, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
 import { ResourcesText } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
+import { classOrder } from '../fleet/trees.ts';
+import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
+import { useStore } from '../store.ts';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
-import { argumentsOf, candidateQueryOf, fieldsOf, type QueryFields, searchOf, suggestionsFor } from './query_fields.ts';
+import {
+  argumentsOf,
+  candidateQueryOf,
+  classesOf,
+  fieldsOf,
+  type QueryFields,
+  searchOf,
+  suggestionsFor,
+} from './query_fields.ts';
 import { QueryForm } from './query_form.tsx';
 import { WhyNot } from './why_not.tsx';
 
@@ -27,7 +38,9 @@ export function FitView() {
   const key = searchOf({ ...fields, tree: '' }).toString();
   const classes = useLoaded('classes', (signal) => placement.resourceClasses.list({ signal }));
   const traits = useLoaded('traits', (signal) => placement.traits.list({ associated: true }, { signal }));
-  const known = { classes: classes.value ?? [], traits: traits.value ?? [] };
+  useEffect(openMirror, []);
+  const inUse = useClassesInUse();
+  const known = { classes: inUse ?? classes.value ?? [], traits: traits.value ?? [] };
   const [round, setRound] = useState(0);
   const ask = (asked: QueryFields) => {
     setRound(round + 1);
@@ -38,7 +51,12 @@ export function FitView() {
       <h1 class="hidden">Where does it fit?</h1>
       <QueryForm key={key} initial={fields} known={known} onAsk={ask} />
       <div class="answers">
-        <Answers fields={fields} asked={key === '' ? undefined : `${key} ${round}`} classes={classes.value ?? []} />
+        <Answers
+          fields={fields}
+          asked={key === '' ? undefined : `${key} ${round}`}
+          classes={classes.value ?? []}
+          unused={classesOf(fields).filter((name) => inUse?.includes(name) === false)}
+        />
       </div>
     </div>
   );
@@ -48,10 +66,13 @@ function Answers({
   fields,
   asked,
   classes,
+  unused,
 }: {
   readonly fields: QueryFields;
   readonly asked: string | undefined;
   readonly classes: readonly string[];
+  /** Classes of the query that no provider has. */
+  readonly unused: readonly string[];
 }) {
   const query = candidateQueryOf(fields);
   const key = query === undefined ? undefined : asked;
@@ -102,7 +123,16 @@ function Answers({
       />
       <section>
         <AsOf at={count.at ?? found.at} follows />
-        <h2>How many fit</h2>
+        <div class="heading-row">
+          <h2>How many fit</h2>
+          {unused.length === 0 ? (
+            <Link to={urlOf('fleet', undefined, searchOf({ ...fields, tree: '', order: '' }))}>
+              Show it on the grid
+            </Link>
+          ) : (
+            <span>No provider has any {unused.map(visible).join(', ')}.</span>
+          )}
+        </div>
         {count.error !== undefined ? (
           <Trouble error={count.error} what="The count" />
         ) : count.value === undefined ? (
@@ -173,6 +203,18 @@ function Answers({
         )}
       </section>
     </>
+  );
+}
+
+/** The classes that some provider has; undefined while that is not known. */
+function useClassesInUse(): readonly string[] | undefined {
+  const { providers, version, isComplete } = useStore(mirror);
+  return useMemo(
+    () =>
+      isComplete
+        ? [...new Set([...providers.values()].flatMap(({ inventories }) => Object.keys(inventories)))].sort(classOrder)
+        : undefined,
+    [isComplete, version],
   );
 }
 

@@ -99,6 +99,21 @@ export function searchOf(fields: QueryFields): URLSearchParams {
   return query;
 }
 
+/** A query of a URL without what the form has. */
+export function withoutQuery(query: URLSearchParams): URLSearchParams {
+  const ofForm = /^((resources|required|member_of|in_tree).*|group_policy|root_required|same_subtree|order|tree)$/;
+  return new URLSearchParams([...query].filter(([name]) => !ofForm.test(name)));
+}
+
+/** The conditions of the form, each as a text: `resources_1=PGPU:1`. */
+export const conditionTexts = (fields: QueryFields): readonly string[] =>
+  [...searchOf({ ...fields, tree: '', order: '' })].map(([name, value]) => `${name}=${value}`);
+
+/** The classes that are asked for. */
+export const classesOf = (fields: QueryFields): readonly string[] => [
+  ...new Set(fields.groups.flatMap(({ resources }) => resources.map(({ name }) => name)).filter((name) => name !== '')),
+];
+
 /** The query that the client sends; undefined for an empty form. */
 export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'limit'> | undefined {
   const filterOf = ({ resources, required, member_of, in_tree }: GroupFields): ProviderFilter => ({

@@ -1,7 +1,9 @@
-import { amountText, percentText, visible } from '../text.ts';
+import { percentText, visible } from '../text.ts';
+import type { Group } from './grouping.ts';
 import { type Block, boxOf, type Camera, type Scene } from './layout.ts';
-import { type Palette, stepCount, stepOf } from './palette.ts';
-import { fullness, type Measure, type Tree } from './trees.ts';
+import type { Look } from './look.ts';
+import { codeOf, coloursOf, type Palette, shadeCount, shadeOf } from './palette.ts';
+import { fullness, type Tree } from './trees.ts';
 
 /** What is drawn. */
 export type Picture = {
@@ -10,24 +12,40 @@ export type Picture = {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly palette: Palette;
-  readonly resourceClass: string;
-  readonly measure: Measure;
-  /** In lower case. Cells that do not match are faint; an empty text matches all cells. */
-  readonly search: string;
+  readonly look: Look;
+  readonly codes: Codes;
   readonly selected: number | undefined;
   readonly hovered: number | undefined;
 };
+
+/** How cells are drawn: the number of a shade (palette.ts), and `shadeCount` more where a cell is faint since a search does not find it. */
+export type Codes = {
+  /** By the place of the cell. */
+  readonly ofCells: Uint8Array;
+  readonly ofGroups: ReadonlyMap<Group, number>;
+};
+
+/** Finds how all cells are drawn. It is done once for what is shown, and not for each frame. @param search in lower case; an empty text finds all */
+export function codesOf(groups: readonly Group[], look: Look, search: string): Codes {
+  const isFound = ({ searched }: Tree): boolean => search === '' || searched.includes(search);
+  const codeFor = (shade: ReturnType<Look['shadeOf']>, found: boolean) => codeOf(shade) + (found ? 0 : shadeCount);
+  const codes = groups.flatMap(({ trees }) => trees.map((tree) => codeFor(look.shadeOf(tree), isFound(tree))));
+  return {
+    ofCells: Uint8Array.from(codes),
+    ofGroups: new Map(groups.map((group) => [group, codeFor(look.shadeOfGroup(group), group.trees.some(isFound))])),
+  };
+}
 
 /** The smallest size of a cell with its name, and of one with its classes as bars. */
 const namePx = 44;
 const barsPx = 104;
 
-const over = stepCount;
-const none = stepCount + 1;
+const hollow = codeOf('none');
+const striped = codeOf('drained');
 /**
- * The rectangles to fill, by colour: x, y, width and height one after the other. The arrays are reused for each frame.
+ * The rectangles to fill, by code: x, y, width and height one after the other. The arrays are reused for each frame.
  */
-const rectangles: readonly number[][] = Array.from({ length: 2 * (stepCount + 2) }, () => []);
+const rectangles: readonly number[][] = Array.from({ length: 2 * shadeCount }, () => []);
 
 /** Draws the part of the grid that the camera sees. @returns how many cells it has drawn */
 export function draw(context: CanvasRenderingContext2D, picture: Picture): number {
@@ -44,15 +62,14 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
     else collect(block, picture);
   }
   let cells = 0;
-  for (const [colour, list] of rectangles.entries()) {
+  for (const [code, list] of rectangles.entries()) {
     if (list.length === 0) continue;
     cells += list.length / 4;
-    const isFaint = colour >= stepCount + 2;
-    context.globalAlpha = isFaint ? 0.16 : 1;
-    context.fillStyle = colourOf(colour % (stepCount + 2), palette);
-    const isHollow = colour % (stepCount + 2) === none;
+    const shade = code % shadeCount;
+    context.globalAlpha = isFaint(code) ? 0.16 : 1;
+    context.fillStyle = shade === striped ? stripesOf(context, palette) : coloursOf(shadeOf(shade), palette).fill;
+    const fill = shade === hollow ? fillFrame : fillWhole;
     for (let at = 0; at < list.length; at += 4) {
-      const fill = isHollow ? fillFrame : fillWhole;
       fill(context, list[at] ?? 0, list[at + 1] ?? 0, list[at + 2] ?? 0, list[at + 3] ?? 0);
     }
   }
@@ -88,11 +105,39 @@ const fillFrame: Fill = (context, x, y, width, height) => {
   context.fillRect(x + width - 1, y + 1, 1, height - 2);
 };
 
-const colourOf = (colour: number, palette: Palette): string =>
-  colour === over ? palette.over : colour === none ? palette.none : (palette.steps[colour] ?? palette.none);
+const isFaint = (code: number): boolean => code >= shadeCount;
 
-const inkOf = (colour: number | 'over' | 'none', palette: Palette): string =>
-  colour === 'over' ? palette.overInk : colour === 'none' ? palette.noneInk : (palette.inks[colour] ?? palette.ink);
+const inkOf = (code: number, palette: Palette): string => coloursOf(shadeOf(code % shadeCount), palette).ink;
+
+const stripePx = 8;
+const stripes = new Map<Palette, CanvasPattern | null>();
+
+/** The stripes of what is drained, of the colours of a palette. */
+function stripesOf(context: CanvasRenderingContext2D, palette: Palette): CanvasPattern | string {
+  let pattern = stripes.get(palette);
+  if (pattern === undefined) {
+    const tile = document.createElement('canvas');
+    tile.width = stripePx;
+    tile.height = stripePx;
+    const on = tile.getContext('2d');
+    if (on !== null) {
+      on.fillStyle = palette.drained;
+      on.fillRect(0, 0, stripePx, stripePx);
+      on.strokeStyle = palette.stripe;
+      on.lineWidth = 2;
+      on.beginPath();
+      // The same line in three tiles, so that it goes on at the corners.
+      for (const shift of [-stripePx, 0, stripePx]) {
+        on.moveTo(shift - 1, stripePx + 1);
+        on.lineTo(shift + stripePx + 1, -1);
+      }
+      on.stroke();
+    }
+    pattern = on === null ? null : context.createPattern(tile, 'repeat');
+    stripes.set(palette, pattern);
+  }
+  return pattern ?? palette.drained;
+}
 
 /** The visible rows and columns of a block, and the upper left point of its first cell. */
 function range({ x, y, columns, rows, headingPx }: Block, { scene: { scale }, camera, widthPx, heightPx }: Picture) {
@@ -111,54 +156,41 @@ function range({ x, y, columns, rows, headingPx }: Block, { scene: { scale }, ca
 const gapOf = (scale: number): number =>
   scale >= 24 ? Math.round(scale * 0.06) : scale >= 5 ? 1 : scale >= 3 ? 0.5 : 0;
 
-/** The list for rectangles of a fullness. */
-function listFor(part: number, isFaint: boolean): number[] | undefined {
-  const step = stepOf(part);
-  const colour = step === 'over' ? over : step === 'none' ? none : step;
-  return rectangles[colour + (isFaint ? stepCount + 2 : 0)];
-}
-
 function collect(block: Block, picture: Picture): void {
-  const { scene, resourceClass, measure, search } = picture;
+  const { scene, codes } = picture;
   const { scale } = scene;
   const gap = gapOf(scale);
   const { left, top, firstRow, lastRow, firstColumn, lastColumn } = range(block, picture);
-  const { trees } = block.group;
+  const count = block.group.trees.length;
   for (let row = firstRow; row <= lastRow; row++) {
     const y = Math.round(top + row * scale);
     const height = Math.round(top + (row + 1) * scale) - y - gap;
     for (let column = firstColumn; column <= lastColumn; column++) {
-      const tree = trees[row * block.columns + column];
-      if (tree === undefined) break;
+      const place = row * block.columns + column;
+      if (place >= count) break;
       const x = Math.round(left + column * scale);
       const width = Math.round(left + (column + 1) * scale) - x - gap;
-      const isFaint = search !== '' && !tree.searched.includes(search);
-      listFor(fullness(tree.amounts.get(resourceClass), measure), isFaint)?.push(x, y, width, height);
+      rectangles[codes.ofCells[block.first + place] ?? hollow]?.push(x, y, width, height);
     }
   }
 }
 
 /** A group as one cell. */
-function collectGroup(
-  { x, y, width, height, group }: Block,
-  { camera, resourceClass, measure, search }: Picture,
-): void {
+function collectGroup({ x, y, width, height, group }: Block, { camera, codes }: Picture): void {
   const left = Math.round(x - camera.x);
   const top = Math.round(y - camera.y);
-  const isFaint = search !== '' && !group.trees.some(({ searched }) => searched.includes(search));
   const wide = Math.max(1, Math.round(x + width - camera.x) - left);
   const high = Math.max(1, Math.round(y + height - camera.y) - top);
-  listFor(fullness(group.sums.get(resourceClass), measure), isFaint)?.push(left, top, wide, high);
+  rectangles[codes.ofGroups.get(group) ?? hollow]?.push(left, top, wide, high);
 }
 
-/** The name of a group inside its cell, and how full it is where there is room for both. */
+/** The name of a group inside its cell, and what it shows where there is room for both. */
 function drawGroup(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
   const { x, y, width, height, group } = block;
-  const { camera, palette, resourceClass, measure, search } = picture;
-  if (height < 11 || width < 24) return;
-  if (search !== '' && !group.trees.some(({ searched }) => searched.includes(search))) return;
-  const part = fullness(group.sums.get(resourceClass), measure);
-  const percent = percentText(part);
+  const { camera, palette, look, codes } = picture;
+  const code = codes.ofGroups.get(group) ?? hollow;
+  if (height < 11 || width < 24 || isFaint(code)) return;
+  const short = look.textOfGroup(group);
   const room = width - 8;
   const most = Math.min(12, height - 4);
   const setFont = (size: number) => {
@@ -168,50 +200,46 @@ function drawGroup(context: CanvasRenderingContext2D, block: Block, picture: Pic
     setFont(size);
     return context.measureText(text).width;
   };
-  const whole = `${group.label} ${percent}`;
+  const whole = `${group.label} ${short}`;
   const size = [12, 11, 10, 9].find((each) => each <= most && widthAt(each, whole) <= room) ?? Math.max(9, most);
-  const percentWidth = widthAt(size, percent) + 4;
-  const hasBoth = room > percentWidth + 18;
+  const shortWidth = widthAt(size, short) + 4;
+  const hasBoth = room > shortWidth + 18;
   const baseline = y - camera.y + height / 2 + size * 0.36;
-  context.fillStyle = inkOf(stepOf(part), palette);
+  context.fillStyle = inkOf(code, palette);
   context.textAlign = 'left';
-  context.fillText(nameFor(context, group.label, hasBoth ? room - percentWidth : room), x - camera.x + 4, baseline);
+  context.fillText(nameFor(context, group.label, hasBoth ? room - shortWidth : room), x - camera.x + 4, baseline);
   if (!hasBoth) return;
   context.textAlign = 'right';
-  context.fillText(percent, x - camera.x + width - 4, baseline);
+  context.fillText(short, x - camera.x + width - 4, baseline);
   context.textAlign = 'left';
 }
 
 function drawHeading(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
-  const { camera, widthPx, palette, resourceClass, measure } = picture;
+  const { camera, widthPx, palette, look } = picture;
   if (block.headingPx === 0) return;
   const left = Math.max(0, block.x - camera.x);
   const right = Math.min(widthPx, block.x + block.width - camera.x);
   const baseline = block.y + block.headingPx - camera.y - 7;
-  const sums = block.group.sums.get(resourceClass);
-  const percent = sums === undefined ? '' : percentText(fullness(sums, measure));
+  const short = look.textOfGroup(block.group);
   context.font = '600 12px system-ui, sans-serif';
   context.textAlign = 'right';
   context.fillStyle = palette.faint;
-  const percentWidth = percent === '' ? 0 : context.measureText(percent).width + 8;
-  context.fillText(percent, right - 2, baseline);
+  const shortWidth = short === '' ? 0 : context.measureText(short).width + 8;
+  context.fillText(short, right - 2, baseline);
   context.textAlign = 'left';
   context.fillStyle = palette.ink;
-  const label = shortened(context, block.group.label, right - left - percentWidth);
+  const label = shortened(context, block.group.label, right - left - shortWidth);
   context.fillText(label, left, baseline);
-  const amounts =
-    sums === undefined
-      ? ''
-      : `${block.group.trees.length} · ${amountText(resourceClass, sums.used)} of ${amountText(resourceClass, sums.capacity)}`;
+  const detail = look.detailOfGroup(block.group);
   const labelWidth = context.measureText(label).width + 10;
   context.font = '12px system-ui, sans-serif';
-  if (context.measureText(amounts).width + labelWidth + percentWidth > right - left) return;
+  if (context.measureText(detail).width + labelWidth + shortWidth > right - left) return;
   context.fillStyle = palette.faint;
-  context.fillText(amounts, left + labelWidth, baseline);
+  context.fillText(detail, left + labelWidth, baseline);
 }
 
 function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
-  const { scene, palette, resourceClass, measure, search } = picture;
+  const { scene, palette, look, codes } = picture;
   const { scale } = scene;
   const { left, top, firstRow, lastRow, firstColumn, lastColumn } = range(block, picture);
   const { trees } = block.group;
@@ -220,22 +248,24 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
   context.textAlign = 'left';
   for (let row = firstRow; row <= lastRow; row++) {
     for (let column = firstColumn; column <= lastColumn; column++) {
-      const tree = trees[row * block.columns + column];
+      const place = row * block.columns + column;
+      const tree = trees[place];
       if (tree === undefined) break;
-      if (search !== '' && !tree.searched.includes(search)) continue;
-      const part = fullness(tree.amounts.get(resourceClass), measure);
-      const ink = inkOf(stepOf(part), palette);
+      const code = codes.ofCells[block.first + place] ?? hollow;
+      if (isFaint(code)) continue;
+      const ink = inkOf(code, palette);
       const x = left + column * scale + 5;
       const y = top + row * scale + size + 3;
       context.fillStyle = ink;
       context.font = `600 ${size}px system-ui, sans-serif`;
       context.fillText(nameFor(context, tree.name, room), x, y);
       context.font = `${size}px system-ui, sans-serif`;
-      if (scale < barsPx) context.fillText(percentText(part), x, y + size + 3);
-      else
+      context.fillText(shortened(context, look.textOf(tree), room), x, y + size + 3);
+      // What is drained has no capacity of which a bar could be a part.
+      if (scale >= barsPx && tree.drain !== 'drained')
         drawBars(context, tree, {
           x,
-          y: y + 6,
+          y: y + size + 9,
           room,
           bottom: top + (row + 1) * scale - gapOf(scale) - 4,
           ink,

@@ -1,29 +1,32 @@
 import { useMemo } from 'preact/hooks';
 import { Amount } from '../amount.tsx';
 import { CsvButton } from '../csv_button.tsx';
+import type { AskedFits } from '../fit/use_fits.ts';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
-import { sortHeading, sortOf } from '../sort.tsx';
+import { type Sortable, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
 import { numberText, percentText, visible } from '../text.ts';
+import { DrainTag } from './drain.tsx';
+import { unmetTexts } from './fit_shown.tsx';
 import type { Group } from './grouping.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
 
 type Row = { readonly tree: Tree; readonly group: Group };
-const columns = ['name', 'group', 'part', 'used', 'capacity', 'free', 'reserved'] as const;
+const columns = ['name', 'group', 'fits', 'part', 'used', 'capacity', 'free', 'reserved'] as const;
 type Column = (typeof columns)[number];
-/** The fullest first. */
-const usualSort = '-part';
+/** The fullest first, or those where it fits most often, and then those that come near. */
+const usualSorts = { full: '-part', fit: '-fits' };
 
 const pageSize = 100;
-const byText = new Intl.Collator('en', { numeric: true });
 
 /** The same as the grid, in text: one row for each cell. */
 export function FleetTable({
   groups,
   resourceClass,
   measure,
+  fits,
   search,
   sort: sortText,
   page,
@@ -32,6 +35,8 @@ export function FleetTable({
   readonly groups: readonly Group[];
   readonly resourceClass: string;
   readonly measure: Measure;
+  /** Where a query fits: shown in place of the amounts. */
+  readonly fits?: AskedFits | undefined;
   readonly search: string;
   /** A column, with `-` before it where the largest comes first. */
   readonly sort: string;
@@ -40,18 +45,27 @@ export function FleetTable({
   /** The URL of this table with other values. */
   readonly urlWith: (values: { readonly sort?: string; readonly page?: string }) => string;
 }) {
-  const sort = useMemo(() => sortOf(sortText || usualSort), [sortText]);
+  const found = fits?.fits;
+  const usualSort = fits === undefined ? usualSorts.full : usualSorts.fit;
+  const sort = useMemo(() => sortOf(sortText || usualSort), [sortText, usualSort]);
   const choose = (next: string) => navigate(urlWith({ sort: next === usualSort ? '' : next, page: '' }), 'replace');
   const setPage = (place: number) => navigate(urlWith({ page: place === 0 ? '' : String(place + 1) }));
   const rows = useMemo(() => {
     const all = groups.flatMap((group) => group.trees.map((tree): Row => ({ tree, group })));
-    const found = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));
-    const sign = sort.isDown ? -1 : 1;
+    const searched = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));
     const column = columns.find((name) => name === sort.by) ?? 'part';
-    return found.sort(
-      (a, b) => sign * compare(a, b, column, resourceClass, measure) || byText.compare(a.tree.name, b.tree.name),
+    const valueIn = ({ tree, group }: Row): Sortable => {
+      if (column === 'name') return tree.name;
+      if (column === 'group') return group.label;
+      if (column === 'fits') return found?.times.get(tree.uuid) ?? (found?.near.has(tree.uuid) ? 0 : undefined);
+      return amountIn(tree, column, resourceClass, measure);
+    };
+    return sortedBy(
+      sortedBy(searched, sortOf('name'), ({ tree }) => tree.name),
+      { ...sort, by: column },
+      valueIn,
     );
-  }, [groups, resourceClass, measure, search, sort]);
+  }, [groups, resourceClass, measure, search, sort, found]);
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
   const shown = Math.min(Number.isInteger(page) && page > 0 ? page - 1 : 0, pages - 1);
   const isGrouped = groups.length > 1;
@@ -65,11 +79,9 @@ export function FleetTable({
         headings={[
           heading('name', 'provider'),
           isGrouped ? heading('group') : undefined,
-          heading('part', 'full'),
-          heading('used'),
-          heading('free'),
-          heading('capacity'),
-          heading('reserved'),
+          ...(fits === undefined
+            ? [heading('part', 'full'), heading('used'), heading('free'), heading('capacity'), heading('reserved')]
+            : [heading('fits'), 'what keeps it from fitting']),
         ]}
       >
         {rows.slice(shown * pageSize, (shown + 1) * pageSize).map(({ tree, group }) => {
@@ -80,13 +92,23 @@ export function FleetTable({
               <th scope="row">
                 <Link to={urlOf('providers', tree.uuid)}>
                   <Name text={tree.name} />
-                </Link>
+                </Link>{' '}
+                <DrainTag drain={tree.drain} />
               </th>
               {isGrouped ? <td title={group.key}>{group.label}</td> : null}
-              <td class="number with-bar">
-                {percentText(part)} <Bar part={part} />
-              </td>
-              {amounts === undefined ? (
+              {fits === undefined ? (
+                <td class="number with-bar">
+                  {percentText(part)} <Bar part={part} />
+                </td>
+              ) : (
+                <td class="number">
+                  {found === undefined ? '' : numberText(found.times.get(tree.uuid) ?? 0)}
+                  {found?.near.has(tree.uuid) ? ', nearly' : ''}
+                </td>
+              )}
+              {fits !== undefined ? (
+                <td>{found?.times.has(tree.uuid) ? '' : unmetTexts(found, tree).join('; ')}</td>
+              ) : amounts === undefined ? (
                 <td colSpan={4} class="faint">
                   has none
                 </td>
@@ -112,14 +134,24 @@ export function FleetTable({
       </Table>
       <nav class="pages" aria-label="Pages of the table">
         <CsvButton
-          name={resourceClass}
-          table={() => ({
-            head: ['provider', 'uuid', 'group', 'used', 'capacity', 'total', 'reserved'],
-            rows: rows.map(({ tree: { name, uuid, amounts }, group }) => {
-              const each = amounts.get(resourceClass);
-              return [name, uuid, group.label, each?.used, each?.capacity, each?.total, each?.reserved];
-            }),
-          })}
+          name={fits === undefined ? resourceClass : 'fit'}
+          table={() =>
+            fits === undefined
+              ? {
+                  head: ['provider', 'uuid', 'group', 'used', 'capacity', 'total', 'reserved'],
+                  rows: rows.map(({ tree: { name, uuid, amounts }, group }) => {
+                    const each = amounts.get(resourceClass);
+                    return [name, uuid, group.label, each?.used, each?.capacity, each?.total, each?.reserved];
+                  }),
+                }
+              : {
+                  head: ['provider', 'uuid', 'group', 'fits', 'what keeps it from fitting'],
+                  rows: rows.map(({ tree, group }) => {
+                    const { name, uuid } = tree;
+                    return [name, uuid, group.label, found?.times.get(uuid) ?? 0, unmetTexts(found, tree).join('; ')];
+                  }),
+                }
+          }
         />
         <button type="button" disabled={shown === 0} onClick={() => setPage(shown - 1)}>
           Previous
@@ -137,15 +169,15 @@ export function FleetTable({
   );
 }
 
-function compare(a: Row, b: Row, by: Column, resourceClass: string, measure: Measure): number {
-  if (by === 'name') return byText.compare(a.tree.name, b.tree.name);
-  if (by === 'group') return byText.compare(a.group.label, b.group.label);
-  const value = ({ tree }: Row): number => {
-    const amounts = tree.amounts.get(resourceClass);
-    if (amounts === undefined) return -1;
-    if (by === 'part') return fullness(amounts, measure);
-    return by === 'free' ? Math.max(0, amounts.capacity - amounts.used) : amounts[by];
-  };
-  const [left, right] = [value(a), value(b)].map((each) => (Number.isNaN(each) ? -1 : each));
-  return left === right ? 0 : (left ?? 0) < (right ?? 0) ? -1 : 1;
+/** What a tree has in a column of amounts; what has none of the class comes before what is empty. */
+function amountIn(tree: Tree, by: Exclude<Column, 'name' | 'group' | 'fits'>, resourceClass: string, measure: Measure) {
+  const amounts = tree.amounts.get(resourceClass);
+  if (amounts === undefined) return -1;
+  const value =
+    by === 'part'
+      ? fullness(amounts, measure)
+      : by === 'free'
+        ? Math.max(0, amounts.capacity - amounts.used)
+        : amounts[by];
+  return Number.isNaN(value) ? -1 : value;
 }

@@ -1,4 +1,7 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { candidateQueryOf, classesOf, fieldsOf } from '../fit/query_fields.ts';
+import { useFits } from '../fit/use_fits.ts';
 import { following } from '../following.ts';
 import { AmountBars } from '../meter.tsx';
 import { mirror, openMirror, readAgain } from '../mirror.ts';
@@ -8,10 +11,13 @@ import { useStore } from '../store.ts';
 import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { isUuid } from '../uuid.ts';
+import { drainText } from './drain.tsx';
+import { FitBanner, FitLegend, FitOf, fitText } from './fit_shown.tsx';
 import { FleetTable } from './fleet_table.tsx';
 import { Grid, type GridCell, type GridControl } from './grid.tsx';
 import { type Group, groupingTraits, groupsOf } from './grouping.ts';
 import { Legend } from './legend.tsx';
+import { fitLook, fullnessLook } from './look.ts';
 import { commonClass, fullness, type Measure, openTrees, sumOf, type Tree } from './trees.ts';
 
 const treesNow = openTrees();
@@ -29,6 +35,13 @@ export function FleetView() {
   const measure: Measure = query.get('of') === 'total' ? 'total' : 'capacity';
   const by = query.get('group') ?? '';
   const search = (query.get('search') ?? '').toLowerCase();
+  const fields = fieldsOf(query);
+  const asked = useFits(fields);
+  const isFit = candidateQueryOf(fields) !== undefined;
+  const look = useMemo(
+    () => (isFit ? fitLook(asked.fits) : fullnessLook(resourceClass, measure)),
+    [isFit, asked.fits, resourceClass, measure],
+  );
   const isTable = query.get('as') === 'table';
   const groups = useMemo(() => groupsOf(trees, by), [trees, by]);
   const { families, traits } = useMemo(() => groupingTraits(trees), [trees]);
@@ -47,12 +60,17 @@ export function FleetView() {
   const chosenGroup = chosen === undefined ? undefined : groupWith(selectedGroup);
   const shownGroup = hovered === undefined ? chosenGroup : hovered.isWhole ? groupWith(hovered.group.key) : undefined;
   const shown = hovered === undefined ? chosen : treeWith(hovered.tree.uuid);
-  const fullText = (amounts: Tree['amounts']) => {
+  const partText = (amounts: Tree['amounts']) => {
     const each = amounts.get(resourceClass);
     return each === undefined
       ? `has no ${visible(resourceClass)}`
       : `${visible(resourceClass)} ${percentText(fullness(each, measure))} full`;
   };
+  const treeText = (tree: Tree) => {
+    const fullOrFits = isFit ? fitText(asked.fits, tree) : tree.drain === 'drained' ? '' : partText(tree.amounts);
+    return [fullOrFits, drainText(tree)].filter((text) => text !== '').join(' ');
+  };
+  const groupText = (group: Group) => (isFit ? `it fits ${look.textOfGroup(group)} trees` : partText(group.sums));
   const open = (tree: Tree) => navigate(urlOf('providers', tree.uuid));
   const nextMatch = (event: SubmitEvent) => {
     event.preventDefault();
@@ -66,31 +84,35 @@ export function FleetView() {
     <div class="fleet">
       <form class="toolbar" onSubmit={nextMatch}>
         <h1 class="hidden">Fleet</h1>
-        <label>
-          <span>Class</span>
-          <select
-            aria-label="Class"
-            value={resourceClass}
-            onChange={(event) => change('class', event.currentTarget.value)}
-          >
-            {[...new Set([...classes, resourceClass])].sort().map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Colour</span>
-          <select
-            aria-label="Colour"
-            value={measure}
-            onChange={(event) => change('of', event.currentTarget.value === 'total' ? 'total' : '')}
-          >
-            <option value="capacity">used of capacity</option>
-            <option value="total">used and reserved of total</option>
-          </select>
-        </label>
+        {isFit ? null : (
+          <>
+            <label>
+              <span>Class</span>
+              <select
+                aria-label="Class"
+                value={resourceClass}
+                onChange={(event) => change('class', event.currentTarget.value)}
+              >
+                {[...new Set([...classes, resourceClass])].sort().map((name) => (
+                  <option key={name} value={name}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label>
+              <span>Colour</span>
+              <select
+                aria-label="Colour"
+                value={measure}
+                onChange={(event) => change('of', event.currentTarget.value === 'total' ? 'total' : '')}
+              >
+                <option value="capacity">used of capacity</option>
+                <option value="total">used and reserved of total</option>
+              </select>
+            </label>
+          </>
+        )}
         <label>
           <span>Groups</span>
           <select aria-label="Groups" value={by} onChange={(event) => change('group', event.currentTarget.value)}>
@@ -146,6 +168,14 @@ export function FleetView() {
           </fieldset>
         )}
       </form>
+      {isFit ? (
+        <FitBanner
+          fields={fields}
+          query={query}
+          asked={asked}
+          unused={isComplete ? classesOf(fields).filter((name) => !sums.has(name)) : []}
+        />
+      ) : null}
       <div class="fleet-body">
         <div class="fleet-main">
           {isTable ? (
@@ -153,6 +183,7 @@ export function FleetView() {
               groups={groups}
               resourceClass={resourceClass}
               measure={measure}
+              fits={isFit ? asked : undefined}
               search={search}
               sort={query.get('sort') ?? ''}
               page={Number(query.get('page') ?? 1)}
@@ -161,8 +192,7 @@ export function FleetView() {
           ) : (
             <Grid
               groups={groups}
-              resourceClass={resourceClass}
-              measure={measure}
+              look={look}
               search={search}
               selected={selected}
               control={control}
@@ -195,14 +225,20 @@ export function FleetView() {
               The service has no providers yet. The command <code>placement demo</code> makes some.
             </p>
           ) : null}
-          <Legend trees={trees} resourceClass={resourceClass} measure={measure} />
-          <Described tree={shownGroup === undefined ? shown : undefined} group={shownGroup} sums={sums} />
+          {isFit ? (
+            <FitLegend trees={trees} fits={asked.fits} />
+          ) : (
+            <Legend trees={trees} resourceClass={resourceClass} measure={measure} />
+          )}
+          <Described tree={shownGroup === undefined ? shown : undefined} group={shownGroup} sums={sums}>
+            {isFit && shown !== undefined ? <FitOf fits={asked.fits} tree={shown} fields={fields} /> : null}
+          </Described>
           <p class="hidden" aria-live="polite">
             {chosenGroup !== undefined
-              ? `${chosenGroup.label}, ${counted(chosenGroup.trees.length, 'root provider')}, ${fullText(chosenGroup.sums)}`
+              ? `${chosenGroup.label}, ${counted(chosenGroup.trees.length, 'root provider')}, ${groupText(chosenGroup)}`
               : chosen === undefined
                 ? ''
-                : `${visible(chosen.name)}, ${fullText(chosen.amounts)}`}
+                : `${visible(chosen.name)}, ${treeText(chosen)}`}
           </p>
         </aside>
       </div>
@@ -215,7 +251,7 @@ export function FleetView() {
           ) : (
             <strong>{chosenGroup.label}</strong>
           )}
-          <span>{fullText(chosenGroup?.sums ?? chosen.amounts)}</span>
+          <span>{chosenGroup === undefined ? treeText(chosen) : groupText(chosenGroup)}</span>
           <button type="button" class="small" aria-label="Choose nothing" onClick={() => setSelected(undefined)}>
             ×
           </button>
@@ -230,10 +266,13 @@ function Described({
   tree,
   group,
   sums,
+  children,
 }: {
   readonly tree: Tree | undefined;
   readonly group: Group | undefined;
   readonly sums: Tree['amounts'];
+  /** What is told of a tree besides. */
+  readonly children: ComponentChildren;
 }) {
   if (group !== undefined) {
     return (
@@ -258,7 +297,9 @@ function Described({
         <p class="faint">
           {shortUuid(tree.uuid)}… · {counted(tree.providers, 'provider')} · {counted(tree.traits.size, 'trait')}
         </p>
-        <AmountBars amounts={tree.amounts} />
+        {drainText(tree) === '' ? null : <p>{drainText(tree)}</p>}
+        {children}
+        {tree.drain === 'drained' ? null : <AmountBars amounts={tree.amounts} />}
         <p class="hidden" id="grid-keys">
           Plus and minus zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
         </p>

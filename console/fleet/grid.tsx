@@ -2,7 +2,7 @@ import type { Ref } from 'preact';
 import { useEffect, useImperativeHandle, useMemo, useRef, useState } from 'preact/hooks';
 import { useStore } from '../store.ts';
 import { visible } from '../text.ts';
-import { draw } from './draw.ts';
+import { codesOf, draw } from './draw.ts';
 import type { Group } from './grouping.ts';
 import {
   blockOf,
@@ -19,9 +19,10 @@ import {
   sceneAt,
   zoomed,
 } from './layout.ts';
+import type { Look } from './look.ts';
 import { currentPalette } from './palette.ts';
 import { onGestures, type Place } from './pointing.ts';
-import type { Measure, Tree } from './trees.ts';
+import type { Tree } from './trees.ts';
 
 /** The actions of the buttons beside the grid. */
 export type GridControl = {
@@ -36,8 +37,7 @@ export type GridCell = { readonly tree: Tree; readonly group: Group; readonly is
 
 type Props = {
   readonly groups: readonly Group[];
-  readonly resourceClass: string;
-  readonly measure: Measure;
+  readonly look: Look;
   readonly search: string;
   readonly selected: string | undefined;
   readonly control: Ref<GridControl>;
@@ -80,9 +80,11 @@ export function Grid(props: Props) {
     () => layOut(groups, Math.max(1, size.width), Math.max(1, size.height)),
     [groups, size.width, size.height],
   );
+  const codes = useMemo(() => codesOf(groups, props.look, props.search), [groups, props.look, props.search]);
   const view = useRef({
     camera: { x: 0, y: 0, scale: layout.fit } as Camera,
     scene: sceneAt(layout, layout.fit),
+    codes,
     isWhole: true,
     frame: 0,
     cell: undefined as number | undefined,
@@ -100,16 +102,14 @@ export function Grid(props: Props) {
       const context = canvas.current?.getContext('2d', { alpha: false });
       if (!context || size.width === 0) return;
       context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-      const { resourceClass, measure, search } = props;
       const drawn = draw(context, {
         scene: now.scene,
         camera: now.camera,
         widthPx: size.width,
         heightPx: size.height,
         palette,
-        resourceClass,
-        measure,
-        search,
+        look: props.look,
+        codes: now.codes,
         selected: now.cell,
         hovered: now.hovered,
       });
@@ -240,6 +240,8 @@ export function Grid(props: Props) {
   useEffect(() => {
     const now = view.current;
     const scale = now.isWhole ? layout.fit : boundScale(layout, now.camera.scale);
+    // Together with the scene, whose cells they are of.
+    now.codes = codes;
     now.scene = sceneAt(layout, scale);
     if (now.isWhole) showAll();
     else setCamera({ ...now.camera, scale });
@@ -249,7 +251,7 @@ export function Grid(props: Props) {
       now.cell = cellOf(now.scene, selected);
     }
     redraw();
-  }, [layout, props.selected]);
+  }, [layout, codes, props.selected]);
   useEffect(redraw);
 
   useEffect(() => {
@@ -330,7 +332,7 @@ export function Grid(props: Props) {
         tabIndex={0}
         role="application"
         aria-roledescription="grid of providers"
-        aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.resourceClass)}. The table has the same in text.`}
+        aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.look.what)}. The table has the same in text.`}
         aria-describedby="grid-keys"
         data-cells={layout.cells}
         onKeyDown={key}

@@ -17,7 +17,12 @@ export function Legend({
   const counts = new Array<number>(stepCount).fill(0);
   let overCount = 0;
   let noneCount = 0;
-  for (const { amounts } of trees) {
+  let drainedCount = 0;
+  for (const { amounts, drain } of trees) {
+    if (drain === 'drained') {
+      drainedCount++;
+      continue;
+    }
     const step = stepOf(fullness(amounts.get(resourceClass), measure));
     if (step === 'over') overCount++;
     else if (step === 'none') noneCount++;
@@ -30,7 +35,7 @@ export function Legend({
   ];
   const full = counts[stepCount - 1] ?? 0;
   const empty = counts[0] ?? 0;
-  const sentence = `${counted(empty, 'provider is', 'providers are')} empty, ${counted(full, 'is', 'are')} full, ${overCount} over, ${noneCount} ${noneCount === 1 ? 'has' : 'have'} none (hollow).`;
+  const sentence = `${counted(empty, 'provider is', 'providers are')} empty, ${counted(full, 'is', 'are')} full, ${overCount} over, ${noneCount} ${noneCount === 1 ? 'has' : 'have'} none (hollow)${drainedCount === 0 ? '' : `, ${drainedCount} drained (striped)`}.`;
   const width = 100 / bars.length;
   return (
     <figure class="legend">

@@ -11,6 +11,13 @@ export type Palette = {
   /** The frame of a provider that has nothing of the class; it is hollow, so that it does not look empty. */
   readonly none: string;
   readonly noneInk: string;
+  /** Where a query nearly fits. */
+  readonly near: string;
+  readonly nearInk: string;
+  /** What is drained has stripes. */
+  readonly drained: string;
+  readonly stripe: string;
+  readonly drainedInk: string;
   readonly background: string;
   readonly ink: string;
   readonly faint: string;
@@ -65,6 +72,11 @@ const light = palette(
     overInk: '#ffffff',
     none: '#857a6a',
     noneInk: '#6b6459',
+    near: '#f0b03c',
+    nearInk: '#2b1d00',
+    drained: '#eae6dd',
+    stripe: '#b9ad98',
+    drainedInk: '#2c261c',
     background: '#ffffff',
     ink: '#1b2530',
     faint: '#5a6673',
@@ -80,6 +92,11 @@ const dark = palette(
     overInk: '#1a0d04',
     none: '#958a79',
     noneInk: '#a49a8a',
+    near: '#d0952f',
+    nearInk: '#1a1000',
+    drained: '#2a2722',
+    stripe: '#6e6452',
+    drainedInk: '#f3eee4',
     background: '#12171d',
     ink: '#e3e9ef',
     faint: '#98a4b1',
@@ -94,6 +111,38 @@ const isDark = matchMedia('(prefers-color-scheme: dark)');
 /** The palette for the colours that the system prefers. */
 export const currentPalette = createStore<Palette>(isDark.matches ? dark : light);
 isDark.addEventListener('change', () => currentPalette.set(isDark.matches ? dark : light));
+
+/** How a cell is drawn: by a step of the colours, or as one of these. */
+export type Shade = number | 'over' | 'none' | 'near' | 'drained';
+
+/** The shades that are no steps. */
+const otherShades = ['over', 'none', 'near', 'drained'] as const;
+
+/** How many shades there are. */
+export const shadeCount = stepCount + otherShades.length;
+
+/** A shade as a number below `shadeCount`. */
+export const codeOf = (shade: Shade): number =>
+  typeof shade === 'number' ? shade : stepCount + otherShades.indexOf(shade);
+
+/** The shade of a number. */
+export const shadeOf = (code: number): Shade => otherShades[code - stepCount] ?? code;
+
+/** The colour of a shade, and that of a text on it. */
+export function coloursOf(shade: Shade, palette: Palette): { readonly fill: string; readonly ink: string } {
+  switch (shade) {
+    case 'over':
+      return { fill: palette.over, ink: palette.overInk };
+    case 'near':
+      return { fill: palette.near, ink: palette.nearInk };
+    case 'drained':
+      return { fill: palette.drained, ink: palette.drainedInk };
+    case 'none':
+      return { fill: palette.none, ink: palette.noneInk };
+    default:
+      return { fill: palette.steps[shade] ?? palette.none, ink: palette.inks[shade] ?? palette.ink };
+  }
+}
 
 /**
  * The step of a fullness: `over` above 1, `none` for NaN. Only a full tree has the last step, and only an empty tree

@@ -1,3 +1,4 @@
+import { drainOf } from '../../src/cli/drained.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 
@@ -23,6 +24,8 @@ export type Tree = {
   readonly providers: number;
   /** It is one provider that shares, such as a pool of storage or of licences, and no host. */
   readonly isPool: boolean;
+  /** Whether all its providers are drained, or some of them: then it may take claims. */
+  readonly drain: 'drained' | 'part' | undefined;
   /** The names and UUIDs of all its providers, which a search matches, in lower case. */
   readonly searched: string;
 };
@@ -91,6 +94,13 @@ export function openTrees(): (all: { readonly providers: ReadonlyMap<string, Who
   };
 }
 
+/** Whether the providers of a tree are drained. */
+export function drainOfTree(members: readonly WholeProvider[]): Tree['drain'] {
+  const drains = members.map(drainOf);
+  if (drains.every((each) => each === undefined)) return undefined;
+  return drains.every((each) => each === 'drained') ? 'drained' : 'part';
+}
+
 function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
   const name = members.find((member) => member.uuid === uuid)?.name ?? uuid;
   return {
@@ -101,6 +111,7 @@ function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
     aggregates: new Set(members.flatMap(({ aggregates }) => aggregates)),
     providers: members.length,
     isPool: members.length === 1 && members.every(({ traits }) => traits.includes(sharingTrait)),
+    drain: drainOfTree(members),
     // The root comes first, so that its name is what is compared first.
     searched: [{ name, uuid }, ...members.filter((member) => member.uuid !== uuid)]
       .map((member) => `${member.name} ${member.uuid}`)

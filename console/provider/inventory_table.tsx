@@ -1,3 +1,4 @@
+import { drainOf } from '../../src/cli/drained.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { Amount } from '../amount.tsx';
@@ -7,7 +8,9 @@ import { numberText, percentText, visible } from '../text.ts';
 type Inventory = WholeProvider['inventories'][string];
 
 /** What a provider has, one class a row, as bars and as numbers. */
-export function InventoryTable({ provider: { inventories, usages } }: { readonly provider: WholeProvider }) {
+export function InventoryTable({ provider }: { readonly provider: WholeProvider }) {
+  const { inventories, usages } = provider;
+  const isDrained = drainOf(provider) === 'drained';
   const rows = Object.entries(inventories).sort(([a], [b]) => (a < b ? -1 : 1));
   if (rows.length === 0) return <p class="faint">It has no inventory of its own.</p>;
   return (
@@ -29,11 +32,13 @@ export function InventoryTable({ provider: { inventories, usages } }: { readonly
             <tr key={name}>
               <th scope="row">{visible(name)}</th>
               <td class="bar-column">
-                <InventoryBar used={used} inventory={inventory} />
+                <InventoryBar used={used} inventory={inventory} isDrained={isDrained} />
               </td>
               <td class="number">
                 <Amount of={name} is={used} />{' '}
-                <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
+                {isDrained ? null : (
+                  <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
+                )}
               </td>
               <td class="number">
                 <Amount of={name} is={capacity} />
@@ -77,7 +82,16 @@ function unitsText({ min_unit, max_unit, step_size, total }: Inventory): string 
  * A bar for the amount that could be allocated without a reserved part. It shows what is used, free and reserved, and
  * what is used beyond the capacity. A mark is at the total, so the part to its right is overcommitted.
  */
-function InventoryBar({ used, inventory }: { readonly used: number; readonly inventory: Inventory }) {
+function InventoryBar({
+  used,
+  inventory,
+  isDrained,
+}: {
+  readonly used: number;
+  readonly inventory: Inventory;
+  /** All of it is reserved, so that what is used is no mistake. */
+  readonly isDrained: boolean;
+}) {
   const { total, reserved, allocation_ratio: ratio } = inventory;
   const capacity = Math.max(0, (total - reserved) * ratio);
   const whole = Math.max(total * ratio, total, used, 1);
@@ -94,7 +108,9 @@ function InventoryBar({ used, inventory }: { readonly used: number; readonly inv
         height="10"
       />
       <rect class="used" y="2" width={at(within)} height="10" />
-      {used > capacity ? <rect class="over" x={at(capacity)} y="2" width={at(used - capacity)} height="10" /> : null}
+      {used > capacity ? (
+        <rect class={isDrained ? 'used' : 'over'} x={at(capacity)} y="2" width={at(used - capacity)} height="10" />
+      ) : null}
       {ratio === 1 ? null : <rect class="physical" x={Math.min(99.4, at(total))} width="0.6" height="14" />}
     </svg>
   );

@@ -1,15 +1,18 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
+import { drainOf, remembered } from '../../src/cli/drained.ts';
 import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { ResourcesText } from '../amount.tsx';
 import { Copy } from '../copy.tsx';
-import { amountsOf, sharingTrait, sumOf } from '../fleet/trees.ts';
+import { DrainTag, drainText } from '../fleet/drain.tsx';
+import { amountsOf, drainOfTree, sharingTrait, sumOf } from '../fleet/trees.ts';
 import { AmountBars } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
-import { counted, shellWord, visible } from '../text.ts';
+import { counted, numberText, shellWord, visible } from '../text.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -90,6 +93,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
         <h1>
           <Name text={provider.name} />
         </h1>
+        <Drained tree={value.tree} provider={provider} />
         <p class="faint">
           <code>{provider.uuid}</code> <Copy text={provider.uuid} what="the UUID" /> · generation {provider.generation}{' '}
           ·{' '}
@@ -120,7 +124,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
       {error === undefined ? null : <Trouble error={error} what="The newest state" />}
       <div class="provider-body">
         <section class="tree-part" aria-label="Tree">
-          {value.tree.length === 1 ? null : (
+          {value.tree.length === 1 || drainOfTree(value.tree) === 'drained' ? null : (
             <>
               <h2>Its whole tree together</h2>
               <AmountBars amounts={sumOf(value.tree.map(amountsOf))} />
@@ -176,6 +180,37 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           <Held key={uuid} provider={provider.uuid} round={round} />
         </div>
       </div>
+    </div>
+  );
+}
+
+/** That the tree of a provider is drained, and what was reserved of the provider before. */
+function Drained({ tree, provider }: { readonly tree: readonly WholeProvider[]; readonly provider: WholeProvider }) {
+  const drain = drainOfTree(tree);
+  if (drain === undefined) return null;
+  const before = [...(remembered(provider) ?? [])].filter(([, reserved]) => reserved > 0);
+  const isOpen = tree.some((each) => drainOf(each) === 'open');
+  const drained = tree.filter((each) => drainOf(each) === 'drained').length;
+  return (
+    <div class="drained" role="status">
+      <p>
+        <DrainTag drain={drain} />{' '}
+        {drain === 'drained'
+          ? 'No new claim fits on its tree. What is held stays until it ends.'
+          : `${numberText(drained)} of the ${counted(tree.length, 'provider')} of its tree ${drained === 1 ? 'is' : 'are'} drained.`}
+      </p>
+      {drain === 'drained' ? <p>{drainText({ drain, amounts: sumOf(tree.map(amountsOf)) })}</p> : null}
+      {isOpen ? (
+        <p>
+          Another program has written inventories since the drain, so it accepts claims again: drain it once more, or
+          lift the drain.
+        </p>
+      ) : null}
+      {before.length === 0 ? null : (
+        <p>
+          Reserved of this provider before the drain: <ResourcesText resources={Object.fromEntries(before)} />.
+        </p>
+      )}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { amountsOf, fullness } from '../fleet/trees.ts';
+import { DrainTag } from '../fleet/drain.tsx';
+import { amountsOf, drainOfTree, fullness } from '../fleet/trees.ts';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, urlOf } from '../route.tsx';
@@ -41,6 +42,7 @@ export function TreeList({
   return (
     <ul class="tree">
       {linesOf(providers).map(({ provider, level }) => {
+        const drain = drainOfTree([provider]);
         const [fullest] = [...amountsOf(provider)]
           .map(([name, amounts]) => ({ name, part: fullness(amounts, 'capacity') }))
           .filter(({ part }) => !Number.isNaN(part))
@@ -49,8 +51,9 @@ export function TreeList({
           <li key={provider.uuid} class={`level-${Math.min(level, deepest)}`}>
             <Link to={urlOf('providers', provider.uuid)} current={provider.uuid === current}>
               <Name text={provider.name} />
-            </Link>
-            {fullest === undefined ? (
+            </Link>{' '}
+            <DrainTag drain={drain} />
+            {drain === 'drained' ? null : fullest === undefined ? (
               <span class="faint">nothing</span>
             ) : (
               <span class="fullest">

@@ -30,6 +30,15 @@ export function remembered({ traits }: Pick<Stored, 'traits'>): ReadonlyMap<stri
   return found;
 }
 
+/**
+ * Whether a provider is drained, so that no claim fits. `open`: it was drained, and another program has written its inventories since, so
+ * that it accepts claims again.
+ */
+export function drainOf({ inventories, traits }: Stored): 'drained' | 'open' | undefined {
+  if (!traits.includes(drainedTrait)) return undefined;
+  return Object.values(inventories).every(({ reserved, total }) => reserved >= total) ? 'drained' : 'open';
+}
+
 const withoutMarks = (traits: readonly string[]): readonly string[] => traits.filter((trait) => !isDrainMark(trait));
 
 /** A provider as it is without its drain. A total that has become smaller can reserve no more than itself. */
