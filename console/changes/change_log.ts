@@ -9,15 +9,19 @@ export type Logged = {
   readonly number: number;
   readonly at: Date;
   readonly change: FollowedChange;
-  /** What was and is; undefined until it is read, or where it cannot be read. */
-  readonly differences: readonly string[] | undefined;
+  /** What was and is; undefined until it is read, or where it cannot be read. It is put in here, also where the list is held. */
+  differences: readonly string[] | undefined;
 };
 
-/** How long and how many changes are kept. */
+/** For how long changes are kept, in milliseconds. */
 const keptMs = 600_000;
-const mostKept = 1_000;
+/** How many are kept at most: 80 in each second. */
+const mostKept = 50_000;
 /** How long changes are collected before the views show them, in milliseconds. */
 const collectMs = 250;
+
+/** What an older change of a provider says where one reading told of several. */
+const withNewer: readonly string[] = ['told with the newer change'];
 
 /** The changes of the last ten minutes, the newest first, from the moment when this page was opened. */
 export const changeLog = createStore<readonly Logged[]>([]);
@@ -29,7 +33,9 @@ let isOpen = false;
 let count = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const news: Logged[] = [];
-const found = new Map<string, readonly string[]>();
+/** The newest change of each provider, whose differences are put there, and those whose differences are not read yet. */
+const newest = new Map<string, Logged>();
+const unread = new Map<string, Logged[]>();
 
 /** Begins to keep what changes; later calls do nothing. What was and is is known once all providers have been read. */
 export function openChangeLog(): void {
@@ -37,33 +43,49 @@ export function openChangeLog(): void {
   isOpen = true;
   follow((change) => {
     if ('everything' in change) return;
-    news.unshift({ number: ++count, at: new Date(), change, differences: undefined });
-    if (news.length > mostKept) news.pop();
+    const logged: Logged = { number: ++count, at: new Date(), change, differences: undefined };
+    news.unshift(logged);
+    if ('resource_provider' in change) {
+      const uuid = change.resource_provider;
+      newest.set(uuid, logged);
+      if ('parts' in change) unread.set(uuid, [logged, ...(unread.get(uuid) ?? [])]);
+      else unread.delete(uuid);
+    }
     showSoon();
   });
   onReplaced((before, after) => {
-    found.set(after.uuid, before === undefined ? ['new'] : differencesOf(before, after));
+    put(after.uuid, before === undefined ? ['new'] : differencesOf(before, after));
     showSoon();
   });
+}
+
+/** Puts what was found to the newest change of its provider: several changes may have been read at once. */
+function put(uuid: string, found: readonly string[]): void {
+  const [first, ...others] = unread.get(uuid) ?? [];
+  unread.delete(uuid);
+  for (const each of others) each.differences = withNewer;
+  const logged = first ?? newest.get(uuid);
+  if (logged !== undefined) logged.differences = [...(logged.differences ?? []), ...found];
 }
 
 function showSoon(): void {
   if (timer === undefined) timer = setTimeout(show, collectMs);
 }
 
-/** Puts what was found to the newest change of its provider: several changes may have been read at once. */
 function show(): void {
   timer = undefined;
   const oldest = Date.now() - keptMs;
-  const all = [...news.splice(0), ...changeLog.get()].slice(0, mostKept).filter(({ at }) => at.getTime() > oldest);
-  changeLog.set(
-    all.map((logged) => {
-      const { change, differences } = logged;
-      if (differences !== undefined || !('resource_provider' in change)) return logged;
-      const those = found.get(change.resource_provider);
-      if (those === undefined) return logged;
-      found.delete(change.resource_provider);
-      return { ...logged, differences: those };
-    }),
-  );
+  const all = [...news.splice(0), ...changeLog.get()];
+  const end = all.findLastIndex(({ at }) => at.getTime() > oldest) + 1;
+  const kept = all.slice(0, Math.min(end, mostKept));
+  for (const logged of all.slice(kept.length)) forget(logged);
+  changeLog.set(kept);
+}
+
+function forget(logged: Logged): void {
+  if (!('resource_provider' in logged.change)) return;
+  const uuid = logged.change.resource_provider;
+  if (newest.get(uuid) !== logged) return;
+  newest.delete(uuid);
+  unread.delete(uuid);
 }

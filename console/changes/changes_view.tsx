@@ -9,8 +9,10 @@ import { counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { changeLog, type Logged, logBegan } from './change_log.ts';
 
-/** How many changes are shown. */
-const mostShown = 300;
+/** How many changes are shown at first, and how many more by a button. */
+const shownAtOnce = 300;
+/** After this time what was and is will not be read any more, in milliseconds. */
+const readMs = 10_000;
 const seconds = 60;
 const allParts: readonly ProviderPart[] = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
@@ -19,6 +21,7 @@ const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h
 export function ChangesView() {
   const live = useStore(following);
   const log = useStore(changeLog);
+  const [mostShown, setMostShown] = useState(shownAtOnce);
   const [paused, setPaused] = useState<readonly Logged[] | undefined>();
   useEffect(openMirror, []);
   const [parts, setParts] = useState<ReadonlySet<string>>(new Set(allParts));
@@ -40,9 +43,11 @@ export function ChangesView() {
     };
   }, []);
 
-  const shown = (paused ?? log)
-    .filter(({ change }) => !('parts' in change) || change.parts.some((part) => parts.has(part)))
-    .slice(0, mostShown);
+  const chosen = (paused ?? log).filter(
+    ({ change }) => !('parts' in change) || change.parts.some((part) => parts.has(part)),
+  );
+  const shown = chosen.slice(0, mostShown);
+  const oldest = chosen.at(-1);
   const most = Math.max(1, ...rates);
   const lastMinute = rates.reduce((sum, rate) => sum + rate, 0);
   return (
@@ -68,12 +73,8 @@ export function ChangesView() {
             </label>
           ))}
         </fieldset>
-        <button
-          type="button"
-          aria-pressed={paused !== undefined}
-          onClick={() => setPaused(paused === undefined ? log : undefined)}
-        >
-          Pause
+        <button type="button" onClick={() => setPaused(paused === undefined ? log : undefined)}>
+          {paused === undefined ? 'Pause' : 'Continue'}
         </button>
       </form>
       <figure class="rates">
@@ -90,28 +91,51 @@ export function ChangesView() {
       <p class="hidden" role="status">
         {live.state === 'live' ? 'Changes are shown as they happen.' : ''}
       </p>
-      {shown.length === 0 ? (
-        <p class="faint">Nothing has changed since {clock.format(logBegan)}, when this page was opened.</p>
+      {oldest === undefined ? (
+        <p class="faint">
+          No such change since {clock.format(logBegan)}, when this page was opened. What changed before is not known
+          here.
+        </p>
       ) : (
-        <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
-          {shown.map(({ number, at, change, differences }) => (
-            <tr key={number}>
-              <td class="time">{clock.format(at)}</td>
-              {'resource_provider' in change ? (
-                <>
-                  <td>
-                    <ProviderLink uuid={change.resource_provider} />
-                  </td>
-                  <td>{'deleted' in change ? 'deleted' : change.parts.join(', ')}</td>
-                  <td>{differences?.join(', ')}</td>
-                </>
-              ) : (
-                <td colSpan={3}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
-              )}
-            </tr>
-          ))}
-        </Table>
+        <>
+          <p class="faint">
+            {shown.length < chosen.length ? `The newest ${numberText(shown.length)} of ` : ''}
+            {counted(chosen.length, 'change')} since {clock.format(oldest.at)}
+            {paused === undefined ? '' : '; paused'}. Kept for ten minutes, from when this page was opened.
+          </p>
+          <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
+            {shown.map(({ number, at, change, differences }) => (
+              <tr key={number}>
+                <td class="time">{clock.format(at)}</td>
+                {'resource_provider' in change ? (
+                  <>
+                    <td>
+                      <ProviderLink uuid={change.resource_provider} />
+                    </td>
+                    <td>{'deleted' in change ? 'deleted' : change.parts.join(', ')}</td>
+                    <td>{'deleted' in change ? '' : differenceText(differences, at)}</td>
+                  </>
+                ) : (
+                  <td colSpan={3}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
+                )}
+              </tr>
+            ))}
+          </Table>
+          {shown.length < chosen.length ? (
+            <button type="button" onClick={() => setMostShown(mostShown + shownAtOnce)}>
+              Show {numberText(Math.min(shownAtOnce, chosen.length - shown.length))} more
+            </button>
+          ) : null}
+        </>
       )}
     </div>
   );
+}
+
+/** What was and is; until it is read, a sign that it will be. */
+function differenceText(differences: readonly string[] | undefined, at: Date) {
+  if (differences === undefined) {
+    return <span class="faint">{Date.now() - at.getTime() < readMs ? '…' : 'not read'}</span>;
+  }
+  return differences.length === 0 ? <span class="faint">as before</span> : differences.join(', ');
 }

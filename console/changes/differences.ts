@@ -1,13 +1,11 @@
 import { listDifference } from '../../src/cli/differences.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { amountText, visible } from '../text.ts';
+import { amountText, exactText, visible } from '../text.ts';
 
 type Inventory = WholeProvider['inventories'][string];
 
 /** The values of an inventory, in the order in which they are told. */
 const inventoryFields = ['total', 'reserved', 'allocation_ratio', 'min_unit', 'max_unit', 'step_size'] as const;
-/** These are amounts of the class; the ratio is a number. */
-const amountFields: readonly string[] = ['total', 'reserved', 'min_unit', 'max_unit', 'step_size'];
 
 /** What of a provider has changed, each with what it was and is: `VCPU used 8 → 12`. */
 export function differencesOf(before: WholeProvider, after: WholeProvider): readonly string[] {
@@ -19,7 +17,7 @@ export function differencesOf(before: WholeProvider, after: WholeProvider): read
     ),
     ...keysOf(before.usages, after.usages).flatMap((name) => {
       const [was, is] = [before.usages[name] ?? 0, after.usages[name] ?? 0];
-      return change(`${visible(name)} used`, amountText(name, was), amountText(name, is), was !== is);
+      return amountChange('used', name, was, is);
     }),
     ...setChanges('trait', before.traits, after.traits),
     ...setChanges('aggregate', before.aggregates, after.aggregates),
@@ -29,8 +27,15 @@ export function differencesOf(before: WholeProvider, after: WholeProvider): read
 const keysOf = (...objects: readonly object[]): readonly string[] =>
   [...new Set(objects.flatMap((each) => Object.keys(each)))].sort();
 
-const change = (what: string, was: string, is: string, isOther = was !== is): readonly string[] =>
-  isOther ? [`${what} ${was} → ${is}`] : [];
+const change = (what: string, was: string, is: string): readonly string[] =>
+  was === is ? [] : [`${what} ${was} → ${is}`];
+
+/** Where the numbers differ by less than their texts in a unit show, the exact ones. */
+function amountChange(field: string, name: string, was: number, is: number): readonly string[] {
+  const [from, to] = [amountText(name, was), amountText(name, is)];
+  const isSeen = from !== to;
+  return change(`${visible(name)} ${field}`, isSeen ? from : exactText(name, was), isSeen ? to : exactText(name, is));
+}
 
 function inventoryChanges(
   name: string,
@@ -41,9 +46,9 @@ function inventoryChanges(
   if (before === undefined && after !== undefined) return [`${shown} new, total ${amountText(name, after.total)}`];
   if (before === undefined || after === undefined) return [`${shown} gone`];
   return inventoryFields.flatMap((field) => {
-    const text = (value: number) => (amountFields.includes(field) ? amountText(name, value) : String(value));
     const [was, is] = [before[field], after[field]];
-    return change(`${shown} ${field.replace('allocation_', '').replace('_', ' ')}`, text(was), text(is), was !== is);
+    if (field === 'allocation_ratio') return change(`${shown} ratio`, String(was), String(is));
+    return amountChange(field.replace('_', ' '), name, was, is);
   });
 }
 

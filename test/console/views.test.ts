@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { differencesOf } from '../../console/changes/differences.ts';
 import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
 import { findAll, uuidBefore } from '../../console/search/find.ts';
@@ -355,58 +354,6 @@ test('holdings are summed page by page, and a consumer on two pages counts once'
   assert.deepEqual(sums.sums(), [
     { key: 'one', consumers: 1, amounts: new Map([['VCPU', 5]]) },
     { key: 'two', consumers: 1, amounts: new Map([['VCPU', 5]]) },
-  ]);
-});
-
-testView('changes tell what was and is, also those that came before the view was opened', 'fleet', async (page) => {
-  await page.locator('canvas[data-cells="1"]').waitFor();
-  await page.locator('.dot.live').waitFor();
-  await page.getByText('1 root provider').waitFor();
-  const uuid = randomUUID();
-  await served.placement.allocations.set(uuid, claim(3, 'alpha'));
-  // The fleet shows it, so that it was told before the view is left.
-  await page.getByText('95 of 100').first().waitFor();
-  await page.getByRole('link', { name: 'Changes' }).click();
-  await rows(page).getByRole('cell', { name: 'VCPU used 92 → 95' }).waitFor();
-  await served.placement.allocations.delete(uuid);
-  await rows(page).getByRole('cell', { name: 'VCPU used 95 → 92' }).waitFor();
-  await checkAccessibility(page, 'changes');
-});
-
-test('differences of a provider name inventories, usages, traits, aggregates, name and parent', () => {
-  const inventory = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1 };
-  const before = {
-    uuid: 'a',
-    name: 'host',
-    generation: 1,
-    parent_provider_uuid: null,
-    root_provider_uuid: 'a',
-    inventories: { VCPU: inventory, DISK_GB: inventory },
-    usages: { VCPU: 2 },
-    traits: ['HW_A'],
-    aggregates: ['one'],
-  };
-  assert.deepEqual(differencesOf(before, { ...before, generation: 2 }), []);
-  const after = {
-    ...before,
-    name: 'host\u202e',
-    parent_provider_uuid: 'b',
-    inventories: { VCPU: { ...inventory, allocation_ratio: 4 }, MEMORY_MB: { ...inventory, total: 2048 } },
-    usages: { VCPU: 5, MEMORY_MB: 1024 },
-    traits: ['HW_B'],
-    aggregates: [],
-  };
-  assert.deepEqual(differencesOf(before, after), [
-    'name host → host‹U+202E›',
-    'parent none → b',
-    'DISK_GB gone',
-    'MEMORY_MB new, total 2 GiB',
-    'VCPU ratio 1 → 4',
-    'MEMORY_MB used 0 MiB → 1 GiB',
-    'VCPU used 2 → 5',
-    '+ trait HW_B',
-    '− trait HW_A',
-    '− aggregate one',
   ]);
 });
 

@@ -1,0 +1,114 @@
+/* The changes as they happen: what was and is, how much of the list is shown, and that it can be held. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { differencesOf } from '../../console/changes/differences.ts';
+import { anyEngine } from '../support/engines.ts';
+import { checkAccessibility } from './pages.ts';
+import { browserForTests, type Served, serve, viewTests } from './serving.ts';
+
+const browserOf = browserForTests();
+const node = randomUUID();
+
+let served: Served;
+before(async () => {
+  served = await serve(anyEngine);
+  const { placement } = served;
+  await placement.providers.create({ uuid: node, name: 'host1' });
+  await placement.inventories.set(node, { inventories: { VCPU: { total: 100 } }, resource_provider_generation: 0 });
+  await placement.allocations.set(randomUUID(), claim(92, 'alpha'));
+});
+after(() => served.close());
+
+const claim = (VCPU: number, project: string) => ({
+  project_id: project,
+  user_id: 'ada',
+  consumer_type: 'INSTANCE',
+  consumer_generation: null,
+  allocations: { [node]: { resources: { VCPU } } },
+});
+
+const { testView } = viewTests(browserOf, () => served);
+
+const rows = (page: Page) => page.locator('tbody tr');
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+testView('changes tell what was and is, also those that came before the view was opened', 'fleet', async (page) => {
+  await page.locator('canvas[data-cells="1"]').waitFor();
+  await page.locator('.dot.live').waitFor();
+  await page.getByText('1 root provider').waitFor();
+  const uuid = randomUUID();
+  await served.placement.allocations.set(uuid, claim(3, 'alpha'));
+  // The fleet shows it, so that it was told before the view is left.
+  await page.getByText('95 of 100').first().waitFor();
+  await page.getByRole('link', { name: 'Changes' }).click();
+  await rows(page).getByRole('cell', { name: 'VCPU used 92 → 95' }).waitFor();
+  await served.placement.allocations.delete(uuid);
+  await rows(page).getByRole('cell', { name: 'VCPU used 95 → 92' }).waitFor();
+  await checkAccessibility(page, 'changes');
+});
+
+testView('the list of changes says how much of it is shown, and is held and continued', 'changes', async (page) => {
+  await page.locator('.dot.live').waitFor();
+  await page.getByText(/^No such change since \d\d:\d\d:\d\d/).waitFor();
+  const made = Array.from({ length: 320 }, () => randomUUID());
+  await Promise.all(made.map((uuid) => served.placement.providers.create({ uuid, name: `many-${uuid}` })));
+  await page.getByText(/^The newest 300 of 320 changes since \d\d:\d\d:\d\d/).waitFor();
+  assert.equal(await rows(page).count(), 300);
+  await button(page, 'Show 20 more').click();
+  assert.equal(await rows(page).count(), 320);
+  // What was and is comes also to rows that are held.
+  await page.getByRole('cell', { name: '…', exact: true }).first().waitFor({ state: 'detached' });
+  const uuid = randomUUID();
+  await served.placement.allocations.set(uuid, claim(3, 'alpha'));
+  await rows(page).nth(320).waitFor();
+  await button(page, 'Pause').click();
+  await rows(page).getByRole('cell', { name: 'VCPU used 92 → 95' }).waitFor();
+  await served.placement.allocations.delete(uuid);
+  await page.getByText(/^\d+ changes in the last minute/).waitFor();
+  await button(page, 'Continue').click();
+  await rows(page).getByRole('cell', { name: 'VCPU used 95 → 92' }).waitFor();
+  await Promise.all(made.map((each) => served.placement.providers.delete(each)));
+});
+
+test('differences of a provider name inventories, usages, traits, aggregates, name and parent', () => {
+  const inventory = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1 };
+  const before = {
+    uuid: 'a',
+    name: 'host',
+    generation: 1,
+    parent_provider_uuid: null,
+    root_provider_uuid: 'a',
+    inventories: { VCPU: inventory, DISK_GB: inventory },
+    usages: { VCPU: 2 },
+    traits: ['HW_A'],
+    aggregates: ['one'],
+  };
+  assert.deepEqual(differencesOf(before, { ...before, generation: 2 }), []);
+  const after = {
+    ...before,
+    name: 'host\u202e',
+    parent_provider_uuid: 'b',
+    inventories: { VCPU: { ...inventory, allocation_ratio: 4 }, MEMORY_MB: { ...inventory, total: 2048 } },
+    usages: { VCPU: 5, MEMORY_MB: 1024 },
+    traits: ['HW_B'],
+    aggregates: [],
+  };
+  assert.deepEqual(differencesOf(before, after), [
+    'name host → host‹U+202E›',
+    'parent none → b',
+    'DISK_GB gone',
+    'MEMORY_MB new, total 2 GiB',
+    'VCPU ratio 1 → 4',
+    'MEMORY_MB used 0 MiB → 1 GiB',
+    'VCPU used 2 → 5',
+    '+ trait HW_B',
+    '− trait HW_A',
+    '− aggregate one',
+  ]);
+  // Numbers that look the same in a large unit are told exactly.
+  const [was, is] = [62_810_000, 62_810_001].map((used) => ({ ...before, usages: { MEMORY_MB: used } }));
+  assert.ok(was && is);
+  assert.deepEqual(differencesOf(was, is), ['MEMORY_MB used 62,810,000 MEMORY_MB → 62,810,001 MEMORY_MB']);
+});
