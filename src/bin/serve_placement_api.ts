@@ -130,6 +130,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
       renewTls: (renewed) => {
         for (const server of servers) server.renewTls(renewed);
       },
+      tryServiceUser: service.tryServiceUser,
       renewServiceUser: service.renewServiceUser,
       renewPolicy: service.renewPolicy,
       close,

@@ -17,7 +17,8 @@ type Renewed = {
 /**
  * Makes the function that SIGHUP calls. It reads the configuration again, and takes of it what can change while the service serves: the
  * log, the TLS certificate, the policy and the service user of Keystone. Their files are read again also if no option has changed. What is
- * broken stays as it was, and so does all else until the next start. One line of the log says all that.
+ * broken stays as it was, a service user that Keystone refuses too, and so does all else until the next start. One line of the log says all
+ * that.
  */
 export function openRenewal(server: Listening, first: Config, { log, readAgain }: Renewed): () => Promise<void> {
   let inForce = first;
@@ -26,6 +27,7 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
     const before = inForce;
     const done: string[] = [];
     const mistakes: string[] = [];
+    const doubts: string[] = [];
     /** Sections that stay as they were since they are broken. */
     const broken = new Set<string>();
     const attempt = async (section: string, failed: string, work: () => Promise<string> | string): Promise<void> => {
@@ -52,20 +54,24 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
       inForce = { ...inForce, default: wanted.default };
       return log.health.file() !== undefined ? 'the log file was opened again' : 'there is no log file to open again';
     });
-    await attempt('osloPolicy', 'the policy rules stay as they were', () => {
-      const problems = server.renewPolicy?.(wanted.osloPolicy) ?? [];
+    await attempt('osloPolicy', 'the policy rules stay as they were', async () => {
+      const problems = (await server.renewPolicy?.(wanted.osloPolicy)) ?? [];
       if (problems.length > 0) throw new ConfigError(problems);
       inForce = { ...inForce, osloPolicy: wanted.osloPolicy };
       return 'the policy files were read again';
     });
     const isRead = !broken.has('');
     if (isRead && inForce.api.authStrategy === 'keystone' && wanted.api.authStrategy === 'keystone') {
-      await attempt('keystoneAuthtoken', 'the service user of [keystone_authtoken] stays as it was', () => {
+      await attempt('keystoneAuthtoken', 'the service user of [keystone_authtoken] stays as it was', async () => {
         const credentials = credentialKeys.map((key) => [key, wanted.keystoneAuthtoken[key]] as const);
         const keystoneAuthtoken = { ...inForce.keystoneAuthtoken, ...Object.fromEntries(credentials) };
+        const trial = await server.tryServiceUser?.(keystoneAuthtoken);
+        if (trial?.isRefused) throw new ConfigError([trial.reason]);
         server.renewServiceUser?.(keystoneAuthtoken);
         inForce = { ...inForce, keystoneAuthtoken };
-        return 'the service user of [keystone_authtoken] was read again';
+        if (trial === undefined) return 'the service user of [keystone_authtoken] was read again';
+        doubts.push(trial.reason);
+        return 'the service user of [keystone_authtoken] was read again and not tried yet';
       });
     }
     await attempt('ssl', 'the TLS certificate stays as it was', async () => {
@@ -82,12 +88,13 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
     const pending = changedOptions(inForce, wanted).filter(({ groupKey }) => !broken.has(groupKey));
     const line = [
       `SIGHUP: ${done.slice(0, -1).join(', ')}, and ${done.at(-1)}.`,
+      ...doubts,
       ...(taken.length === 0 ? [] : [`Now in force: ${namesOf(taken)}.`]),
       ...(pending.length === 0 ? [] : [`Changed, and in force only after a restart: ${namesOf(pending)}.`]),
       ...mistakes.map((mistake) => `Mistake: ${mistake}`),
     ].join(' ');
     if (mistakes.length > 0) log.logger.error(line);
-    else if (pending.length === 0) log.logger.info(line);
+    else if (pending.length === 0 && doubts.length === 0) log.logger.info(line);
     else log.logger.warn(line);
   }
 

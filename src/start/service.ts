@@ -3,6 +3,7 @@ import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import { requireWritable } from '../../db/engine/server_state.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
+import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';
 import type { Tokens } from '../access/tokens/authenticate.ts';
@@ -56,6 +57,8 @@ export type PlacementService = {
   readonly followers: Pick<Followers, 'size'>;
   /** The claims that wait. */
   readonly waiting: Pick<WaitingClaims, 'size'>;
+  /** Asks Keystone for a token of another service user, or with another password. */
+  tryServiceUser(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /** Uses another service user, or another password, for Keystone. @throws Error where settings are missing */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
   /** Reads the policy files again, or other ones. @returns why the rules stay as they were, one sentence for each reason */
@@ -227,6 +230,7 @@ export async function openService(
       fleet,
       followers,
       waiting,
+      tryServiceUser: async (settings) => keystone?.tryServiceUser(settings),
       renewServiceUser: (settings) => keystone?.renewServiceUser(settings),
       renewPolicy: policy.renew,
       endWaits: () => {

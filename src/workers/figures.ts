@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { atIntervals, type Figures, type Gathered, type Gathering, type Offered } from '../metrics/gathering.ts';
+import { ask } from './ask.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
 /** The metrics of the primary process, and the collection of the metrics of its workers. */
@@ -15,9 +16,6 @@ type WorkerFigures = {
  * A worker that does not send its metrics within this time is left out: Prometheus has its own time-out, usually 10 s.
  */
 const patienceMs = 3_000;
-
-/** The kinds of the answers of workers. */
-const answerTo = { tellFigures: 'figures', tellShapes: 'shapes' } as const;
 
 /** How long a worker may take to find out about all shapes: one usually takes less than a tenth of a second. */
 const shapesPatienceMs = 30_000;
@@ -43,44 +41,28 @@ export function openWorkerFigures(serving: () => readonly ChildProcess[], shapes
     registers,
   });
 
-  let lastId = 0;
-  /** Asks a worker something. Resolves with undefined if it ends, or does not answer in time. */
-  const ask = <Answer>(
-    worker: ChildProcess,
-    kind: 'tellFigures' | 'tellShapes',
-    waitMs: number,
-    read: (message: FromWorker) => Answer | undefined,
-  ): Promise<Answer | undefined> =>
-    new Promise((resolve) => {
-      lastId += 1;
-      const id = lastId;
-      const settle = (answer: Answer | undefined): void => {
-        clearTimeout(timer);
-        worker.off('message', hear).off('exit', leftOut);
-        resolve(answer);
-      };
-      const leftOut = (): void => settle(undefined);
-      const hear = (message: FromWorker): void => {
-        if (message.kind === answerTo[kind] && message.id === id) settle(read(message));
-      };
-      const timer = setTimeout(leftOut, waitMs);
-      worker.on('message', hear).once('exit', leftOut);
-      worker.send({ kind, id } satisfies ToWorker, () => {});
-    });
   const figuresOf = async (worker: ChildProcess): Promise<Figures> =>
-    (await ask(worker, 'tellFigures', patienceMs, (message) =>
-      message.kind === 'figures' ? message.figures : undefined,
-    )) ?? [];
+    (
+      await ask(
+        worker,
+        (id) => ({ kind: 'tellFigures', id }),
+        (message) => message.kind === 'figures',
+        patienceMs,
+      )
+    )?.figures ?? [];
   let shapesBefore = '';
   /** The first worker that can finds out about the shapes, for all. */
   const shapesNow = atIntervals(shapesIntervalMs, async (): Promise<string> => {
     for (const worker of serving()) {
-      const text = await ask(worker, 'tellShapes', shapesPatienceMs, (message) =>
-        message.kind === 'shapes' ? message.text : undefined,
+      const answer = await ask(
+        worker,
+        (id) => ({ kind: 'tellShapes', id }),
+        (message) => message.kind === 'shapes',
+        shapesPatienceMs,
       );
-      if (text === undefined) continue;
-      shapesBefore = text;
-      return text;
+      if (answer?.text === undefined) continue;
+      shapesBefore = answer.text;
+      return answer.text;
     }
     throw new Error('No worker could tell how many of each shape fit.');
   });

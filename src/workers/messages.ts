@@ -1,3 +1,4 @@
+import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import type { Config } from '../config/config.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import type { Figures, Gathered } from '../metrics/gathering.ts';
@@ -18,7 +19,9 @@ export type ToWorker =
   | { readonly kind: 'connection'; readonly id: number; readonly door: Door }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
   | { readonly kind: 'renewServiceUser'; readonly settings: Config['keystoneAuthtoken'] }
-  | { readonly kind: 'renewPolicy'; readonly settings: Config['osloPolicy'] }
+  /** One worker asks Keystone, before all take it. */
+  | { readonly kind: 'tryServiceUser'; readonly id: number; readonly settings: Config['keystoneAuthtoken'] }
+  | { readonly kind: 'renewPolicy'; readonly id: number; readonly settings: Config['osloPolicy'] }
   /** Also if the settings are the same: the log file was moved away. */
   | { readonly kind: 'renewLog'; readonly settings: Config['default'] }
   | { readonly kind: 'tellFigures'; readonly id: number }
@@ -38,4 +41,7 @@ export type FromWorker =
   | { readonly kind: 'figures'; readonly id: number; readonly figures: Figures }
   /** No text where the worker failed. */
   | { readonly kind: 'shapes'; readonly id: number; readonly text: string | undefined }
-  | { readonly kind: 'gatherFigures'; readonly id: number };
+  | { readonly kind: 'gatherFigures'; readonly id: number }
+  | { readonly kind: 'serviceUserTried'; readonly id: number; readonly trial: ServiceUserTrial }
+  /** Why its rules stay as they were, one sentence for each reason. */
+  | { readonly kind: 'policyRenewed'; readonly id: number; readonly problems: readonly string[] };

@@ -3,12 +3,15 @@ import type { Socket } from 'node:net';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { openPolicy } from '../access/policy/policy.ts';
-import type { Config } from '../config/config.ts';
+import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
+import { keystonePatienceMs } from '../access/keystone/settings.ts';
+import { policyProblems } from '../access/policy/policy.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { metricsAddress } from '../http/probes.ts';
 import { type Address, acceptMs, bind, type Listening, urlOf } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';
+import { ask } from './ask.ts';
 import { openWorkerFigures } from './figures.ts';
 import type { Door, FromWorker, ToWorker } from './messages.ts';
 
@@ -31,8 +34,9 @@ export async function serveByWorkers(
   } finally {
     await database.close();
   }
-  // The workers decide by their own; this one only tells an operator whether the files are good.
-  const policy = openPolicy(config.osloPolicy, { info: () => {}, warn: () => {}, error: () => {} });
+  // Each worker would find the same mistakes.
+  const mistakes = policyProblems(config.osloPolicy);
+  if (mistakes.length > 0) throw new ConfigError(mistakes);
   const prepared = { ...config, placementDatabase: { ...config.placementDatabase, syncOnStartup: false } };
   const handOver = openHandOver();
   const workers = await startWorkers({ ...options, config: prepared, handOver });
@@ -51,11 +55,8 @@ export async function serveByWorkers(
       metricsUrl,
       renewTls: workers.renewTls,
       renewServiceUser: workers.renewServiceUser,
-      renewPolicy: (settings) => {
-        const problems = policy.renew(settings);
-        workers.renewPolicy(settings, problems.length === 0);
-        return problems;
-      },
+      tryServiceUser: workers.tryServiceUser,
+      renewPolicy: workers.renewPolicy,
       renewLogs: workers.renewLogs,
       close: async () => {
         await sleep(acceptMs);
@@ -77,8 +78,14 @@ export type Workers = {
   renewTls(tls: Tls): void;
   /** Uses another service user for Keystone, in the present workers and in later ones. */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
-  /** Makes every worker read the policy files again; later ones use these settings if they are good. */
-  renewPolicy(settings: Config['osloPolicy'], isGood: boolean): void;
+  /** Lets one worker ask Keystone for a token of this service user. */
+  tryServiceUser(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
+  /**
+   * Makes every worker read the policy files again; later ones use these settings if all took them.
+   *
+   * @returns why rules stay as they were, one sentence for each reason
+   */
+  renewPolicy(settings: Config['osloPolicy']): Promise<readonly string[]>;
   /** Makes every worker log by these settings, and open its log file again by its name; also later ones. */
   renewLogs(settings: Config['default']): void;
   /** Makes every worker finish its requests and end. Resolves when all have ended; none is replaced any more. */
@@ -98,6 +105,9 @@ type WorkersOptions = {
 /** A worker that served for this long did not fail at its start. */
 const steadyMs = 10_000;
 
+/** How long a worker may take to read its policy files again, while it also serves. */
+const answerMs = 5_000;
+
 /** When workers that do not end are killed. They give requests under way 25 s. */
 const endPatienceMs = 27_000;
 
@@ -112,12 +122,13 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const count = config.api.workers;
   let { tls } = options;
   let ending = false;
-  const running = new Set<ChildProcess>();
+  /** By process, the number of the worker. */
+  const running = new Map<ChildProcess, number>();
   const serving = new Set<ChildProcess>();
   const figures = openWorkerFigures(() => [...serving], config.metrics.shapesInterval * 1000);
   // If this process ends at once, no other process would end the workers.
   process.on('exit', () => {
-    for (const child of running) child.kill('SIGKILL');
+    for (const child of running.keys()) child.kill('SIGKILL');
   });
 
   /** Starts the worker with this number, after so many `failures` in a row. */
@@ -125,7 +136,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     const child = fork(program, { serialization: 'advanced' });
     let servingSinceMs: number | undefined;
     let leaving = false;
-    running.add(child);
+    running.set(child, worker);
     figures.answer(child);
     child.on('message', ({ kind }: FromWorker) => {
       if (kind === 'ready') {
@@ -171,37 +182,76 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
   );
   if (!first.includes(true)) {
     ending = true;
-    for (const child of running) child.kill('SIGKILL');
+    for (const child of running.keys()) child.kill('SIGKILL');
     throw new Error(`None of the ${count} workers could serve; the error of each one is logged above.`);
   }
   return {
     renewTls: (renewed) => {
       tls = renewed;
-      for (const child of running) send(child, { kind: 'renewTls', tls });
+      for (const child of running.keys()) send(child, { kind: 'renewTls', tls });
     },
     renewServiceUser: (settings) => {
       config = { ...config, keystoneAuthtoken: settings };
-      for (const child of running) send(child, { kind: 'renewServiceUser', settings });
+      for (const child of running.keys()) send(child, { kind: 'renewServiceUser', settings });
     },
-    renewPolicy: (settings, isGood) => {
-      if (isGood) config = { ...config, osloPolicy: settings };
-      for (const child of running) send(child, { kind: 'renewPolicy', settings });
+    tryServiceUser: async (settings) => {
+      const [child] = serving.keys();
+      const patienceMs = keystonePatienceMs(settings) + answerMs;
+      const answer =
+        child &&
+        (await ask(
+          child,
+          (id) => ({ kind: 'tryServiceUser', id, settings }),
+          (message) => message.kind === 'serviceUserTried',
+          patienceMs,
+        ));
+      return answer === undefined ? { isRefused: false, reason: 'No worker could ask Keystone.' } : answer.trial;
+    },
+    renewPolicy: async (settings) => {
+      const asked = [...running].map(async ([child, worker]) => {
+        // One that does not serve yet reads the files when it begins to.
+        const isServing = serving.has(child);
+        const answer = await ask(
+          child,
+          (id) => ({ kind: 'renewPolicy', id, settings }),
+          (message) => message.kind === 'policyRenewed',
+          answerMs,
+        );
+        return { worker, isServing, problems: answer?.problems ?? [`No answer within ${answerMs / 1000} s.`] };
+      });
+      const answers = (await Promise.all(asked)).filter(({ isServing }) => isServing);
+      const problems = answers.length === 0 ? policyProblems(settings) : problemsOfAll(answers);
+      if (problems.length === 0) config = { ...config, osloPolicy: settings };
+      return problems;
     },
     renewLogs: (settings) => {
       config = { ...config, default: settings };
-      for (const child of running) send(child, { kind: 'renewLog', settings });
+      for (const child of running.keys()) send(child, { kind: 'renewLog', settings });
     },
     end: async () => {
       ending = true;
       const patience = setTimeout(() => {
-        for (const child of running) child.kill('SIGKILL');
+        for (const child of running.keys()) child.kill('SIGKILL');
       }, endPatienceMs);
-      const gone = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
-      for (const child of running) retire(child);
+      const gone = [...running.keys()].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+      for (const child of running.keys()) retire(child);
       await Promise.all(gone);
       clearTimeout(patience);
     },
   };
+}
+
+/** What workers complain about. Where not all of them do, it is said which do. */
+function problemsOfAll(
+  answers: readonly { readonly worker: number; readonly problems: readonly string[] }[],
+): readonly string[] {
+  const workersOf = new Map<string, readonly number[]>();
+  for (const { worker, problems } of answers) {
+    for (const problem of problems) workersOf.set(problem, [...(workersOf.get(problem) ?? []), worker]);
+  }
+  return [...workersOf].map(([problem, workers]) =>
+    workers.length === answers.length ? problem : `Worker ${workers.join(' and worker ')}: ${problem}`,
+  );
 }
 
 /**

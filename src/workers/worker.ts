@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import type { Config } from '../config/config.ts';
 import { type ApiServer, createApiServer } from '../http/server/server.ts';
 import { openLog } from '../log/log.ts';
@@ -21,8 +22,10 @@ export async function serveAsWorker(): Promise<void> {
   let renewServiceUser = (settings: Config['keystoneAuthtoken']): void => {
     config = { ...config, keystoneAuthtoken: settings };
   };
-  let renewPolicy = (settings: Config['osloPolicy']): void => {
+  let tryServiceUser = async (_settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial> => undefined;
+  let renewPolicy = (settings: Config['osloPolicy']): readonly string[] => {
     config = { ...config, osloPolicy: settings };
+    return [];
   };
   let renewLog = (settings: Config['default']): void => {
     config = { ...config, default: settings };
@@ -46,7 +49,13 @@ export async function serveAsWorker(): Promise<void> {
     if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message);
     if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
     if (message.kind === 'tellShapes') gathering.tellShapes(message.id);
-    if (message.kind === 'renewPolicy') renewPolicy(message.settings);
+    if (message.kind === 'renewPolicy') {
+      tell({ kind: 'policyRenewed', id: message.id, problems: renewPolicy(message.settings) });
+    }
+    if (message.kind === 'tryServiceUser') {
+      const { id } = message;
+      tryServiceUser(message.settings).then((trial) => tell({ kind: 'serviceUserTried', id, trial }));
+    }
     if (message.kind === 'renewLog') renewLog(message.settings);
     if (message.kind === 'renewServiceUser') renewServiceUser(message.settings);
     if (message.kind !== 'renewTls') return;
@@ -73,6 +82,7 @@ export async function serveAsWorker(): Promise<void> {
   service.renewServiceUser(config.keystoneAuthtoken);
   service.renewPolicy(config.osloPolicy);
   renewServiceUser = service.renewServiceUser;
+  tryServiceUser = service.tryServiceUser;
   renewPolicy = service.renewPolicy;
   await giveBackMemory();
   const { onRefused } = service;

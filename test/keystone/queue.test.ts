@@ -181,7 +181,7 @@ suite('the queue before Keystone', () => {
     const validate = tokenValidation({
       transport: { send, close: () => {} },
       queue: openKeystoneQueue({ atATime: 2, mostWaiting: 100 }),
-      serviceToken: { get: async () => 'own', discard: () => {}, renew: () => {} },
+      serviceToken: { get: async () => 'own', discard: () => {} },
       cache: openTokenCache({ seconds: 60, limit: 10 }),
       invalid: openTokenCache({ seconds: 60, limit: 10 }),
       wantsCatalog: false,

@@ -51,6 +51,36 @@ http_request_max_retries = 0
           };
           assert.deepEqual(await statuses(), [200]);
 
+          // A password that Keystone refuses is not taken, and no request notices.
+          await configure('wrong-password');
+          server.child.kill('SIGHUP');
+          await until('the log tells that Keystone refuses it', () =>
+            /SIGHUP: [^"]* the service user of \[keystone_authtoken\] stays as it was, [^"]* Keystone does not take the service user\./.test(
+              log,
+            ),
+          );
+          assert.ok(!log.includes('Now in force'));
+          assert.equal(log.split('SIGHUP: ').length, 2, 'one line for each signal');
+          standIn.revokeOwn();
+          assert.deepEqual(await statuses(), [200]);
+
+          // While Keystone is away it is taken, and the log says that it was not tried.
+          await configure(newPassword);
+          await standIn.down();
+          server.child.kill('SIGHUP');
+          await until('the log tells that it was not tried', () =>
+            /"warn"[^\n]*SIGHUP: [^"]* was read again and not tried yet, [^"]* Keystone cannot be reached at [^"]* Now in force: /.test(
+              log,
+            ),
+          );
+          await standIn.up();
+          await configure(servicePassword);
+          server.child.kill('SIGHUP');
+          await until('the log tells that it was read', () =>
+            /SIGHUP: [^"]* was read again, and [^"]* Now in force: \[keystone_authtoken\] password\./.test(log),
+          );
+          log = '';
+
           standIn.behaviour.password = newPassword;
           standIn.revokeOwn();
           assert.deepEqual(await statuses(), [503]);

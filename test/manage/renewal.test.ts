@@ -1,7 +1,7 @@
 /** SIGHUP: what a service takes of a changed configuration while it serves, and what it says about the rest. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { suite, test } from 'node:test';
@@ -115,6 +115,47 @@ for (const workers of [1, 2]) {
       }));
   });
 }
+
+test('SIGHUP is an error as long as one of the workers keeps rules whose file is gone', () =>
+  withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
+    const policy = path.join(folder, 'policy.yaml');
+    const more = path.join(folder, 'more.conf');
+    const log = path.join(folder, 'log.json');
+    await writeFile(
+      more,
+      `[DEFAULT]\nuse_json = true\nlog_file = ${log}\n[oslo_policy]\npolicy_file = ${policy}\n[api]\nworkers = 2\n`,
+    );
+    const server = startCommand('placement-api', ['--config-file', configFile, '--config-file', more], folder);
+    const [, url = ''] = await server.said(/listens on (\S+)\n/);
+    const list = async (): Promise<number> =>
+      (await fetch(`${url}/resource_providers`, { headers: { 'x-auth-token': 'admin', connection: 'close' } })).status;
+    // No worker has met the file at its start.
+    await writeFile(policy, '"placement:resource_providers:list": "!"\n');
+    await until('a worker has read it', async () => (await list()) === 403);
+    await rm(policy);
+    const signals = async () => (await linesOf(log)).filter(({ msg }) => msg.startsWith('SIGHUP: '));
+    const renewed = async (): Promise<Line | undefined> => {
+      const before = (await signals()).length;
+      server.child.kill('SIGHUP');
+      await until('the log tells', async () => (await signals()).length > before);
+      return (await signals()).at(-1);
+    };
+    for (const _signal of [1, 2]) {
+      const line = await renewed();
+      assert.equal(line?.level, 'error');
+      assert.match(
+        line?.msg ?? '',
+        /the policy rules stay as they were, and [^.]*\. Mistake: Worker \d: The policy file \S+policy\.yaml is gone\.$/,
+      );
+    }
+    assert.equal(await list(), 403);
+
+    await writeFile(policy, '{}\n');
+    assert.match((await renewed())?.msg ?? '', /the policy files were read again/);
+    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 8 }, list))), new Set([200]));
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  }));
 
 test('SIGHUP does not end a service that still waits for its database', () =>
   withCommands('embedded', 'migrated', async ({ folder }) => {

@@ -2,8 +2,8 @@ import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
-import { openServiceToken } from './service_token.ts';
-import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
+import { openServiceToken, type ServiceUserTrial } from './service_token.ts';
+import { identityUrl, type KeystoneSettings, keystonePatienceMs, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, openTokenCache, type Token } from './token.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
 import { type Caller, type KeystonePatience, tokenValidation } from './validate.ts';
@@ -21,6 +21,8 @@ export type Keystone = {
   authenticateAgain(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
   observe(observer: KeystoneObserver): void;
+  /** Asks Keystone for a token of a service user, as those of these settings. */
+  tryServiceUser(settings: KeystoneSettings): Promise<ServiceUserTrial>;
   /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
   renewServiceUser(settings: KeystoneSettings): void;
   close(): void;
@@ -41,8 +43,6 @@ export type KeystoneLog = {
   readonly error: (line: string) => void;
 };
 
-/** How long a request waits for Keystone altogether, once it is asked, unless one attempt may take longer. */
-const patienceSeconds = 10;
 /** How many questions Keystone is asked at a time, each by a connection of its own, and how many may wait for that. */
 const atATime = 64;
 const mostWaiting = 5_000;
@@ -67,14 +67,15 @@ export function openKeystone(
   limits: { readonly patienceMs?: number; readonly mostWaiting?: number } = {},
 ): Keystone {
   const url = usableUrl(settings);
-  const leastPatienceMs = limits.patienceMs ?? patienceSeconds * 1000;
-  const timeoutMs = settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : leastPatienceMs;
-  const patienceMs = Math.max(leastPatienceMs, timeoutMs);
+  const patienceMs = keystonePatienceMs(settings, limits.patienceMs);
   let observer: KeystoneObserver | undefined;
   const transport = openTransport({
     url,
     tls: tlsOptions(settings),
-    timeoutMs,
+    timeoutMs: settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : patienceMs,
+    timeoutSource: settings.httpConnectTimeout
+      ? '[keystone_authtoken] http_connect_timeout'
+      : `${patienceMs / 1000} s for all tries, the default of [keystone_authtoken] http_connect_timeout`,
     maxRetries: settings.httpRequestMaxRetries,
     maxConnections: atATime,
     onAttempt: (attempt) => observer?.attempted(attempt),
@@ -176,6 +177,7 @@ export function openKeystone(
       observer = given;
       given.countQueued(() => queue.size);
     },
+    tryServiceUser: (wanted) => serviceToken.tryOut(wanted, performance.now() + patienceMs),
     renewServiceUser: (renewed) => {
       usableUrl(renewed);
       serviceToken.renew(renewed);

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { messageOf } from '../../text/print.ts';
 import type { Credentials } from './settings.ts';
 import { KeystoneFault, parseJson } from './token.ts';
 import type { Transport } from './transport.ts';
@@ -14,9 +15,17 @@ export type ServiceToken = {
   get(deadlineMs: number): Promise<string>;
   /** Forgets a token that Keystone does not accept any more, so that the next `get` obtains a new one. */
   discard(token: string): void;
+  /** Asks Keystone for a token of another user, or with another password, and uses neither. */
+  tryOut(settings: Credentials, deadlineMs: number): Promise<ServiceUserTrial>;
   /** Uses another user, or another password, for the next token. */
   renew(settings: Credentials): void;
 };
+
+/** Why Keystone gives no token for a service user, and whether it refuses this user; undefined where it gives one. */
+export type ServiceUserTrial = { readonly isRefused: boolean; readonly reason: string } | undefined;
+
+/** Keystone does not know the service user, or refuses the password. */
+class ServiceUserRefused extends KeystoneFault {}
 
 /** The token is replaced this long before it expires, as Keystone's libraries do. */
 const renewBeforeMs = 30_000;
@@ -29,7 +38,7 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
   let current: { readonly token: string; readonly expiresAtMs: number } | undefined;
   let obtaining: Promise<string> | undefined;
 
-  async function obtain(deadlineMs: number): Promise<string> {
+  async function ask(settings: Credentials, deadlineMs: number): Promise<NonNullable<typeof current>> {
     const request = {
       method: 'POST',
       path: '/auth/tokens?nocatalog',
@@ -39,7 +48,7 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
     const { status, headers, text } = await transport.send(request, deadlineMs);
     const token = headers['x-subject-token'];
     if (status === 401) {
-      throw new KeystoneFault(
+      throw new ServiceUserRefused(
         'Keystone does not take the service user. Correct username, password and domains in [keystone_authtoken], ' +
           'and send SIGHUP to placement-api.',
       );
@@ -48,8 +57,12 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
     if (status !== 201 || typeof token !== 'string' || !parsed.success) {
       throw new KeystoneFault(`Keystone answers ${status} to the request for a token of the service user.`);
     }
-    current = { token, expiresAtMs: Date.parse(parsed.output.token.expires_at) };
-    return token;
+    return { token, expiresAtMs: Date.parse(parsed.output.token.expires_at) };
+  }
+
+  async function obtain(deadlineMs: number): Promise<string> {
+    current = await ask(settings, deadlineMs);
+    return current.token;
   }
 
   return {
@@ -64,6 +77,11 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
     discard: (token) => {
       if (current?.token === token) current = undefined;
     },
+    tryOut: (wanted, deadlineMs) =>
+      ask(wanted, deadlineMs).then(
+        () => undefined,
+        (error: unknown) => ({ isRefused: error instanceof ServiceUserRefused, reason: messageOf(error) }),
+      ),
     renew: (renewed) => {
       settings = renewed;
     },

@@ -50,6 +50,15 @@ export function keystoneProblems(settings: KeystoneSettings): readonly string[] 
   return problems;
 }
 
+/** How long a request waits for Keystone altogether, once it is asked, unless one attempt may take longer. */
+const patienceSeconds = 10;
+
+/** How long Keystone is waited for altogether, in milliseconds. @param leastMs for tests */
+export const keystonePatienceMs = (
+  { httpConnectTimeout }: Pick<KeystoneSettings, 'httpConnectTimeout'>,
+  leastMs = patienceSeconds * 1000,
+): number => Math.max(leastMs, (httpConnectTimeout ?? 0) * 1000);
+
 const isHttpUrl = (text: string): boolean => /^https?:\/\//.test(text) && URL.canParse(text);
 
 /**

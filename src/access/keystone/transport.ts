@@ -43,6 +43,8 @@ export type TransportOptions = {
   readonly tls: TlsOptions;
   /** How long one attempt may take, in milliseconds. */
   readonly timeoutMs: number;
+  /** What decides how long, for the error of an attempt that took longer. */
+  readonly timeoutSource: string;
   /** How often a request without an answer is repeated: after half a second, one second, two ... */
   readonly maxRetries: number;
   /** How many connections there are at most. */
@@ -58,7 +60,7 @@ const maxAnswerBytes = 8 * 1024 * 1024;
 
 /** Opens no connection before the first request. */
 export function openTransport(options: TransportOptions): Transport {
-  const { url, tls: tlsSettings, timeoutMs, maxRetries, maxConnections, onAttempt } = options;
+  const { url, tls: tlsSettings, timeoutMs, timeoutSource, maxRetries, maxConnections, onAttempt } = options;
   const settings = { keepAlive: true, maxSockets: maxConnections };
   const secure = url.startsWith('https:');
   const agent = secure
@@ -110,7 +112,7 @@ export function openTransport(options: TransportOptions): Transport {
         if (error instanceof StaleConnection) continue;
         ended(undefined);
         if (retries === maxRetries || performance.now() + delayMs >= deadlineMs) {
-          throw new KeystoneUnreachable(describe(error, url, withinMs), { cause: error });
+          throw new KeystoneUnreachable(describe(error, url, withinMs, timeoutSource), { cause: error });
         }
         await sleep(delayMs);
         retries += 1;
@@ -124,11 +126,11 @@ export function openTransport(options: TransportOptions): Transport {
 
 class StaleConnection extends Error {}
 
-function describe(error: unknown, url: string, withinMs: number): string {
+function describe(error: unknown, url: string, withinMs: number, timeoutSource: string): string {
   const { name, code, message } = error as NodeJS.ErrnoException; // what node:http emits
   const reason =
     name === 'AbortError' || name === 'TimeoutError'
-      ? `it did not answer within ${Math.ceil(withinMs / 100) / 10} s ([keystone_authtoken] http_connect_timeout)`
+      ? `it did not answer within ${Math.ceil(withinMs / 100) / 10} s (${timeoutSource})`
       : message || code || 'no reason was given'; // an AggregateError has a code only
   return `Keystone cannot be reached at ${url}: ${reason}.`;
 }

@@ -77,6 +77,7 @@ export async function readUnifiedLimits(settings: KeystoneSettings, asked: Asked
     url: identityUrl(settings.authUrl),
     tls: tlsOptions(settings),
     timeoutMs: attemptMs,
+    timeoutSource: `${patienceMs / 1000} s for all questions`,
     maxRetries: settings.httpRequestMaxRetries,
     maxConnections: 1,
     onAttempt: () => {},

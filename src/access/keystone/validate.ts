@@ -8,7 +8,7 @@ import { type KeystoneAnswer, KeystoneUnreachable, type Transport } from './tran
 export type ValidateOptions = {
   readonly transport: Transport;
   readonly queue: KeystoneQueue;
-  readonly serviceToken: ServiceToken;
+  readonly serviceToken: Pick<ServiceToken, 'get' | 'discard'>;
   readonly cache: TokenCache<Token>;
   /**
    * The tokens that Keystone does not know. They have a cache of their own, so that invented tokens do not remove valid

@@ -254,6 +254,17 @@ export function loadRules(settings: PolicySettings, log: PolicyLog): Rules {
   return readFirst(findOrThrow(settings), settings, log).rules;
 }
 
+/** Why the policy files cannot be used, one sentence for each reason. */
+export function policyProblems(settings: PolicySettings): readonly string[] {
+  try {
+    loadRules(settings, { info: () => {}, warn: () => {}, error: () => {} });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
 function findOrThrow(settings: PolicySettings): PolicyFiles {
   try {
     return findPolicyFiles(settings);

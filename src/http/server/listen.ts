@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Hono } from 'hono';
+import type { ServiceUserTrial } from '../../access/keystone/service_token.ts';
 import type { Config } from '../../config/config.ts';
 import { messageOf } from '../../text/print.ts';
 import { socketFileOf } from '../../text/socket_address.ts';
@@ -18,10 +19,12 @@ export type Listening = {
   readonly metricsUrl?: string | undefined;
   /** Uses another certificate for new connections. @throws Error on plain HTTP. */
   renewTls(tls: Tls): void;
+  /** Asks Keystone for a token of another service user, or with another password, where Keystone is used. */
+  tryServiceUser?(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /** Uses another service user, or another password, for Keystone, where it is used. @throws Error where settings are missing */
   renewServiceUser?(settings: Config['keystoneAuthtoken']): void;
   /** Reads the policy files again, or other ones. @returns why the rules stay as they were, one sentence for each reason */
-  renewPolicy?(settings: Config['osloPolicy']): readonly string[];
+  renewPolicy?(settings: Config['osloPolicy']): readonly string[] | Promise<readonly string[]>;
   /** Lets other processes, where there are any, log by these settings, and open their log files again. */
   renewLogs?(settings: Config['default']): void;
   /** Stops accepting, answers what was accepted, and ends within `drainMs`. */
