@@ -30,8 +30,11 @@ async function probe(): Promise<void> {
   else if (connection.get() === 'silent') setTimeout(probe, probeMs);
 }
 
-/** Whether tokens are users (noauth2) or of Keystone. */
-export const isWithoutKeystone = document.documentElement.dataset.auth === 'noauth2';
+/** Where tokens come from, as `[api] auth_strategy` says. */
+export const authStrategy = document.documentElement.dataset.auth;
+
+/** Whether tokens are users, whom nothing checks. */
+export const isWithoutIdentities = authStrategy === 'noauth2';
 
 /** The time limit for an attempt of a request, in milliseconds. A request that waits for changes takes less. */
 const attemptMs = 60_000;

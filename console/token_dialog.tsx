@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { isWithoutKeystone, token } from './session.ts';
+import { authStrategy, isWithoutIdentities, token } from './session.ts';
 import { useStore } from './store.ts';
 
 /** Asks for the token, at the start and after the service has refused it. The view behind the dialog stays. */
 export function TokenDialog() {
   const now = useStore(token);
   const dialog = useRef<HTMLDialogElement>(null);
-  const [text, setText] = useState(isWithoutKeystone ? 'admin' : '');
+  const [text, setText] = useState(isWithoutIdentities ? 'admin' : '');
   const isOpen = now.state !== 'given';
   useEffect(() => {
     if (isOpen && dialog.current?.open === false) dialog.current.showModal();
@@ -17,7 +17,7 @@ export function TokenDialog() {
     const value = text.trim();
     if (value === '') return;
     token.set({ state: 'given', value });
-    if (!isWithoutKeystone) setText('');
+    if (!isWithoutIdentities) setText('');
   };
   return (
     <dialog
@@ -30,17 +30,17 @@ export function TokenDialog() {
       }}
     >
       <form onSubmit={give}>
-        <h2 id="token-heading">{isWithoutKeystone ? 'Which user?' : 'Token'}</h2>
+        <h2 id="token-heading">{isWithoutIdentities ? 'Which user?' : 'Token'}</h2>
         {now.state === 'refused' ? (
           <p class="trouble" role="alert">
-            The service does not accept this token {isWithoutKeystone ? '' : 'any more, or at all'}. Nothing of the page
-            is lost: give another one and go on.
+            The service does not accept this token {isWithoutIdentities ? '' : 'any more, or at all'}. Nothing of the
+            page is lost: give another one and go on.
           </p>
         ) : null}
         <label>
-          <span>{isWithoutKeystone ? 'User, or user:project' : 'Token'}</span>
+          <span>{isWithoutIdentities ? 'User, or user:project' : 'Token'}</span>
           <input
-            {...(isWithoutKeystone ? { type: 'text' } : { type: 'password' })}
+            {...(isWithoutIdentities ? { type: 'text' } : { type: 'password' })}
             value={text}
             autoComplete="off"
             spellcheck={false}
@@ -48,12 +48,10 @@ export function TokenDialog() {
           />
         </label>
         <p class="faint">
-          {isWithoutKeystone ? (
+          {isWithoutIdentities ? (
             'This service checks no identities (noauth2); the user admin may do everything.'
           ) : (
-            <>
-              What <code>openstack token issue -f value -c id</code> prints.
-            </>
+            <TokenSource />
           )}{' '}
           It is kept in the memory of this tab only.
         </p>
@@ -64,3 +62,15 @@ export function TokenDialog() {
     </dialog>
   );
 }
+
+/** Which command prints a token of this service. */
+const TokenSource = () =>
+  authStrategy === 'tokens' ? (
+    <>
+      What <code>placement-manage token create</code> prints, or a token of an issuer whom this service trusts.
+    </>
+  ) : (
+    <>
+      What <code>openstack token issue -f value -c id</code> prints.
+    </>
+  );

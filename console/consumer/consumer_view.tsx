@@ -1,4 +1,6 @@
 import { useCallback, useState } from 'preact/hooks';
+import { ApiError, isNotFound, VersionError } from '../../src/client/errors.ts';
+import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { ResourcesText } from '../amount.tsx';
 import { Copy } from '../copy.tsx';
 import { Name } from '../name.tsx';
@@ -13,6 +15,7 @@ import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { useRenewal } from '../use_renewal.ts';
 import { isUuid } from '../uuid.ts';
+import { WaitingTable } from '../waiting/waiting_table.tsx';
 import { ConsumerList } from './consumer_list.tsx';
 
 /** One consumer: its name, its allocations, its owner, since when it exists and when its term ends. */
@@ -25,7 +28,16 @@ export function ConsumerView({ id }: { readonly id: string | undefined }) {
 const pauseMs = 1_000;
 
 function OneConsumer({ uuid }: { readonly uuid: string }) {
-  const owner = useLoaded(uuid, (signal) => placement.consumers.show(uuid, { signal }));
+  const owner = useLoaded(uuid, async (signal) => {
+    try {
+      return { consumer: await placement.consumers.show(uuid, { signal }), claim: undefined };
+    } catch (error) {
+      // A consumer whose claim waits is none yet.
+      const claim = isNotFound(error) ? await waitingClaimOf(uuid, signal) : undefined;
+      if (claim === undefined) throw error;
+      return { consumer: undefined, claim };
+    }
+  });
   const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
   const [again] = useState(() => [owner.again, held.again]);
   useChanges(
@@ -38,8 +50,9 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   );
   // Changes do not tell of its term, name and owner.
   useRenewal(owner);
-  const consumer = owner.value;
-  const name = consumer?.name ?? undefined;
+  const consumer = owner.value?.consumer;
+  const claim = owner.error === undefined ? owner.value?.claim : undefined;
+  const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid.toLowerCase())] ?? undefined;
   const allocations = Object.entries(held.value?.allocations ?? {});
   return (
     <>
@@ -93,35 +106,63 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
           </div>
         </dl>
       )}
-      <section>
-        <h2>Has</h2>
-        {held.error === undefined ? null : <Trouble error={held.error} what="What the consumer has" />}
-        {held.value === undefined ? (
-          held.isLoading ? (
-            <p class="faint">Reading…</p>
-          ) : null
-        ) : allocations.length === 0 ? (
-          <p class="faint" role="status">
-            It has nothing (any more).
+      {claim === undefined ? null : (
+        <section>
+          <h2>It waits</h2>
+          <p role="status">
+            It has nothing yet: its claim{' '}
+            {claim.consumers.length === 1
+              ? ''
+              : `of ${counted(claim.consumers.length, 'consumer')}, which are placed together,`}{' '}
+            waits.{' '}
+            <Link to={urlOf('waiting', undefined, { project: claim.project_id })}>Waiting claims of its project</Link>
           </p>
-        ) : (
-          <Table
-            name={`Allocations of ${counted(allocations.length, 'provider')}`}
-            headings={['provider', 'resources']}
-          >
-            {allocations.map(([provider, { resources }]) => (
-              <tr key={provider}>
-                <th scope="row">
-                  <ProviderLink uuid={provider} />
-                </th>
-                <td class="resources">
-                  <ResourcesText resources={resources} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </section>
+          <WaitingTable claims={[claim]} />
+        </section>
+      )}
+      {claim === undefined ? (
+        <section>
+          <h2>Has</h2>
+          {held.error === undefined ? null : <Trouble error={held.error} what="What the consumer has" />}
+          {held.value === undefined ? (
+            held.isLoading ? (
+              <p class="faint">Reading…</p>
+            ) : null
+          ) : allocations.length === 0 ? (
+            <p class="faint" role="status">
+              It has nothing (any more).
+            </p>
+          ) : (
+            <Table
+              name={`Allocations of ${counted(allocations.length, 'provider')}`}
+              headings={['provider', 'resources']}
+            >
+              {allocations.map(([provider, { resources }]) => (
+                <tr key={provider}>
+                  <th scope="row">
+                    <ProviderLink uuid={provider} />
+                  </th>
+                  <td class="resources">
+                    <ResourcesText resources={resources} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </section>
+      ) : null}
     </>
   );
+}
+
+/** The claim of a consumer, if it waits. Undefined also where this user may not know, or the service has no waiting claims. */
+async function waitingClaimOf(uuid: string, signal: AbortSignal): Promise<WaitingClaim | undefined> {
+  try {
+    for await (const claim of placement.waiting.list({}, { signal })) {
+      if (claim.consumers.includes(uuid.toLowerCase())) return claim;
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError || error instanceof VersionError)) throw error;
+  }
+  return undefined;
 }

@@ -27,13 +27,17 @@ export function AggregateView({ id }: { readonly id: string | undefined }) {
     <>
       {error === undefined ? null : <Trouble error={error} what="The fleet" />}
       {id === undefined ? (
-        <AllAggregates groups={groups} isComplete={isComplete} />
+        error === undefined || groups.length > 0 ? (
+          <AllAggregates groups={groups} isComplete={isComplete} />
+        ) : null
       ) : group !== undefined ? (
         <OneAggregate group={group} usualClass={usualClass} />
       ) : (
         <>
           <h1>Aggregate</h1>
-          <p role="status">{isComplete ? 'No provider is in an aggregate with this UUID.' : 'Reading…'}</p>
+          <p role="status">
+            {isComplete ? 'No provider is in an aggregate with this UUID.' : error === undefined ? 'Reading…' : ''}
+          </p>
         </>
       )}
     </>

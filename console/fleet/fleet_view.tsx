@@ -207,7 +207,11 @@ export function FleetView() {
         </div>
         <aside class="fleet-side" aria-label="Totals and the chosen provider">
           <p class="status" role="status">
-            {isComplete || trees.length > 0 ? counted(trees.length, 'root provider') : 'Reading…'}
+            {isComplete || trees.length > 0
+              ? counted(trees.length, 'root provider')
+              : error === undefined
+                ? 'Reading…'
+                : ''}
             {search === '' ? '' : `, ${numberText(matches)} found`}
             {isComplete ? '' : trees.length > 0 ? ', reading more…' : ''}
           </p>

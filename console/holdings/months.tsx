@@ -1,4 +1,5 @@
 import { AsOf } from '../as_of.tsx';
+import { isHistoryOn } from '../history.ts';
 import { Bar } from '../meter.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -13,7 +14,9 @@ export function Months({ project }: { readonly project: string }) {
     const months = shownMonths(new Date());
     const query = { project_id: project, from: `${months.at(-1)}-01T00:00:00Z` };
     const totals = await placement.usageRecords.totals(['month', 'resource_class'], query, { signal });
-    return { ...monthTable(totals, months), present: months[0] };
+    const table = monthTable(totals, months);
+    const isOn = table.months.length > 0 || (await isHistoryOn(signal));
+    return { ...table, isOn, present: months[0] };
   });
   return (
     <section aria-labelledby="months-heading">
@@ -25,7 +28,13 @@ export function Months({ project }: { readonly project: string }) {
           <p class="faint">Reading…</p>
         ) : null
       ) : value.months.length === 0 ? (
-        <p class="faint">The history ([history] enabled) has nothing of this project yet.</p>
+        <p class="faint">
+          {value.isOn === true
+            ? 'The history has nothing of this project yet.'
+            : value.isOn === false
+              ? 'This service keeps no history: it is off ([history] enabled). Nothing of this project is known.'
+              : 'The history has nothing of this project, or is off ([history] enabled).'}
+        </p>
       ) : (
         <>
           <p class="faint">

@@ -43,7 +43,7 @@ export function FindProvider() {
         <button type="submit">Find</button>
       </form>
       {error === undefined ? null : <Trouble error={error} what="The list of providers" />}
-      {asked === '' ? (
+      {error !== undefined && found.length === 0 ? null : asked === '' ? (
         <p class="faint">Providers are also chosen in the fleet.</p>
       ) : (
         <p role="status">

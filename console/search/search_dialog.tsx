@@ -88,7 +88,9 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
             ? ''
             : isComplete && !isSearching
               ? 'Nothing has this in its name or UUID.'
-              : 'Reading…'}
+              : error === undefined
+                ? 'Reading…'
+                : ''}
       </p>
       {sections.map(({ title, links }) => (
         <section key={title}>

@@ -51,7 +51,7 @@ testView('changes tell what was and is, also those that came before the view was
 
 testView('the list of changes says how much of it is shown, and is held and continued', 'changes', async (page) => {
   await page.locator('.dot.live').waitFor();
-  await page.getByText(/^No such change since \d\d:\d\d:\d\d/).waitFor();
+  await page.getByText(/^Nothing has changed since \d\d:\d\d:\d\d/).waitFor();
   const made = Array.from({ length: 320 }, () => randomUUID());
   await Promise.all(made.map((uuid) => served.placement.providers.create({ uuid, name: `many-${uuid}` })));
   await page.getByText(/^The newest 300 of 320 changes since \d\d:\d\d:\d\d/).waitFor();

@@ -116,7 +116,7 @@ for (const [colorScheme, viewport] of [
       // Of another project there is nothing, and of no project nothing is asked.
       await page.getByRole('textbox', { name: 'Project' }).fill('robots');
       await page.keyboard.press('Enter');
-      await shows(page, 'The history ([history] enabled) has nothing of this project yet.');
+      await shows(page, 'The history has nothing of this project yet.');
       await checkAccessibility(page, 'a project without a history');
       await page.getByRole('textbox', { name: 'Project' }).fill('');
       await page.keyboard.press('Enter');
