@@ -12,7 +12,7 @@ import os, subprocess, sys, threading, time, uuid
 import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
-HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.8'}
+HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.9'}
 PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
 TERM_SECONDS = 60  # a claim ends after this time, if this program dies
 WAIT_SECONDS = 600  # then it waits anew
@@ -43,6 +43,21 @@ def error_of(answer):
         return {'code': None, 'detail': f'{answer.status_code} {answer.reason}: {answer.text[:200]}'}
 
 
+def host_of(consumer):
+    """The name of the host of what it has."""
+    path = f'/holdings?project_id={PROJECT}'
+    while path:
+        answer = call('GET', path)
+        if not answer.ok:
+            raise Refused(error_of(answer)['detail'])
+        page = answer.json()
+        for held in page['holdings']:
+            if held['consumer'] == consumer:
+                return held['resource_provider']['name']
+        path = page.get('holdings_links', [{'href': None}])[0]['href']
+    raise Refused('another program has released what it had')
+
+
 def place(consumer, processors, line):
     """Waits until there is room, also below a limit of the project. Returns the name of the host."""
     claim = {'candidates': f'resources=PGPU:{processors}&order=free:PGPU', 'project_id': PROJECT, 'user_id': PROJECT,
@@ -50,14 +65,11 @@ def place(consumer, processors, line):
     wait = 0  # the first time it is asked at once, so that it can be told why a job waits
     while True:
         answer = call('PUT', f'/allocations/{consumer}', claim, wait)
-        error = None if answer.ok else error_of(answer)
-        if error and error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
-            answer = call('GET', f'/allocations/{consumer}')
-            error = None if answer.ok else error_of(answer)
-        if error is None:
-            for provider in answer.json()['resource_providers'].values():
-                return provider['name']
-            raise Refused('someone has released what it had')
+        if answer.ok:
+            return next(iter(answer.json()['resource_providers'].values()))['name']
+        error = error_of(answer)
+        if error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
+            return host_of(consumer)
         if error['code'] not in ('placement.no_candidates', 'placement.limit_exceeded'):
             raise Refused(error['detail'])
         if not wait:

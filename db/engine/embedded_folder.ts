@@ -142,8 +142,11 @@ export async function lockFolder(folder: string): Promise<() => void> {
   };
 }
 
+/** The error where another process uses the folder: it may also be starting or ending. */
+export class FolderInUse extends Error {}
+
 const inUse = (folder: string) =>
-  new Error(
+  new FolderInUse(
     `The embedded database in ${folder} is in use by another process. Stop that process, or set ` +
       '[placement_database] embedded_path to another folder, or connection to a PostgreSQL server for several processes.',
   );

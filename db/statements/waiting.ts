@@ -59,12 +59,12 @@ export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown
 
 /** A process that was not heard of for this long is passed over by lines. */
 const silent = sql`interval '5 seconds'`;
-/** For this long after its connection ended a claim has its number back. */
-const kept = sql`interval '5 seconds'`;
+/** For this long after its connection ended a claim has its number back: a service may take most of it to start again. Others do not wait for it. */
+const kept = sql`interval '60 seconds'`;
 /** A row whose time was over for this long is of no claim any more. */
 const overdue = sql`interval '10 seconds'`;
 /** For this long after its process was heard of last. */
-const keptOfProcess = sql`interval '10 seconds'`;
+const keptOfProcess = sql`interval '65 seconds'`;
 
 const wasHeard = (process: RawBuilder<unknown>, age: RawBuilder<unknown>): RawBuilder<boolean> =>
   sql`exists (select from waiting_processes p where p.id = ${process} and p.seen_at > clock_timestamp() - ${age})`;

@@ -108,9 +108,10 @@ export function limitExceeded(
     classId !== null
       ? `${limit} of ${nameOf(classes, classId)}`
       : `${limit} consumers${consumerType === null ? '' : ` of type ${consumerType}`}`;
+  const beyond = raise > limit ? ' That is more than the limit itself.' : '';
   return new ClaimRefused(
     'limit',
-    `Project '${project}' is limited to ${limited}: it has ${used}, and the request asks for ${raise} more.`,
+    `Project '${project}' is limited to ${limited}: it has ${used}, and the request asks for ${raise} more.${beyond}`,
   );
 }
 

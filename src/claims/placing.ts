@@ -4,10 +4,12 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
 import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
+import { capacity } from '../placement/inventory.ts';
 import { normalUuid, withName } from '../placement/uuid.ts';
 import { ApiError } from '../request/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/anchors.ts';
 import { type Candidate, takenByProvider } from '../search/candidate.ts';
+import type { ResourceCondition } from '../search/conditions.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';
 import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
@@ -201,7 +203,8 @@ function unmetOf(
     const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work });
     if (unmet !== undefined) {
       const isFirst = unmet === conditions[0];
-      return `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
+      const reason = `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
+      return unmet.kind === 'resource' ? `${reason}${beyondAll(fleet, unmet)}` : reason;
     }
     const { only } = allowedTrees(request);
     const found = findPlace(fleet, request, { allowed: { ...allTrees, only }, work });
@@ -216,6 +219,24 @@ function unmetOf(
   });
   if (reasons.length === 1) return reasons.join('');
   return reasons.map((reason, index) => `query ${index + 1}: ${reason}`).join(' ');
+}
+
+/** What to say of an amount that no provider gives to one consumer, even where nothing is used: releases do not help. */
+function beyondAll({ classes, withClass }: Fleet, { name, amount }: ResourceCondition): string {
+  const classId = classes.byName.get(name)?.id;
+  if (classId === undefined) return '';
+  let most = 0;
+  let total = 0;
+  for (const { inventories } of withClass.of(classId)) {
+    const fields = inventories.find((each) => each.fields.classId === classId)?.fields;
+    if (fields === undefined) continue;
+    most = Math.max(most, Math.min(capacity(fields), fields.maxUnit));
+    total = Math.max(total, fields.total);
+  }
+  if (most >= amount) return '';
+  if (total === 0) return ` No provider has any ${name}.`;
+  if (most <= 0) return ` All ${name} is reserved, as on drained hosts.`;
+  return ` Also where nothing is used, no provider gives more than ${most} of ${name} to one consumer.`;
 }
 
 const amountsOf = (provider: Provider, amounts: Iterable<readonly [number, number]>): readonly Amount[] =>

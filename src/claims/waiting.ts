@@ -83,7 +83,7 @@ const triedAtOnce = 10;
 /** How many claims are written at the same time because a limit allows them. */
 const submittedAtOnce = 256;
 /** How long rows are kept after no claim waits any more. */
-const forgetAfterMs = 6_000;
+const forgetAfterMs = 66_000;
 /** How long to wait after a look that failed. */
 const afterFailureMs = 500;
 

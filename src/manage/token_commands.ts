@@ -1,10 +1,14 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { askedRoles } from '../access/policy/evaluate.ts';
+import { loadRules } from '../access/policy/policy.ts';
+import type { Rules } from '../access/policy/rules.ts';
 import { readDuration } from '../cli/duration.ts';
 import { drawn } from '../cli/table.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import type { ConfigFlags } from '../start/config_flags.ts';
+import { type ConfigFlags, loadConfig } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
+import { nearName } from '../text/strings.ts';
 import { withTokenStore } from './token_store.ts';
 
 type CreateFlags = {
@@ -37,6 +41,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
           `Token ${shown.id} of user ${user} in project ${project}, ${shown.roles.join(', ')}, is valid ${until}. It is shown only now:`,
         );
         print(text);
+        for (const warning of roleWarnings(shown.roles, flags())) printError(warning);
       }),
     );
   token
@@ -71,6 +76,26 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
         process.exitCode = 1;
       }),
     );
+}
+
+/** A sentence for each role that no rule of the policy in force asks for: the token may not do more for having it. */
+function roleWarnings(roles: readonly string[], flags: ConfigFlags): readonly string[] {
+  const { osloPolicy } = loadConfig(flags).config;
+  let rules: Rules;
+  try {
+    rules = loadRules(osloPolicy, { info: () => {}, warn: () => {}, error: () => {} });
+  } catch {
+    return []; // the service says what is wrong with the files, and does not start with them
+  }
+  const asked = new Set([...rules.byName.values()].flatMap(({ check }) => askedRoles(check)));
+  const lowered = new Set(Array.from(asked, (role) => role.toLowerCase()));
+  return roles
+    .filter((role) => !lowered.has(role.toLowerCase()))
+    .map((role) => {
+      const near = nearName(role, asked);
+      const meant = near === undefined ? '' : ` Did you mean ${near}?`;
+      return `Warning: no rule of the policy in force (${osloPolicy.policyFile}) asks for the role ${role}.${meant}`;
+    });
 }
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => {

@@ -1,6 +1,8 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import * as v from 'valibot';
+import { FolderInUse } from '../../db/engine/embedded_folder.ts';
 import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
 import {
   type IssuedToken,
@@ -42,8 +44,28 @@ export type TokenStore = {
 export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore) => Promise<void>): Promise<void> {
   const { connection, embeddedPath } = loadConfig(flags).config.placementDatabase;
   const socket = connection === undefined ? operatorSocket(embeddedPath) : undefined;
-  if (socket !== undefined && (await isServed(socket))) return use(throughService(socket));
-  return withCurrentDatabase(flags, (database) =>
+  if (socket === undefined) return useDatabase(flags, use);
+  for (const endMs = performance.now() + startsWithinMs; ; await setTimeout(200)) {
+    if (await isServed(socket)) return use(throughService(socket));
+    try {
+      return await useDatabase(flags, use);
+    } catch (error) {
+      if (!(error instanceof FolderInUse)) throw error;
+      if (performance.now() > endMs) {
+        throw new Error(
+          `${error.message} If it is the service, which takes this command when it has started, try again a little later.`,
+          { cause: error },
+        );
+      }
+    }
+  }
+}
+
+/** How long a process may use the embedded database, while it starts or ends, before it is told that it does. */
+const startsWithinMs = 10_000;
+
+const useDatabase = (flags: ConfigFlags, use: (store: TokenStore) => Promise<void>): Promise<void> =>
+  withCurrentDatabase(flags, (database) =>
     use({
       create: (wanted) => issueToken(database, wanted),
       list: async () => {
@@ -58,7 +80,6 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
       revoke: (id) => deleteToken(database, id),
     }),
   );
-}
 
 const pageSize = 1000;
 

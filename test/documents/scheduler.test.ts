@@ -10,6 +10,7 @@ import { test } from 'node:test';
 import { teamsPolicy } from '../../src/access/policy/teams.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { project } from '../client/documentation.ts';
+import { forward, startFront } from '../client/servers.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newestVersion, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
@@ -23,7 +24,7 @@ type Ran = { readonly code: number | null; readonly stdout: string; readonly std
 async function onPool(
   use: (pool: {
     readonly admin: Send;
-    readonly member: string;
+    readonly url: string;
     run(jobs: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ran>;
   }) => Promise<void>,
 ): Promise<void> {
@@ -55,7 +56,7 @@ async function onPool(
         return { code: await ended, stdout, stderr };
       };
       try {
-        await use({ admin, member, run });
+        await use({ admin, url: server.url, run });
       } finally {
         await server.close();
       }
@@ -89,6 +90,24 @@ test('it says why a job is refused, and ends with 1', { skip }, () =>
     assert.match(other.stderr, /^1 echo ran: Policy does not allow placement:allocations:place/m);
     const failing = await run(['1 false', '1 echo ran']);
     assert.deepEqual([failing.code, failing.stdout, failing.stderr], [1, 'ran\n', '']);
+  }),
+);
+
+test('it goes on where the answer to its claim is lost', { skip }, () =>
+  onPool(async ({ url, run }) => {
+    let lost = 0;
+    const front = await startFront((incoming, response) => {
+      if (incoming.method === 'PUT' && lost++ === 0) response.once('pipe', () => incoming.socket.destroy());
+      forward(url, incoming, response);
+    });
+    try {
+      const { code, stdout, stderr } = await run(['2 echo on $HOST'], { PLACEMENT_URL: front.url });
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.match(stdout, /^on gpu-[12]\n$/);
+      assert.ok(front.seen.some(({ url: asked }) => asked.startsWith('/holdings')));
+    } finally {
+      await front.close();
+    }
   }),
 );
 

@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { lockFolder } from '../../db/engine/embedded_folder.ts';
 import { type CommandWorld, startCommand, withCommands } from '../manage/commands.ts';
 import { engines } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 
 const withTokens = async (
   engine: (typeof engines)[number],
@@ -111,3 +114,58 @@ test('a section [jwt:NAME] that is wrong ends the start, with its place', async 
     assert.match((await shown.ended).stdout, /\[jwt:two\]\n\n# The issuer/);
   });
 });
+
+test('a role that no rule of the policy asks for is warned of, and the token is made', async () => {
+  await withTokens('embedded', async (world) => {
+    const wanted = ['--user', 'u', '--project', 'p', '--role', 'admin'];
+    const make = async (...more: readonly string[]) => {
+      const ended = await world.run('placement-manage', 'token', 'create', ...wanted, ...more);
+      assert.equal(ended.code, 0, ended.stderr);
+      assert.match(ended.stdout, /^plc_\S+\n$/);
+      return ended.stderr;
+    };
+    assert.match(await make('--role', 'raeder'), /Warning: .* asks for the role raeder\. Did you mean reader\?/);
+    assert.doesNotMatch(await make('--role', 'Reader', '--role', 'service'), /Warning/);
+    assert.match(
+      await make('--role', 'member'),
+      /Warning: no rule of the policy in force \(\S+\) asks for the role member\./,
+    );
+    await writeFile(path.join(world.folder, 'policy.yaml'), '"placement:usages": "not (role:member or role:admin)"\n');
+    await writeFile(world.configFile, '[oslo_policy]\npolicy_file = policy.yaml\n', { flag: 'a' });
+    assert.doesNotMatch(await make('--role', 'member'), /Warning/);
+  });
+});
+
+test('a token is made while the service starts, or another command has the embedded database', async () => {
+  await withTokens('embedded', async (world, configFile) => {
+    const release = await lockFolder(world.config.embeddedPath ?? '');
+    const waiting = create(world, '--role', 'admin');
+    await setTimeout(1_500);
+    release();
+    await waiting;
+    const api = startCommand('placement-api', ['--config-file', configFile], world.folder);
+    await until('the service has the database', async () => (await lockedBy(world)) === 'another');
+    await create(world, '--role', 'admin');
+    api.child.kill('SIGTERM');
+    assert.equal((await api.ended).code, 0);
+  });
+});
+
+test('a process that keeps the embedded database is told of after ten seconds', async () => {
+  await withTokens('embedded', async (world) => {
+    const release = await lockFolder(world.config.embeddedPath ?? '');
+    const { code, stderr } = await world.run('placement-manage', 'token', 'list');
+    release();
+    assert.notEqual(code, 0);
+    assert.match(stderr, /is in use by another process.* try again a little later/s);
+  });
+});
+
+async function lockedBy({ config }: CommandWorld): Promise<'another' | 'nobody'> {
+  try {
+    (await lockFolder(config.embeddedPath ?? ''))();
+    return 'nobody';
+  } catch {
+    return 'another';
+  }
+}

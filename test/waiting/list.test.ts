@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { anyEngine, engines } from '../support/engines.ts';
-import { type Answer, at } from '../support/requests.ts';
+import { type Answer, accepted, at } from '../support/requests.ts';
 
+import { until } from '../support/until.ts';
 import { consumerBody, host, type Place, sendWith, withPlaces } from './scene.ts';
 
 const gang = [randomUUID(), randomUUID()].sort();
@@ -73,6 +74,42 @@ for (const engine of engines) {
       }
     }));
 }
+
+test('it is told of a claim that can never fit, at the refusal and in the list', () =>
+  withPlaces(anyEngine, {}, async ({ claim, listed, untilListed, send, take }) => {
+    await take(1);
+    const never = /no provider gives more than 4 of PGPU to one consumer\.$/;
+    const detailOf = (answer: Answer) => String(at(answer.json, 'errors', 0, 'detail'));
+    assert.match(detailOf(await claim({ amount: 5, wait: '' })), never);
+    void claim({ uuid: first, amount: 5, line: 'a' });
+    await untilListed(1);
+    await until('its condition is told', async () => never.test(String((await listed())[0]?.condition)));
+    assert.doesNotMatch(
+      detailOf(await claim({ amount: 4, wait: '' })),
+      never,
+      'it fits when the other one is released',
+    );
+    const limit = { resources: { PGPU: 3 }, generation: null };
+    accepted(await send('PUT', '/limits/small', limit));
+    await send('DELETE', `/waiting/${first}`);
+    const inventories = `/resource_providers/${host}/inventories`;
+    const setStock = async (stock: object): Promise<void> => {
+      const generation = at((await send('GET', inventories)).json, 'resource_provider_generation');
+      accepted(
+        await send('PUT', inventories, { resource_provider_generation: generation, inventories: { PGPU: stock } }),
+      );
+    };
+    await setStock({ total: 8, max_unit: 6 });
+    assert.match(
+      detailOf(await claim({ amount: 7, wait: '' })),
+      /no provider gives more than 6 of PGPU to one consumer/,
+    );
+    const above = await claim({ amount: 4, project: 'small', wait: '' });
+    assert.equal(above.status, 403);
+    assert.match(detailOf(above), /asks for 4 more\. That is more than the limit itself\.$/);
+    await setStock({ total: 8, reserved: 8 });
+    assert.match(detailOf(await claim({ amount: 1, wait: '' })), /All PGPU is reserved, as on drained hosts\.$/);
+  }));
 
 test('each wrong parameter of a list is refused', () =>
   withPlaces(anyEngine, {}, async ({ send }) => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
@@ -10,7 +11,7 @@ import { anyEngine } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 import { claimOne, clientOf, type Reply, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
-import { consumerBody, withPlaces } from './scene.ts';
+import { consumerBody, type Place, withPlaces } from './scene.ts';
 
 type Two = {
   readonly servers: readonly [ServerProcess, ServerProcess];
@@ -245,6 +246,40 @@ for (const [named, line] of kinds) {
     }));
 }
 
+/** Lets time pass for all claims that have left. */
+async function leftSecondsAgo({ service }: Place, seconds: number): Promise<void> {
+  const leftAt = sql<Date>`clock_timestamp() - make_interval(secs => ${seconds})`;
+  const query = service.database.kysely
+    .updateTable('waiting')
+    .set({ left_at: leftAt })
+    .where('left_at', 'is not', null);
+  await until('the claims have left', async () => (await query.executeTakeFirst()).numUpdatedRows === 2n);
+}
+
+test('a claim that comes again after more than a minute goes to the end of its line', () =>
+  withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
+    assert.ok(other);
+    await ending.take(1);
+    const uuids = [randomUUID(), randomUUID()] as const;
+    const answers = [ending.claim({ uuid: uuids[0], line: 'gpu' })];
+    await ending.untilListed(1);
+    answers.push(ending.claim({ uuid: uuids[1], line: 'gpu' }));
+    await ending.untilListed(2);
+    ending.service.endWaits();
+    for (const { json } of await Promise.all(answers)) {
+      assert.match(String(at(json, 'errors', 0, 'detail')), /has its place in the line back for 60 s\.$/);
+    }
+    await leftSecondsAgo(other, 61);
+    void other.claim({ uuid: uuids[1], line: 'gpu' });
+    await other.untilListed(1);
+    void other.claim({ uuid: uuids[0], line: 'gpu' });
+    await other.untilListed(2);
+    assert.deepEqual(
+      (await other.listed()).map((each) => at(each, 'consumers', 0)),
+      uuids.toReversed(),
+    );
+  }));
+
 test('a process that ends answers its claims, which keep their places at another one', () =>
   withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
     assert.ok(other);
@@ -259,6 +294,7 @@ test('a process that ends answers its claims, which keep their places at another
       assert.equal(status, 503);
       assert.match(headers.get('retry-after') ?? '', /^[123]$/);
     }
+    await leftSecondsAgo(other, 50); // the service took so long to start again
     const second = other.claim({ uuid: uuids[1], line: 'gpu' });
     await other.untilListed(1);
     const first = other.claim({ uuid: uuids[0], line: 'gpu' });

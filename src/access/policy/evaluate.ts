@@ -41,15 +41,20 @@ export function printCheck(check: Check): string {
 }
 
 /** The names that a check refers to by `rule:name`. */
-export function referredRules(check: Check): readonly string[] {
+export const referredRules = (check: Check): readonly string[] => matched(check, 'rule');
+
+/** The roles that a check asks for by `role:name`. */
+export const askedRoles = (check: Check): readonly string[] => matched(check, 'role');
+
+function matched(check: Check, kind: string): readonly string[] {
   switch (check.type) {
     case 'match':
-      return check.kind === 'rule' ? [check.match] : [];
+      return check.kind === kind ? [check.match] : [];
     case 'not':
-      return referredRules(check.check);
+      return matched(check.check, kind);
     case 'and':
     case 'or':
-      return check.checks.flatMap(referredRules);
+      return check.checks.flatMap((each) => matched(each, kind));
     default:
       return [];
   }
