@@ -14,7 +14,7 @@ import requests
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
 HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.9'}
 PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
-TERM_SECONDS = 60  # a claim ends after this time, if this program dies
+TERM_SECONDS = int(os.environ.get('PLACEMENT_TERM', 60))  # a claim ends after this time, if this program dies
 WAIT_SECONDS = 600  # then it waits anew
 done = []
 
@@ -23,17 +23,21 @@ class Refused(Exception):
     """An answer that will not be another one later."""
 
 
-def call(method, path, body=None, wait=0):
-    """Sends a request until it is answered. Each of them may be sent twice."""
+def call(method, path, body=None, wait=0, until=float('inf')):
+    """Sends a request until it is answered; each of them may be sent twice. Returns None if time.monotonic() comes to `until` before."""
     headers = {**HEADERS, **({'Prefer': f'wait={wait}'} if wait else {})}
     while True:
         try:
-            answer = requests.request(method, URL + path, json=body, headers=headers, timeout=(5, wait + 30))
+            patience = max(1, min(wait + 30, until - time.monotonic()))
+            answer = requests.request(method, URL + path, json=body, headers=headers, timeout=(min(5, patience), patience))
             if answer.status_code not in (429, 502, 503, 504):  # 502 and 504 are of proxies
                 return answer
-            time.sleep(int(answer.headers.get('Retry-After', 1)))
+            pause = int(answer.headers.get('Retry-After', 1))
         except requests.RequestException:
-            time.sleep(1)
+            pause = 1
+        if time.monotonic() + pause >= until:
+            return None
+        time.sleep(pause)
 
 
 def error_of(answer):
@@ -85,6 +89,7 @@ def run(line):
     except Refused as refusal:
         print(f'{line}: {refusal}', file=sys.stderr)
         return
+    ends = time.monotonic() + TERM_SECONDS
     job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host})
     while True:
         try:
@@ -93,8 +98,14 @@ def run(line):
             break
         except subprocess.TimeoutExpired:
             renewal = {'expires_in': TERM_SECONDS, 'consumer_generation': 1}
-            if not call('PUT', f'/consumers/{consumer}/term', renewal).ok:
-                job.kill()  # too late: the processors may be someone else's by now
+            asked = time.monotonic()
+            answer = call('PUT', f'/consumers/{consumer}/term', renewal, until=ends)
+            if answer is not None and answer.ok:
+                ends = asked + TERM_SECONDS
+                continue
+            job.kill()  # too late: the processors may be someone else's by now
+            print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
+            return
     call('DELETE', f'/allocations/{consumer}')
 
 

@@ -111,6 +111,24 @@ test('it goes on where the answer to its claim is lost', { skip }, () =>
   }),
 );
 
+test('it stops a job whose term has passed while the service did not answer', { skip }, () =>
+  onPool(async ({ run, url }) => {
+    let isAway = false;
+    const front = await startFront((incoming, response) => {
+      // From the first renewal on there is no answer any more.
+      isAway ||= incoming.url?.endsWith('/term') === true;
+      if (isAway) response.destroy();
+      else forward(url, incoming, response);
+    });
+    const beganMs = performance.now();
+    const { code, stderr } = await run(['1 exec sleep 120'], { PLACEMENT_URL: front.url, PLACEMENT_TERM: '6' });
+    await front.close();
+    assert.deepEqual([code, stderr], [1, '1 exec sleep 120: its claim is lost, and it is stopped\n']);
+    const tookS = (performance.now() - beganMs) / 1000;
+    assert.ok(tookS >= 4 && tookS < 60, `it took ${tookS} s`);
+  }),
+);
+
 test('it runs nothing where a line is no job', { skip }, () =>
   onPool(async ({ run }) => {
     const { code, stdout, stderr } = await run(['1 echo ran', 'hello']);
