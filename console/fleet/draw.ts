@@ -36,6 +36,34 @@ export function codesOf(groups: readonly Group[], look: Look, search: string): C
   };
 }
 
+/** The sizes of the texts of headings and bars. */
+const headingTextPx = 12;
+const barTextPx = 11;
+
+type Weight = 'bold' | 'plain';
+
+const fontOf = (size: number, weight: Weight): string =>
+  `${weight === 'bold' ? '600 ' : ''}${size}px system-ui, sans-serif`;
+
+const measuredPx = 100;
+const mostMeasured = 20_000;
+const measuring = document.createElement('canvas').getContext('2d');
+const widths = { bold: new Map<string, number>(), plain: new Map<string, number>() };
+
+/** The width of a text in pixels. Each text is measured once, and not for each frame and size. */
+function widthOf(text: string, size: number, weight: Weight): number {
+  const known = widths[weight];
+  let width = known.get(text);
+  if (width === undefined) {
+    if (measuring === null) return 0;
+    measuring.font = fontOf(measuredPx, weight);
+    width = measuring.measureText(text).width / measuredPx;
+    if (known.size >= mostMeasured) known.clear();
+    known.set(text, width);
+  }
+  return width * size;
+}
+
 /** The smallest size of a cell with its name, and of one with its classes as bars. */
 const namePx = 44;
 const barsPx = 104;
@@ -193,21 +221,16 @@ function drawGroup(context: CanvasRenderingContext2D, block: Block, picture: Pic
   const short = look.textOfGroup(group);
   const room = width - 8;
   const most = Math.min(12, height - 4);
-  const setFont = (size: number) => {
-    context.font = `600 ${size}px system-ui, sans-serif`;
-  };
-  const widthAt = (size: number, text: string): number => {
-    setFont(size);
-    return context.measureText(text).width;
-  };
   const whole = `${group.label} ${short}`;
-  const size = [12, 11, 10, 9].find((each) => each <= most && widthAt(each, whole) <= room) ?? Math.max(9, most);
-  const shortWidth = widthAt(size, short) + 4;
+  const size =
+    [12, 11, 10, 9].find((each) => each <= most && widthOf(whole, each, 'bold') <= room) ?? Math.max(9, most);
+  const shortWidth = widthOf(short, size, 'bold') + 4;
   const hasBoth = room > shortWidth + 18;
   const baseline = y - camera.y + height / 2 + size * 0.36;
   context.fillStyle = inkOf(code, palette);
+  context.font = fontOf(size, 'bold');
   context.textAlign = 'left';
-  context.fillText(nameFor(context, group.label, hasBoth ? room - shortWidth : room), x - camera.x + 4, baseline);
+  context.fillText(nameFor(group.label, size, hasBoth ? room - shortWidth : room), x - camera.x + 4, baseline);
   if (!hasBoth) return;
   context.textAlign = 'right';
   context.fillText(short, x - camera.x + width - 4, baseline);
@@ -221,19 +244,19 @@ function drawHeading(context: CanvasRenderingContext2D, block: Block, picture: P
   const right = Math.min(widthPx, block.x + block.width - camera.x);
   const baseline = block.y + block.headingPx - camera.y - 7;
   const short = look.textOfGroup(block.group);
-  context.font = '600 12px system-ui, sans-serif';
+  context.font = fontOf(headingTextPx, 'bold');
   context.textAlign = 'right';
   context.fillStyle = palette.faint;
-  const shortWidth = short === '' ? 0 : context.measureText(short).width + 8;
+  const shortWidth = short === '' ? 0 : widthOf(short, headingTextPx, 'bold') + 8;
   context.fillText(short, right - 2, baseline);
   context.textAlign = 'left';
   context.fillStyle = palette.ink;
-  const label = shortened(context, block.group.label, right - left - shortWidth);
+  const label = shortened(block.group.label, headingTextPx, 'bold', right - left - shortWidth);
   context.fillText(label, left, baseline);
   const detail = look.detailOfGroup(block.group);
-  const labelWidth = context.measureText(label).width + 10;
-  context.font = '12px system-ui, sans-serif';
-  if (context.measureText(detail).width + labelWidth + shortWidth > right - left) return;
+  const labelWidth = widthOf(label, headingTextPx, 'bold') + 10;
+  context.font = fontOf(headingTextPx, 'plain');
+  if (widthOf(detail, headingTextPx, 'plain') + labelWidth + shortWidth > right - left) return;
   context.fillStyle = palette.faint;
   context.fillText(detail, left + labelWidth, baseline);
 }
@@ -257,10 +280,10 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
       const x = left + column * scale + 5;
       const y = top + row * scale + size + 3;
       context.fillStyle = ink;
-      context.font = `600 ${size}px system-ui, sans-serif`;
-      context.fillText(nameFor(context, tree.name, room), x, y);
-      context.font = `${size}px system-ui, sans-serif`;
-      context.fillText(shortened(context, look.textOf(tree), room), x, y + size + 3);
+      context.font = fontOf(size, 'bold');
+      context.fillText(nameFor(tree.name, size, room), x, y);
+      context.font = fontOf(size, 'plain');
+      context.fillText(shortened(look.textOf(tree), size, 'plain', room), x, y + size + 3);
       // What is drained has no capacity of which a bar could be a part.
       if (scale >= barsPx && tree.drain !== 'drained')
         drawBars(context, tree, {
@@ -275,19 +298,19 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
 }
 
 /** The whole name, or its end if there is little room: the ends of names differ. It mostly begins at a separator. */
-function nameFor(context: CanvasRenderingContext2D, name: string, room: number): string {
+function nameFor(name: string, size: number, room: number): string {
   let text = visible(name);
-  const fits = () => context.measureText(text).width <= room;
+  const fits = () => widthOf(text, size, 'bold') <= room;
   while (!fits() && /[-_.:/]./.test(text)) text = text.replace(/^.*?[-_.:/](?=.)/, '');
   if (!fits()) text = text.replace(/^\D+(?=\d)/, '');
   while (!fits() && text.length > 1) text = text.slice(1);
   return text;
 }
 
-function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
-  if (context.measureText(text).width <= room) return text;
-  const perCharacter = context.measureText(text).width / Math.max(1, text.length);
-  const kept = Math.floor(room / perCharacter) - 1;
+function shortened(text: string, size: number, weight: Weight, room: number): string {
+  const width = widthOf(text, size, weight);
+  if (width <= room) return text;
+  const kept = Math.floor((room * text.length) / width) - 1;
   return kept < 2 ? '' : `${text.slice(0, kept)}…`;
 }
 
@@ -301,15 +324,15 @@ type Place = {
 
 /** The classes of a tree as bars, each with its name. */
 function drawBars(context: CanvasRenderingContext2D, tree: Tree, { x, y, room, bottom, ink }: Place): void {
-  context.font = '11px system-ui, sans-serif';
+  context.font = fontOf(barTextPx, 'plain');
   let at = y;
   for (const [name, amounts] of tree.amounts) {
     if (at + 21 > bottom) break;
     const part = fullness(amounts, 'capacity');
     context.fillStyle = ink;
     const percent = percentText(part);
-    const width = context.measureText(percent).width;
-    context.fillText(shortened(context, name, room - width - 6), x, at + 11);
+    const width = widthOf(percent, barTextPx, 'plain');
+    context.fillText(shortened(name, barTextPx, 'plain', room - width - 6), x, at + 11);
     context.textAlign = 'right';
     context.fillText(percent, x + room, at + 11);
     context.textAlign = 'left';

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import type { Fits } from '../fit/fits.ts';
 import { conditionTexts, type QueryFields, searchOf, withoutQuery } from '../fit/query_fields.ts';
@@ -49,13 +50,9 @@ export function FitBanner({
 /** What the colours mean while a query is shown, and how many trees have each. */
 export function FitLegend({ trees, fits }: { readonly trees: readonly Tree[]; readonly fits: Fits | undefined }) {
   const palette = useStore(currentPalette);
-  if (fits === undefined) return <p class="faint">Asking…</p>;
-  const fitting = trees.filter(({ uuid }) => fits.times.has(uuid)).length;
-  const near = trees.filter(({ uuid }) => fits.near.has(uuid)).length;
-  const drained = trees.filter(
-    ({ uuid, drain }) => drain === 'drained' && !fits.times.has(uuid) && !fits.near.has(uuid),
-  ).length;
-  const others = trees.length - fitting - near - drained;
+  const counts = useMemo(() => (fits === undefined ? undefined : countsOf(trees, fits)), [trees, fits]);
+  if (fits === undefined || counts === undefined) return <p class="faint">Asking…</p>;
+  const { fitting, near, drained, others } = counts;
   return (
     <figure class="legend">
       <p role="status">
@@ -90,6 +87,18 @@ export function FitLegend({ trees, fits }: { readonly trees: readonly Tree[]; re
       </figcaption>
     </figure>
   );
+}
+
+/** How many trees each colour has. */
+function countsOf(trees: readonly Tree[], fits: Fits) {
+  const counts = { fitting: 0, near: 0, drained: 0, others: 0 };
+  for (const { uuid, drain } of trees) {
+    if (fits.times.has(uuid)) counts.fitting++;
+    else if (fits.near.has(uuid)) counts.near++;
+    else if (drain === 'drained') counts.drained++;
+    else counts.others++;
+  }
+  return counts;
 }
 
 /** The colour of a kind of cell, as the grid draws it. */

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import { useStore } from '../store.ts';
 import { counted } from '../text.ts';
 import { currentPalette, stepCount, stepOf } from './palette.ts';
@@ -14,20 +15,10 @@ export function Legend({
   readonly measure: Measure;
 }) {
   const { steps, over, none } = useStore(currentPalette);
-  const counts = new Array<number>(stepCount).fill(0);
-  let overCount = 0;
-  let noneCount = 0;
-  let drainedCount = 0;
-  for (const { amounts, drain } of trees) {
-    if (drain === 'drained') {
-      drainedCount++;
-      continue;
-    }
-    const step = stepOf(fullness(amounts.get(resourceClass), measure));
-    if (step === 'over') overCount++;
-    else if (step === 'none') noneCount++;
-    else counts[step] = (counts[step] ?? 0) + 1;
-  }
+  const { counts, overCount, noneCount, drainedCount } = useMemo(
+    () => countsOf(trees, resourceClass, measure),
+    [trees, resourceClass, measure],
+  );
   const most = Math.max(1, ...counts, overCount);
   const bars = [
     ...counts.map((count, step) => ({ count, colour: steps[step] ?? none })),
@@ -58,4 +49,18 @@ export function Legend({
       <figcaption>{sentence}</figcaption>
     </figure>
   );
+}
+
+/** How many trees each step has, and how many are over, have none, or are drained. */
+function countsOf(trees: readonly Tree[], resourceClass: string, measure: Measure) {
+  const counts = new Array<number>(stepCount).fill(0);
+  let [overCount, noneCount, drainedCount] = [0, 0, 0];
+  for (const { amounts, drain } of trees) {
+    const step = stepOf(fullness(amounts.get(resourceClass), measure));
+    if (drain === 'drained') drainedCount++;
+    else if (step === 'over') overCount++;
+    else if (step === 'none') noneCount++;
+    else counts[step] = (counts[step] ?? 0) + 1;
+  }
+  return { counts, overCount, noneCount, drainedCount };
 }

@@ -9,7 +9,7 @@ import { loadTrees } from './load_by_sql.ts';
 
 /*
  * `npm run bench:console` measures how soon the fleet of 10,000 hosts is visible, and by the trace of the browser how
- * long the browser works for a frame while the grid is zoomed and moved. It fails if the hosts take a second or more,
+ * much CPU time the page takes for a frame while the grid is zoomed and moved. It fails if the hosts take a second or more,
  * or if the median of the frames is 16 ms or more.
  */
 

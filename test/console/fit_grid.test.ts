@@ -194,6 +194,28 @@ for (const [colorScheme, viewport] of [
   );
 }
 
+testView('a text is measured once, and not again for each frame of a zoom', 'fleet?group=aggregate', async (page) => {
+  await drawn(page);
+  const zoom = async () => {
+    for (const name of ['Zoom in', 'Zoom in', 'Zoom out', 'Zoom out']) {
+      await page.getByRole('button', { name }).click();
+      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    }
+  };
+  await zoom();
+  await page.evaluate(`(() => {
+    const { prototype } = CanvasRenderingContext2D;
+    const { measureText } = prototype;
+    globalThis.measured = 0;
+    prototype.measureText = function (text) {
+      globalThis.measured += 1;
+      return measureText.call(this, text);
+    };
+  })()`);
+  await zoom();
+  assert.equal(await page.evaluate('measured'), 0);
+});
+
 const unmetOf = (asked: number | null, free: number | null): UnmetCondition => ({
   parameter: 'resources',
   value: 'VCPU:4',
