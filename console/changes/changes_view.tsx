@@ -93,8 +93,8 @@ export function ChangesView() {
       </p>
       {oldest === undefined ? (
         <p class="faint">
-          {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clock.format(logBegan)}, when this page was
-          opened. What changed before is not known here.
+          {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clock.format(logBegan)}, when this page
+          was opened. What changed before is not known here.
         </p>
       ) : (
         <>

@@ -77,12 +77,14 @@ test('a claim by a name gives the consumer that name, which all commands show', 
     ['allocation', 'list', 'gpu-host'],
     ['consumer', 'show', job],
     ['consumer', 'list', '--name', 'job-1'],
+    ['consumer', 'list', '--name-contains', 'OB-1'],
     ['allocation', 'delete', '--project', 'ci', '--dry-run'],
     ['holdings', '--class', 'PGPU', '--project', 'ci', '--in-tree', 'gpu-host'],
   ]) {
     assert.match(await run(...args), /\| job-1 +\|/, args.join(' '));
   }
   assert.doesNotMatch(await run('consumer', 'list', '--name', 'job-2'), /job-1/);
+  assert.doesNotMatch(await run('consumer', 'list', '--name-contains', 'b-2'), /job-1/);
   const filter = ['--provider', 'gpu-host', '--user', 'ci', '--type', 'INSTANCE'];
   const lines = (await run('holdings', ...filter, '--format', 'csv')).split('\n');
   assert.equal(lines[0], 'consumer,name,project,user,type,provider,root,class,amount,since,expires');
