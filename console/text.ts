@@ -39,6 +39,28 @@ export function amountText(resourceClass: string, amount: number): string {
   return `${numberText(value)} ${name}`;
 }
 
+/** The prefixes of units, from the smallest. */
+const prefixes = 'kmgtp';
+
+/** Whether amounts of a class have a unit. */
+export const hasUnit = (resourceClass: string): boolean => units.some(({ end }) => end.test(resourceClass));
+
+/**
+ * The amount that a user writes: a number, or one with a unit where the class has one. `200 GB`, `200 GiB` and `200g` of MEMORY_MB are 204,800. Undefined
+ * for what is no whole amount above 0.
+ */
+export function amountFrom(resourceClass: string, text: string): number | undefined {
+  const [, digits, prefix] =
+    /^(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+)\s*(?:([kmgtp])(?:i?b|bit|bits|bps|bit\/s)?)?$/i.exec(text.trim()) ?? [];
+  if (digits === undefined) return undefined;
+  const unit = units.find(({ end }) => end.test(resourceClass));
+  if (prefix !== undefined && unit === undefined) return undefined;
+  const own = unit?.names[0].charAt(0).toLowerCase() ?? '';
+  const steps = prefix === undefined ? 0 : prefixes.indexOf(prefix.toLowerCase()) - prefixes.indexOf(own);
+  const amount = Number(digits.replaceAll(',', '')) * (unit?.step ?? 1) ** steps;
+  return Number.isSafeInteger(amount) && amount > 0 ? amount : undefined;
+}
+
 const exactNumbers = new Intl.NumberFormat('en', { maximumFractionDigits: 20 });
 
 /** The exact number of a class, as the service tells it: `385,024,000 MEMORY_MB`. */

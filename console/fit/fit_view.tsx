@@ -2,7 +2,8 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
 import { ResourcesText } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
-import { classOrder } from '../fleet/trees.ts';
+import { aggregatesOf } from '../fleet/grouping.ts';
+import { classOrder, openTrees } from '../fleet/trees.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
@@ -23,13 +24,17 @@ import {
   searchOf,
   suggestionsFor,
 } from './query_fields.ts';
-import { QueryForm } from './query_form.tsx';
+import { type Known, QueryForm } from './query_form.tsx';
+import { worthwhile } from './reason.ts';
 import { WhyNot } from './why_not.tsx';
 
 /** How long changes are collected before the answers are asked for again, in milliseconds. */
 const pauseMs = 2_000;
 /** How many candidates are shown. */
 const mostCandidates = 20;
+/** How many trees that come near are shown, and how many are read, since some say nothing. */
+const mostNearest = 10;
+const mostRead = 100;
 
 /** A query for candidates: where it fits, how often, and if it does not fit, why. */
 export function FitView() {
@@ -40,7 +45,12 @@ export function FitView() {
   const traits = useLoaded('traits', (signal) => placement.traits.list({ associated: true }, { signal }));
   useEffect(openMirror, []);
   const inUse = useClassesInUse();
-  const known = { classes: inUse ?? classes.value ?? [], traits: traits.value ?? [] };
+  const known: Known = {
+    classes: inUse ?? classes.value ?? [],
+    traits: traits.value ?? [],
+    aggregates: useNamedAggregates(),
+    providers: () => mirror.get().providers.values(),
+  };
   const [round, setRound] = useState(0);
   const ask = (asked: QueryFields) => {
     setRound(round + 1);
@@ -80,7 +90,7 @@ function Answers({
   // The order of the answers does not change why it fits, or how often.
   const { order: _order, ...unordered } = query ?? {};
   const explained = useLoaded(key, (signal) =>
-    placement.candidateQuestions.explain({ ...unordered, nearest: 10 }, { signal }),
+    placement.candidateQuestions.explain({ ...unordered, nearest: mostRead }, { signal }),
   );
   const count = useLoaded(key, (signal) => placement.candidateQuestions.count({ ...unordered, top: 10 }, { signal }));
   const [parts] = useState(() => [found.again, explained.again, count.again]);
@@ -115,12 +125,17 @@ function Answers({
       </>
     );
   const requests = found.value?.allocation_requests;
+  const nearest = worthwhile(explained.value?.nearest ?? [], mirror.get().providers).slice(0, mostNearest);
+  const whyNot =
+    explained.error === undefined ? <WhyNot key={fields.tree} query={unordered} asked={key} fields={fields} /> : null;
   return (
     <>
       <SameAs
         path={`/allocation_candidates?${key.slice(0, key.lastIndexOf(' '))}`}
         commands={[{ what: 'Why, by command', command: `placement candidate why ${argumentsOf(fields)}` }]}
       />
+      {/* Who asks about one host reads about it first. */}
+      {fields.tree === '' ? null : whyNot}
       <section>
         <AsOf at={count.at ?? found.at} follows />
         <div class="heading-row">
@@ -164,14 +179,12 @@ function Answers({
         ) : (
           <>
             <Funnel explanation={explained.value} fields={fields} />
-            {explained.value.nearest.length === 0 ? null : <h3>Hosts that come nearest without fitting</h3>}
-            <Nearest nearest={explained.value.nearest} />
+            {nearest.length === 0 ? null : <h3>Hosts that come nearest without fitting</h3>}
+            <Nearest nearest={nearest} />
           </>
         )}
       </section>
-      {explained.error === undefined ? (
-        <WhyNot key={fields.tree} query={unordered} asked={key} fields={fields} />
-      ) : null}
+      {fields.tree === '' ? whyNot : null}
       <section>
         <h2>Candidates</h2>
         {found.error !== undefined ? (
@@ -215,6 +228,17 @@ function useClassesInUse(): readonly string[] | undefined {
         ? [...new Set([...providers.values()].flatMap(({ inventories }) => Object.keys(inventories)))].sort(classOrder)
         : undefined,
     [isComplete, version],
+  );
+}
+
+const treesNow = openTrees();
+
+/** The aggregates by the names that the console gives them. */
+function useNamedAggregates(): Known['aggregates'] {
+  const { version } = useStore(mirror);
+  return useMemo(
+    () => aggregatesOf(treesNow(mirror.get())).map(({ key, label }) => ({ uuid: key, name: label })),
+    [version],
   );
 }
 

@@ -1,7 +1,7 @@
 import type { CandidateQuery, OrderKey } from '../../src/client/candidates.ts';
 import type { ProviderFilter } from '../../src/client/filters.ts';
 import { nearName } from '../../src/text/strings.ts';
-import { shellWord } from '../text.ts';
+import { amountFrom, shellWord } from '../text.ts';
 
 /** A resource class and an amount, as they are written in the form. */
 export type AmountField = { readonly name: string; readonly amount: string };
@@ -78,6 +78,18 @@ export function fieldsOf(query: URLSearchParams): QueryFields {
     tree: query.get('tree') ?? '',
   };
 }
+
+/** The form with numbers where a user wrote amounts with units. */
+export const withNumbers = (fields: QueryFields): QueryFields => ({
+  ...fields,
+  groups: fields.groups.map((group) => ({
+    ...group,
+    resources: group.resources.map(({ name, amount }) => ({
+      name,
+      amount: String(amountFrom(name, amount) ?? amount),
+    })),
+  })),
+});
 
 /** The form as the query of a URL. */
 export function searchOf(fields: QueryFields): URLSearchParams {

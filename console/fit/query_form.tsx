@@ -1,9 +1,18 @@
-import { useId, useState } from 'preact/hooks';
-import { type AmountField, type GroupFields, newGroup, type QueryFields } from './query_fields.ts';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { ProviderLink } from '../provider_link.tsx';
+import { amountFrom, amountText, counted, exactText, hasUnit, visible } from '../text.ts';
+import { isUuid } from '../uuid.ts';
+import { type Named, named, withNames, withUuids } from './named.ts';
+import { type AmountField, type GroupFields, newGroup, type QueryFields, withNumbers } from './query_fields.ts';
 import { TokenField } from './token_field.tsx';
 
 /** What the fields offer while a user types. */
-export type Known = { readonly classes: readonly string[]; readonly traits: readonly string[] };
+export type Known = {
+  readonly classes: readonly string[];
+  readonly traits: readonly string[];
+  readonly aggregates: readonly Named[];
+  readonly providers: () => Iterable<Named>;
+};
 
 /** The form of a query. It begins with the query of the URL. */
 export function QueryForm({
@@ -16,6 +25,7 @@ export function QueryForm({
   readonly onAsk: (fields: QueryFields) => void;
 }) {
   const [fields, setFields] = useState(() => withRow(initial));
+  const [trouble, setTrouble] = useState('');
   const classes = useId();
   const changeGroup = (place: number, group: GroupFields | undefined) =>
     setFields({
@@ -28,7 +38,14 @@ export function QueryForm({
       class="query"
       onSubmit={(event) => {
         event.preventDefault();
-        onAsk(fields);
+        const unclear = fields.groups.flatMap(({ in_tree }) => unclearTree(in_tree, known.providers()));
+        setTrouble(unclear.join(' '));
+        if (unclear.length > 0) return;
+        const groups = fields.groups.map((group) => ({
+          ...group,
+          in_tree: named(group.in_tree, known.providers())[0]?.uuid ?? group.in_tree,
+        }));
+        onAsk(withNumbers({ ...fields, groups }));
       }}
     >
       <datalist id={classes}>
@@ -84,6 +101,11 @@ export function QueryForm({
           />
         </label>
       </details>
+      {trouble === '' ? null : (
+        <p class="trouble" role="alert">
+          {trouble}
+        </p>
+      )}
       <div class="buttons">
         <button type="submit" class="primary">
           Where does it fit?
@@ -104,6 +126,18 @@ function withRow(fields: QueryFields): QueryFields {
   const [first, ...others] = fields.groups;
   if (first === undefined || others.length > 0 || first.resources.length > 0) return fields;
   return { ...fields, groups: [{ ...first, resources: [{ name: '', amount: '1' }] }] };
+}
+
+/** Why a text names no provider, or not one alone; nothing for a UUID, or no text. */
+function unclearTree(text: string, providers: Iterable<Named>): readonly string[] {
+  if (text === '' || isUuid(text)) return [];
+  const found = named(text, providers);
+  if (found.length === 1) return [];
+  if (found.length === 0) return [`No provider has “${visible(text)}” in its name.`];
+  const some = found.slice(0, 3).map(({ name }) => visible(name));
+  return [
+    `${counted(found.length, 'provider')} have “${visible(text)}” in their name: ${some.join(', ')}${found.length > 3 ? ' …' : ''}`,
+  ];
 }
 
 function GroupFieldset({
@@ -133,12 +167,11 @@ function GroupFieldset({
       </legend>
       {group.resources.map(({ name, amount }, place) => (
         <div class="amount" key={place}>
-          <input
-            type="number"
-            min="1"
-            value={amount}
-            aria-label={`Amount ${place + 1}`}
-            onInput={(event) => change(place, { amount: event.currentTarget.value })}
+          <AmountInput
+            name={name}
+            amount={amount}
+            label={`Amount ${place + 1}`}
+            onChange={(next) => change(place, { amount: next })}
           />
           <input
             type="text"
@@ -156,6 +189,7 @@ function GroupFieldset({
           >
             ×
           </button>
+          <AmountMeant name={name} amount={amount} />
         </div>
       ))}
       <div class="buttons">
@@ -182,8 +216,10 @@ function GroupFieldset({
       <TokenField
         label="Aggregates"
         values={group.member_of}
-        options={[]}
-        placeholder="UUID, !UUID or in:UUID,UUID"
+        options={known.aggregates.map(({ name }) => name)}
+        placeholder="rack01, !rack01 or in:rack01,rack02"
+        meaning={(word) => withUuids(word, known.aggregates)}
+        shown={(value) => withNames(value, known.aggregates)}
         onChange={(member_of) => onChange({ ...group, member_of })}
       />
       <label class="line">
@@ -191,10 +227,52 @@ function GroupFieldset({
         <input
           type="text"
           value={group.in_tree}
-          placeholder="UUID of a provider"
+          placeholder="name or UUID of a provider"
           onInput={(event) => onChange({ ...group, in_tree: event.currentTarget.value.trim() })}
         />
+        {isUuid(group.in_tree) ? (
+          <span class="faint">
+            = <ProviderLink uuid={group.in_tree} />
+          </span>
+        ) : null}
       </label>
     </fieldset>
+  );
+}
+
+/** A number, or an amount with a unit. What is neither is not sent. */
+function AmountInput({
+  name,
+  amount,
+  label,
+  onChange,
+}: AmountField & { readonly label: string; readonly onChange: (amount: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const isRight = name === '' || amount.trim() === '' || amountFrom(name, amount) !== undefined;
+  const help = hasUnit(name)
+    ? `A whole amount of ${name}, such as ${amountText(name, 8)}, ${amountText(name, 8192)} or ${8192}`
+    : `A whole number of ${name}, without a unit`;
+  useLayoutEffect(() => input.current?.setCustomValidity(isRight ? '' : help), [isRight, help]);
+  return (
+    <input
+      ref={input}
+      type="text"
+      value={amount}
+      aria-label={label}
+      autoComplete="off"
+      spellcheck={false}
+      onInput={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+/** What an amount means where its class has a unit: `= 200 GiB`. */
+function AmountMeant({ name, amount }: AmountField) {
+  const value = amountFrom(name, amount || '1');
+  return value === undefined || !hasUnit(name) ? null : (
+    <span class="faint meant">
+      = {amountText(name, value)}
+      {amountText(name, value).startsWith(`${amount} `) ? '' : `, ${exactText(name, value)}`}
+    </span>
   );
 }

@@ -1,12 +1,30 @@
 import { drainOf } from '../../src/cli/drained.ts';
 import { sentenceOf } from '../../src/cli/unmet_sentence.ts';
-import type { UnmetCondition } from '../../src/client/candidate_questions.ts';
+import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { visible } from '../text.ts';
+import { sharingTrait } from '../fleet/trees.ts';
+import { amountText, visible } from '../text.ts';
 
 /** Why a condition is not met, in a sentence. @param providers those that the page knows: it names a drained one as drained */
 export function reasonOf(condition: UnmetCondition, providers: ReadonlyMap<string, WholeProvider>): string {
   const provider = providers.get(condition.resource_provider.uuid);
   const isDrained = provider !== undefined && drainOf(provider) === 'drained';
-  return visible(sentenceOf(condition, new Set(isDrained ? [provider.uuid] : [])));
+  const resourceClass = condition.value.split(':')[0] ?? '';
+  const textOf = (amount: number) => amountText(resourceClass, amount);
+  return visible(sentenceOf(condition, new Set(isDrained ? [provider.uuid] : []), textOf));
+}
+
+/**
+ * The trees that are worth a look, the nearest first: hosts before pools that only share, and none that is not asked for because it is another
+ * tree.
+ */
+export function worthwhile(
+  nearest: Explanation['nearest'],
+  providers: ReadonlyMap<string, WholeProvider>,
+): Explanation['nearest'] {
+  const isPool = ({ root }: Explanation['nearest'][number]) =>
+    providers.get(root.uuid)?.traits.includes(sharingTrait) ?? false;
+  return nearest
+    .filter(({ unmet }) => unmet.every(({ reason }) => reason !== 'tree'))
+    .toSorted((a, b) => Number(isPool(a)) - Number(isPool(b)));
 }

@@ -7,19 +7,24 @@ export function TokenField({
   values,
   options,
   placeholder,
+  meaning = (word) => word,
+  shown = (value) => value,
   onChange,
 }: {
   readonly label: string;
   readonly values: readonly string[];
   readonly options: readonly string[];
   readonly placeholder: string;
+  /** The value that a word means, and what is shown for a value: for things that have a name beside their UUID. */
+  readonly meaning?: (word: string) => string;
+  readonly shown?: (value: string) => string;
   readonly onChange: (values: readonly string[]) => void;
 }) {
   const [text, setText] = useState('');
   const list = useId();
   const input = useId();
   const add = (value: string) => {
-    const word = value.trim();
+    const word = meaning(value.trim());
     setText('');
     if (word !== '' && !values.includes(word)) onChange([...values, word]);
   };
@@ -30,10 +35,10 @@ export function TokenField({
       <div>
         {values.map((value) => (
           <span key={value} class="token">
-            {visible(value)}
+            {visible(shown(value))}
             <button
               type="button"
-              aria-label={`Remove ${visible(value)}`}
+              aria-label={`Remove ${visible(shown(value))}`}
               onClick={() => onChange(values.filter((each) => each !== value))}
             >
               ×

@@ -1,17 +1,25 @@
 import { useState } from 'preact/hooks';
 import type { CandidateQuery } from '../../src/client/candidates.ts';
 import { isNotFound } from '../../src/client/errors.ts';
-import { navigate, urlOf } from '../route.tsx';
+import { mirror } from '../mirror.ts';
+import { Name } from '../name.tsx';
+import { Link, navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
+import { useStore } from '../store.ts';
+import { counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { isUuid } from '../uuid.ts';
 import { Funnel, Nearest } from './explained.tsx';
+import { named } from './named.ts';
 import { type QueryFields, searchOf } from './query_fields.ts';
 
 /** How long changes are collected before it is asked again, in milliseconds. */
 const pauseMs = 2_000;
+/** How many providers are offered for a part of a name. */
+const mostChoices = 20;
+const byName = new Intl.Collator('en', { numeric: true });
 
 /** Why the query does not fit one host, which is named by name or UUID. */
 export function WhyNot({
@@ -25,18 +33,21 @@ export function WhyNot({
 }) {
   const [text, setText] = useState(fields.tree);
   const host = fields.tree;
-  const { value, error, isLoading, again } = useLoaded(host === '' ? undefined : `${asked} ${host}`, async (signal) => {
-    const [found] = isUuid(host)
+  // A part of a name is looked up among all providers, once these are read.
+  const { isComplete } = useStore(mirror);
+  const key = `${asked} ${host} ${isUuid(host) || isComplete}`;
+  const { value, error, isLoading, again } = useLoaded(host === '' ? undefined : key, async (signal) => {
+    const exact = isUuid(host)
       ? [
           await placement.providers
             .show(host, { signal })
             .catch((error: unknown) => (isNotFound(error) ? undefined : Promise.reject(error))),
         ]
       : await placement.providers.list({ name: host }, { signal });
-    return {
-      host: found,
-      explanation: found && (await placement.candidateQuestions.explain({ ...query, tree: found.uuid }, { signal })),
-    };
+    const [found, ...others] = exact[0] === undefined ? named(host, mirror.get().providers.values()) : [exact[0]];
+    if (found === undefined || others.length > 0) return { several: found === undefined ? [] : [found, ...others] };
+    const explanation = await placement.candidateQuestions.explain({ ...query, tree: found.uuid }, { signal });
+    return { several: [], explanation };
   });
   useChanges('any', again, pauseMs);
   const find = (event: SubmitEvent) => {
@@ -48,7 +59,7 @@ export function WhyNot({
       <h2>Why not this host?</h2>
       <form class="find" onSubmit={find}>
         <label>
-          <span>Name or UUID of a provider</span>
+          <span>Name, part of a name, or UUID of a provider</span>
           <input type="text" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
         <button type="submit">Why not?</button>
@@ -58,8 +69,27 @@ export function WhyNot({
         host !== '' && isLoading ? (
           <p class="faint">Asking…</p>
         ) : null
+      ) : value.several.length > 0 ? (
+        <>
+          <p role="status">
+            {counted(value.several.length, 'provider')} have this in their name
+            {value.several.length > mostChoices ? `; the first ${mostChoices}` : ''}. Which one?
+          </p>
+          <ul class="chips">
+            {value.several
+              .toSorted((a, b) => byName.compare(a.name, b.name))
+              .slice(0, mostChoices)
+              .map(({ uuid, name }) => (
+                <li key={uuid}>
+                  <Link to={urlOf('fit', undefined, searchOf({ ...fields, tree: uuid }))}>
+                    <Name text={name} />
+                  </Link>
+                </li>
+              ))}
+          </ul>
+        </>
       ) : value.explanation === undefined ? (
-        <p role="status">No provider has this name or UUID.</p>
+        <p role="status">No provider has this in its name or UUID.</p>
       ) : (
         <>
           <Funnel explanation={value.explanation} fields={fields} />

@@ -97,7 +97,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
         <p class="faint">
           <code>{provider.uuid}</code> <Copy text={provider.uuid} what="the UUID" /> · generation {provider.generation}{' '}
           ·{' '}
-          <Link to={urlOf('fit', undefined, { resources: oneOfEach(value.tree), tree: provider.uuid })}>
+          <Link to={urlOf('fit', undefined, { resources: usualQuery(value.tree), tree: provider.uuid })}>
             why does something not fit here?
           </Link>
         </p>
@@ -224,9 +224,12 @@ async function noneIfGone(uuid: string, error: unknown, signal: AbortSignal): Pr
   );
 }
 
-/** A query to begin with: one unit of each class that the tree has. */
-const oneOfEach = (tree: readonly WholeProvider[]): string =>
-  [...sumOf(tree.map(amountsOf)).keys()].map((name) => `${name}:1`).join(',');
+/** What is often asked for of some classes; of others it is one. */
+const oftenAsked: Readonly<Record<string, number>> = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 20 };
+
+/** A query to begin with: what is often asked for of each class that the tree has. */
+const usualQuery = (tree: readonly WholeProvider[]): string =>
+  [...sumOf(tree.map(amountsOf)).keys()].map((name) => `${name}:${oftenAsked[name] ?? 1}`).join(',');
 
 /** Sharing providers are listed separately, wherever they are in their own trees. */
 const asRoot = (provider: WholeProvider): WholeProvider => ({ ...provider, parent_provider_uuid: null });

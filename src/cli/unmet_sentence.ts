@@ -3,8 +3,17 @@ import type { UnmetCondition } from '../client/candidate_questions.ts';
 /** As in a provider of which all is reserved. Less than nothing is left where that was in use before. */
 export const hasNoneLeft = ({ reason, free }: UnmetCondition): boolean => reason === 'capacity' && (free ?? 0) <= 0;
 
-/** Why no provider of a tree meets a condition. @param drained the UUIDs of providers */
-export function sentenceOf(condition: UnmetCondition, drained: ReadonlySet<string> = new Set()): string {
+/**
+ * Why no provider of a tree meets a condition.
+ *
+ * @param drained the UUIDs of providers
+ * @param textOf the text of an amount of the class
+ */
+export function sentenceOf(
+  condition: UnmetCondition,
+  drained: ReadonlySet<string> = new Set(),
+  textOf: (amount: number) => string = String,
+): string {
   const { reason, value, asked, free, tree_free } = condition;
   const { name, uuid } = condition.resource_provider;
   if (hasNoneLeft(condition) && drained.has(uuid)) return `${name} is drained`;
@@ -12,8 +21,8 @@ export function sentenceOf(condition: UnmetCondition, drained: ReadonlySet<strin
   const isForbidden = value.startsWith('!');
   switch (reason) {
     case 'capacity':
-      if (free !== null && free < 0) return `${name} has none left: ${-free} more are in use than it may give`;
-      return `${name} has ${free} left${fitsInParts ? `; its tree has ${tree_free} in parts: ask by groups` : ''}`;
+      if (free !== null && free < 0) return `${name} has none left: ${textOf(-free)} more are in use than it may give`;
+      return `${name} has ${free === null ? free : textOf(free)} left${fitsInParts ? `; its tree has ${textOf(tree_free)} in parts: ask by groups` : ''}`;
     case 'absent':
       return 'there is none';
     case 'max_unit':

@@ -309,7 +309,7 @@ for (const engine of engines) {
         assert.equal(await page.locator('.candidates li').count(), allocation_requests.length);
         assert.equal(fitting === 0, allocation_requests.length === 0);
         const host = nearest[0]?.root.name ?? assert.fail('some host does not fit');
-        await page.getByLabel('Name or UUID of a provider').fill(host);
+        await page.getByLabel('Name, part of a name, or UUID of a provider').fill(host);
         await page.getByRole('button', { name: 'Why not?' }).click();
         await shows(page, 'It fits none of 1 tree.');
         // A query that the service refuses keeps its form, with the reason.

@@ -168,10 +168,13 @@ testView(
     await totals.getByText('VCPU').waitFor();
     assert.match(await totals.innerText(), /92 of 100\s+92%/);
     await page.getByRole('link', { name: 'why does something not fit here?' }).click();
-    await page.waitForURL(/fit\?resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&tree=/);
+    await page.waitForURL(/fit\?resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20&tree=/);
     assert.equal(await page.getByLabel('Resource class 2').inputValue(), 'MEMORY_MB');
-    assert.equal(await page.getByLabel('Name or UUID of a provider').inputValue(), host);
-    await page.getByText('It fits 1 of 1 tree.').last().waitFor();
+    assert.equal(await page.getByLabel('Name, part of a name, or UUID of a provider').inputValue(), host);
+    // What was asked about this host comes before the whole fleet.
+    await page.getByText('It fits 1 of 1 tree.').first().waitFor();
+    const headings = await page.locator('.answers h2').allInnerTexts();
+    assert.equal(headings[0], 'Why not this host?');
   },
 );
 

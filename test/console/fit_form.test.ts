@@ -1,0 +1,140 @@
+/* The form of a query: amounts with units, and aggregates and providers by name. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { withNames, withUuids } from '../../console/fit/named.ts';
+import { worthwhile } from '../../console/fit/reason.ts';
+import { amountFrom } from '../../console/text.ts';
+import type { UnmetCondition } from '../../src/client/candidate_questions.ts';
+import { anyEngine } from '../support/engines.ts';
+import { checkAccessibility } from './pages.ts';
+import { browserForTests, type Served, serve, viewTests } from './serving.ts';
+
+const browserOf = browserForTests();
+const hosts = ['rack01-host1', 'rack01-host2', 'rack02-host1', 'rack02-host2'];
+const uuids = new Map(hosts.map((name) => [name, randomUUID()]));
+const racks = new Map(['rack01', 'rack02'].map((name) => [name, randomUUID()]));
+
+let served: Served;
+before(async () => {
+  served = await serve(anyEngine);
+  for (const [name, uuid] of uuids) {
+    await served.placement.providers.create({ uuid, name });
+    await served.placement.inventories.set(uuid, {
+      inventories: { VCPU: { total: 8 }, MEMORY_MB: { total: 196_608 } },
+      resource_provider_generation: 0,
+    });
+    await served.placement.aggregates.set(uuid, {
+      aggregates: [racks.get(name.slice(0, 6)) ?? ''],
+      resource_provider_generation: 1,
+    });
+  }
+});
+after(() => served.close());
+const { testView } = viewTests(browserOf, () => served);
+
+test('an amount is a number, or one with a unit of its class', () => {
+  const read = (name: string, ...texts: readonly string[]) => texts.map((text) => amountFrom(name, text));
+  assert.deepEqual(
+    read('MEMORY_MB', '200', '200 GB', '200GiB', '0.5 t', '1,024', '512 MB'),
+    [200, 204_800, 204_800, 524_288, 1024, 512],
+  );
+  assert.deepEqual(read('MEMORY_MB', '1 KB', '1.5', '', '-1', '0', '1 XB', '2e3', '1,2'), Array(8).fill(undefined));
+  assert.deepEqual(read('DISK_GB', '2 TB', '2048 MiB', '1 MB'), [2048, 2, undefined]);
+  assert.deepEqual(read('NET_BW_EGR_KILOBIT_PER_SEC', '10 Gbit/s', '10G', '5 kbps'), [10_000_000, 10_000_000, 5]);
+  assert.deepEqual(read('VCPU', '4', '4 GB', '4k'), [4, undefined, undefined]);
+});
+
+test('aggregates are named in conditions by their names', () => {
+  const all = [...racks].map(([name, uuid]) => ({ name, uuid }));
+  const [one, two] = [racks.get('rack01'), racks.get('rack02')];
+  assert.equal(withUuids('rack01', all), one);
+  assert.equal(withUuids('!in:RACK01,k02', all), `!in:${one},${two}`);
+  assert.equal(withUuids('rack', all), 'rack', 'it may be either');
+  assert.equal(withNames(`!in:${one},${two}`, all), '!in:rack01,rack02');
+});
+
+test('trees that come near are hosts first, and none that is another tree', () => {
+  const unmet = (reason: UnmetCondition['reason']): UnmetCondition => ({
+    parameter: 'resources',
+    value: 'VCPU:1',
+    reason,
+    resource_provider: { uuid: 'x', name: 'x' },
+    asked: 1,
+    free: 0,
+  });
+  const tree = (uuid: string, reason: UnmetCondition['reason']) => ({
+    root: { uuid, name: uuid },
+    unmet: [unmet(reason)],
+  });
+  const shared = {
+    uuid: 'pool',
+    name: 'pool',
+    generation: 0,
+    parent_provider_uuid: null,
+    root_provider_uuid: 'pool',
+    usages: {},
+    traits: ['MISC_SHARES_VIA_AGGREGATE'],
+    aggregates: [],
+    inventories: {},
+  };
+  const nearest = [tree('pool', 'absent'), tree('other', 'tree'), tree('host', 'capacity')];
+  assert.deepEqual(
+    worthwhile(nearest, new Map([['pool', shared]])).map(({ root }) => root.uuid),
+    ['host', 'pool'],
+  );
+});
+
+testView('an amount with a unit is asked for as a number of its class', 'fit', async (page) => {
+  await page.getByLabel('Resource class 1').fill('memory_mb');
+  await page.getByLabel('Amount 1').fill('200 GB');
+  await page.getByText('= 200 GiB, 204,800 MEMORY_MB').waitFor();
+  await page.getByLabel('Amount 1').fill('200');
+  await page.getByText('= 200 MiB').waitFor();
+  await page.getByLabel('Amount 1').fill('200 apples');
+  await page.getByRole('button', { name: 'Where does it fit?' }).click();
+  assert.match(
+    await page.getByLabel('Amount 1').evaluate((input: { validationMessage: string }) => input.validationMessage),
+    /^A whole amount of MEMORY_MB, such as 8 MiB, 8 GiB or 8192$/,
+  );
+  assert.doesNotMatch(page.url(), /resources/);
+  await page.getByLabel('Amount 1').fill('200 GB');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/resources=MEMORY_MB:204800$/);
+  await page.getByText('rack01-host1 has 192 GiB left').waitFor();
+  await checkAccessibility(page, 'a form with units');
+});
+
+testView(
+  'aggregates and trees are asked for by name, and a host by a part of it',
+  'fit?resources=VCPU:1',
+  async (page) => {
+    await page.getByText('32 can be claimed').waitFor();
+    await page.getByLabel('Aggregates').fill('rack01');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Remove rack01' }).waitFor();
+    await page.getByRole('button', { name: 'Where does it fit?' }).click();
+    await page.waitForURL(new RegExp(`member_of=${racks.get('rack01')}`));
+    await page.getByText('16 can be claimed').waitFor();
+    await page.getByLabel('In the tree of').fill('host1');
+    await page.getByRole('button', { name: 'Where does it fit?' }).click();
+    await page
+      .getByRole('alert')
+      .filter({ hasText: '2 providers have “host1” in their name: rack01-host1, rack02-host1' })
+      .waitFor();
+    await page.getByLabel('In the tree of').fill('01-host1');
+    await page.getByRole('button', { name: 'Where does it fit?' }).click();
+    await page.waitForURL(new RegExp(`in_tree=${uuids.get('rack01-host1')}`));
+    await page.getByText('8 can be claimed').waitFor();
+
+    const part = page.getByLabel('Name, part of a name, or UUID of a provider');
+    await part.fill('host2');
+    await page.getByRole('button', { name: 'Why not?' }).click();
+    await page.getByText('2 providers have this in their name. Which one?').waitFor();
+    await page.getByRole('link', { name: 'rack02-host2' }).click();
+    await page.getByText('It fits none of 1 tree.').first().waitFor();
+    await part.fill('01-host2');
+    await page.getByRole('button', { name: 'Why not?' }).click();
+    await page.getByText('it is another tree').waitFor();
+  },
+);
