@@ -32,7 +32,13 @@ async function partsLoaded(
 ): Promise<readonly string[]> {
   const file = path.join(folder, 'modules');
   await writeFile(file, '');
-  const env = { NODE_OPTIONS: `--import=${recorder}`, RECORDED_MODULES: file, ...environment };
+  const env = {
+    NODE_OPTIONS: `--import=${recorder}`,
+    RECORDED_MODULES: file,
+    // By default also /etc/placement/policy.d, which a package of OpenStack Placement brings.
+    OS_OSLO_POLICY__POLICY_DIRS: path.join(folder, 'no-policy.d'),
+    ...environment,
+  };
   const server = startCommand('placement-api', ['--config-file', configFile], folder, env);
   const [, url = ''] = await server.said(/^placement-api \d\S* listens on (http:\/\/\S+)\n/m);
   await use(url);

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { onBehalfOf, requestsServed } from '../../src/log/log.ts';
 import { inBatches } from '../../src/queue/queue.ts';
-import { until } from '../support/until.ts';
 import { databaseOf, reasonOf, recorded, ticks } from './recorded.ts';
 
 test('items that come while a batch is under way go in the next batches, up to the limit', async () => {
