@@ -15,6 +15,8 @@ export const sqlstate = {
   numberOutOfRange: '22003',
   sequenceEnded: '2200H',
   characterUnknown: '22P05',
+  preparedAlready: '42P05',
+  preparedNowhere: '26000',
 } as const;
 
 /**
@@ -104,6 +106,13 @@ export const isOutOfRoom = (error: unknown): boolean =>
  */
 export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlstate.readOnlyTransaction);
 
+/**
+ * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode gave the service another
+ * connection. Nothing of the transaction was done.
+ */
+export const isPreparedElsewhere = (error: unknown): boolean =>
+  hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
+
 /** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */
 export class NoIdLeft extends Error {}
 
@@ -118,7 +127,11 @@ export const isTakenIn = (error: unknown, table: string): boolean =>
  */
 export const isFaultOfOne = (error: unknown): boolean =>
   error instanceof NoIdLeft ||
-  (isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error) && !isLostRace(error));
+  (isDatabaseError(error) &&
+    !isUnavailable(error) &&
+    !isTimedOut(error) &&
+    !isLostRace(error) &&
+    !isPreparedElsewhere(error));
 
 /** The code of the error for a server that is not of the wanted kind, such as a standby. */
 export const wrongServerCode = 'EWRONGSERVER';
@@ -164,6 +177,8 @@ type FailureKind =
   | 'read-only'
   /** A table has no id left for a new row, until an operator acts. */
   | 'no id left'
+  /** A pooler does not carry prepared statements, until an operator acts. */
+  | 'prepared elsewhere'
   /** A statement exceeded its time limit. */
   | 'timed out'
   /** Another transaction held a lock for too long. */
@@ -187,6 +202,7 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (error instanceof NoIdLeft) return 'no id left';
   if (isOutOfRoom(error)) return 'out of room';
+  if (isPreparedElsewhere(error)) return 'prepared elsewhere';
   if (isReadOnly(error)) return 'read-only';
   if (isTooManyConnections(error)) return 'no connection left';
   if (isUnavailable(error)) return 'unavailable';

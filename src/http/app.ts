@@ -146,6 +146,10 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'read-only':
       return tryLater('The database is read-only; please retry.');
+    case 'prepared elsewhere':
+      return tryLater(
+        'A pooler of database connections does not carry prepared statements; the log has the remedy for operators.',
+      );
     case 'no id left':
       return tryLater(
         `The database has no id left for a new row: ${messageOf(error)}. "placement-status upgrade check" has the remedy for operators.`,

@@ -64,6 +64,8 @@ function reasonOf(error: unknown): string {
       return 'The database does not confirm commits; its synchronous standby may be gone';
     case 'no connection left':
       return 'The database has no connection left for the service';
+    case 'prepared elsewhere':
+      return 'A pooler of database connections does not carry prepared statements';
     default:
       return 'The database cannot be reached';
   }

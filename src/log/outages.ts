@@ -5,6 +5,7 @@ import {
   isLockRefused,
   isLostRace,
   isOutOfRoom,
+  isPreparedElsewhere,
   isReadOnly,
   isUnavailable,
   NoIdLeft,
@@ -12,11 +13,12 @@ import {
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
- * Also logs once when the database answers that it has no disk or memory left, has no id for a new row, or takes no writes.
+ * Also logs once when the database answers that it has no disk or memory left, has no id for a new row, or takes no writes, or when a pooler
+ * does not carry prepared statements.
  */
 export type Outages = {
   /**
-   * Takes note of an error. @returns whether it means that the database cannot be reached, has no room or no id, or takes no writes;
+   * Takes note of an error. @returns whether it is one of these failures;
    * then the caller need not log it
    */
   notice(error: unknown): boolean;
@@ -34,6 +36,10 @@ const readOnly =
 const noIdLeft =
   'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
 
+const preparedElsewhere =
+  'A pooler in transaction mode does not carry prepared statements: requests that meet that are answered 503. Set [placement_database] ' +
+  'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0';
+
 const unconfirmed =
   'The database does not confirm commits: its synchronous standby may be gone. Writes are answered 503 until it does';
 
@@ -42,6 +48,7 @@ function lineOf(error: unknown): string | undefined {
   if (error instanceof CommitsUnconfirmed) return unconfirmed;
   if (isOutOfRoom(error)) return outOfRoom;
   if (isReadOnly(error)) return readOnly;
+  if (isPreparedElsewhere(error)) return preparedElsewhere;
   return error instanceof NoIdLeft ? noIdLeft : undefined;
 }
 

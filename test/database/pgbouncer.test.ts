@@ -71,6 +71,42 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
   const tooOld = carriesPreparedStatements() ? false : 'this PgBouncer is older than 1.21';
   test('requests are served with prepared statements', { skip: tooOld }, () => serves({ preparedStatements: true }));
 
+  test('where it does not carry prepared statements, requests are 503, and the log names the option once', () =>
+    withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+      // As before 1.21, whatever the version.
+      const pgbouncer = await startPgbouncer(connection, {
+        default_pool_size: 2,
+        ...(carriesPreparedStatements() ? { max_prepared_statements: 0 } : {}),
+      });
+      const lines: { readonly level: string; readonly msg: string }[] = [];
+      const log = { write: (line: string) => void lines.push(JSON.parse(line)) };
+      const logger = pino({ formatters: { level: (level) => ({ level }) } }, log);
+      const service = await openService(testConfig({ placementDatabase: { connection: pgbouncer.url } }), { logger });
+      try {
+        const send = requestsTo(service);
+        const host = randomUUID();
+        await makeProvider(send, host, { VCPU: { total: 100 } });
+        const claims = Array.from({ length: 100 }, () => async () => {
+          const { status, json } = await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } }));
+          return status === 204 ? '' : `${status} ${at(json, 'errors', 0, 'detail')}`;
+        });
+        const refused = new Set<string>();
+        for (const claim of claims) refused.add(await claim());
+        const [reason, ...others] = [...refused].filter(Boolean);
+        assert.match(
+          reason ?? '',
+          /^503 [\s\S]*A pooler of database connections does not carry prepared statements; the log has/,
+        );
+        assert.deepEqual(others, []);
+        const told = lines.filter(({ level }) => level !== 'info');
+        assert.equal(told.length, 1, JSON.stringify(told));
+        assert.match(told[0]?.msg ?? '', /Set \[placement_database\] prepared_statements = false and restart/);
+      } finally {
+        await service.close();
+        await pgbouncer.stop();
+      }
+    }));
+
   test('processes that start together migrate once, and leave no lock behind', async () => {
     const database = await createDatabase(await postgresqlServer());
     const pgbouncer = await startPgbouncer(database.url, {});
