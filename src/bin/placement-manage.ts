@@ -19,6 +19,7 @@ import { schemaProblem } from '../manage/upgrade_checks.ts';
 import { type Owner, ownerOr } from '../placement/owner.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, problemsOf } from '../start/config_flags.ts';
+import { describeDatabase } from '../start/database.ts';
 import { exitCodeOf } from '../start/exit_code.ts';
 import { addCommandGroup, runCommand } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
@@ -40,7 +41,13 @@ db.command('stamp')
   .description('record that the database is at a revision, and change nothing else')
   .argument('<version>', 'the revision; head, or base for none')
   .action((version: string) =>
-    withDatabase((database) => withPrivilegeRemedy(database, () => stampRevision(database, version))),
+    withDatabase((database, { placementDatabase }) =>
+      withPrivilegeRemedy(database, async () => {
+        await stampRevision(database, version);
+        const stamped = (await readRevision(database)) ?? 'no revision';
+        printError(`The ${describeDatabase(placementDatabase)} is recorded at ${stamped}; nothing else was changed.`);
+      }),
+    ),
   );
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
 import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
@@ -9,6 +9,8 @@ import { schemaProblem } from './upgrade_checks.ts';
 
 /**
  * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
+ *
+ * @throws ConfigError where there are files of configuration, and they name no database
  */
 export async function withConfiguredDatabase(
   flags: ConfigFlags,
@@ -16,7 +18,9 @@ export async function withConfiguredDatabase(
 ): Promise<void> {
   const loaded = loadConfig(flags);
   printWarnings(loaded.warnings);
-  printWarnings([databaseWarning(loaded)]);
+  // What is only a warning at a start of the service would let a command make an empty database in any folder, and find it in order.
+  const unnamed = databaseWarning(loaded);
+  if (unnamed !== undefined) throw new ConfigError([unnamed]);
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });
   try {
     await withUsageRemedy(database, () => use(database, loaded.config));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
@@ -26,7 +27,7 @@ for (const engine of engines) {
       assert.deepEqual(await run('placement-manage', 'db', 'stamp', '611cd6dffd7b'), {
         code: 0,
         stdout: '',
-        stderr: '',
+        stderr: `The ${where} is recorded at 611cd6dffd7b; nothing else was changed.\n`,
       });
       assert.equal((await run('placement-manage', 'db', 'version')).stdout, '611cd6dffd7b\n');
       const unknown = await run('placement-manage', 'db', 'stamp', 'feedbeef0000');
@@ -59,6 +60,28 @@ test('help and wrong usage', async () => {
     assert.match(ended.stdout + ended.stderr, text);
   }
 });
+
+test('a configuration that names no database is refused, and no embedded one is made', () =>
+  withCommands('embedded', 'empty', async ({ folder }) => {
+    const file = path.join(folder, 'unnamed.conf');
+    await writeFile(file, '[keystone_authtoken]\nauth_url = http://keystone.example.com:5000\n');
+    const before = await readdir(folder);
+    const commands = [
+      ['placement-manage', ['db', 'sync'], 78],
+      ['placement-manage', ['db', 'version'], 78],
+      ['placement-manage', ['token', 'list'], 78],
+      ['placement-status', ['upgrade', 'check'], 255],
+    ] as const;
+    for (const [command, args, code] of commands) {
+      const ended = await runToEnd(command, ['--config-file', file, ...args], folder);
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], ended.stderr);
+      assert.match(
+        ended.stderr,
+        /^placement-\w+: \S+unnamed\.conf: neither \[placement_database\] connection nor embedded_path is set, .*\n$/,
+      );
+    }
+    assert.deepEqual(await readdir(folder), before);
+  }));
 
 test('a command does not touch the embedded database of a running server', async () => {
   await withCommands('embedded', 'migrated', async ({ folder, configFile, run }) => {
