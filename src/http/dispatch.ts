@@ -65,7 +65,7 @@ export function mountEndpoints(
         owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
         allowedOwners,
         isRuleWritten: policy.isWritten,
-        forbidden: (rule) => forbidden(rule, dialect),
+        forbidden: (rule, why) => forbidden(rule, dialect, why),
         requireToken,
         requireStill: async (rule) => {
           await requireToken();
@@ -227,8 +227,10 @@ export function authorize(
 
 const noTarget: PolicyTarget = { project_id: null };
 
-const forbidden = (rule: string, dialect: Pick<Dialect, 'forbidden'>): ApiError =>
-  new ApiError(403, dialect.forbidden(rule), { vary: false });
+const forbidden = (rule: string, dialect: Pick<Dialect, 'forbidden'>, why?: string): ApiError => {
+  const detail = dialect.forbidden(rule);
+  return new ApiError(403, detail, { vary: false, ...(why === undefined ? {} : { sentence: `${detail} ${why}` }) });
+};
 
 /** The JSON body of a request. */
 type JsonBody = {

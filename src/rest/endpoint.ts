@@ -24,8 +24,8 @@ export type ApiRequest = {
   readonly allowedOwners: (rule: string) => AllowsOwner | undefined;
   /** Whether a policy file has a rule of this name, in place of the default. */
   readonly isRuleWritten: (rule: string) => boolean;
-  /** The error for a request that a rule does not allow. */
-  readonly forbidden: (rule: string) => ApiError;
+  /** The error for a request that a rule does not allow. @param why a sentence that is added from 2.2 on */
+  readonly forbidden: (rule: string, why?: string) => ApiError;
   /** Of an endpoint with `ownerDecides`: whose consumers its rule allows this request; undefined for all. */
   readonly owners: AllowsOwner | undefined;
   /**

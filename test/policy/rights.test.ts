@@ -59,6 +59,42 @@ const byQuery = (project_id: string, query = 'resources=VCPU:1', more: object = 
   ...more,
 });
 
+test('a 403 for a claim names what it is for: another version, the providers, or a consumer of another project', () =>
+  withTeams(async (service) => {
+    const member = callerIn(service, 'vision', 'member');
+    const refused = async (method: string, path: string, body: unknown, version?: string): Promise<string> => {
+      const { status, json, text } = await member(method, path, body, version);
+      assert.equal(status, 403, text);
+      return String(at(json, 'errors', 0, 'detail'));
+    };
+    const [one, two] = [randomUUID(), randomUUID()];
+    const path = `/allocations/${one}`;
+    const mine = byQuery('vision');
+    const denied = (name: string) => `Policy does not allow placement:allocations:${name} to be performed.`;
+    for (const version of ['placement 1.39', 'placement 1.0', '']) {
+      const asked = version === '' ? '1.0' : version.slice(-4).trim();
+      const hint = `'candidates' needs microversion 2.4; this request is for ${asked}.`;
+      assert.ok((await refused('PUT', path, mine, version)).includes(`${denied('update')} ${hint}`));
+    }
+    const waiting = { ...mine, line: 'gpu' };
+    assert.match(
+      await refused('PUT', path, waiting, 'placement 1.28'),
+      /'line' needs microversion 2\.8; .* for 1\.28\./,
+    );
+    const gang = { [one]: mine, [two]: byQuery('robots') };
+    assert.match(await refused('POST', '/allocations', gang, 'placement 1.39'), /'candidates' needs microversion 2\.4/);
+    const named = { ...newClaim({ [randomUUID()]: { VCPU: 1 } }), project_id: 'vision' };
+    assert.equal((await refused('PUT', path, named, 'placement 1.39')).trim().endsWith(denied('update')), true);
+    assert.equal(
+      await refused('PUT', path, named),
+      `${denied('update')} A claim that names its providers needs it; one by 'candidates' needs placement:allocations:place.`,
+    );
+    assert.equal(
+      await refused('POST', '/allocations', gang),
+      `${denied('place')} Consumer ${two} is to be of project robots and user user.`,
+    );
+  }));
+
 test('the rules whose target has a project are those of the endpoints that find one', () => {
   const found = routes.flatMap(({ policy, ownerDecides, policyTarget }) =>
     policy === undefined || (!ownerDecides && policyTarget === undefined) ? [] : [policy],

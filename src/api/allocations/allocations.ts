@@ -25,6 +25,7 @@ import {
   refuseDryRunOfUrl,
   writeClaim,
 } from './claim_requests.ts';
+import { namingNewerFields } from './newer_fields.ts';
 import { askedWait, waitFor } from './waits.ts';
 
 // Routes
@@ -93,7 +94,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
 const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastModified: newest([]) });
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const rules = claimRules(request, rule('update'), dependencies.config);
+  const rules = await rulesOf(request, rule('update'), dependencies);
   const seconds = askedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
@@ -119,7 +120,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 }
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const rules = claimRules(request, rule('manage'), dependencies.config);
+  const rules = await rulesOf(request, rule('manage'), dependencies);
   const seconds = askedWait(request, dependencies.config);
   const body = await postBody(request);
   const { isDryRun, line } = body;
@@ -145,6 +146,15 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
       };
     });
   });
+}
+
+/** The rules for the claim of a request. @throws ApiError 403 */
+async function rulesOf(request: ApiRequest, name: string, { config }: Pick<Dependencies, 'config'>) {
+  try {
+    return claimRules(request, name, config);
+  } catch (error) {
+    throw await namingNewerFields(request, error);
+  }
 }
 
 async function postBody(request: ApiRequest) {

@@ -301,14 +301,23 @@ function rightsOf(
   { rule, named, isPlaceWritten, incompleteOwner }: ClaimRules,
 ): ClaimRights | undefined {
   const isAllPlaced = isPlaceWritten && placed === consumers.length;
-  if (!isAllPlaced && named === undefined) throw request.forbidden(rule);
+  if (!isAllPlaced && named === undefined) {
+    throw request.forbidden(rule, `A claim that names its providers needs it; one by 'candidates' needs ${placeRule}.`);
+  }
   const ofQueries = placed === 0 ? undefined : isPlaceWritten ? placeRule : candidatesRule;
   const byName = isAllPlaced ? undefined : named?.owners;
   const byQuery = ofQueries === undefined ? undefined : request.allowedOwners(ofQueries);
   if (byName === undefined && byQuery === undefined) return undefined;
   const allows = (owner: Owner): boolean => byName?.(owner) !== false && byQuery?.(owner) !== false;
   const deciding = ofQueries ?? rule;
-  if (!consumers.every(allows)) throw request.forbidden(deciding);
+  const other = consumers.find((consumer) => !allows(consumer));
+  if (other !== undefined) {
+    const { uuid, name, projectId, userId } = other;
+    throw request.forbidden(
+      deciding,
+      `Consumer ${withName(uuid, name)} is to be of project ${projectId} and user ${userId}.`,
+    );
+  }
   return { allows, rule: deciding, incompleteOwner };
 }
 
