@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ApiError } from '../client/index.ts';
+import { CommandFailure } from './exit_codes.ts';
 
 /** What the user can do about a refusal, by the text of the server. `$1` is what the text names. */
 const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
@@ -37,6 +38,12 @@ const remediesByStatus: Readonly<Record<number, string>> = {
   403: 'This user may not do this. Most requests need the role admin or service.',
 };
 
+/** What this service, OpenStack Placement and other servers say of a path that they do not have. */
+const isOfNoPath = /^(There is no path .* here\.|The resource could not be found\.|Not Found)$/s;
+
+const noService =
+  'There is no placement service at this path of the server: check OS_ENDPOINT, which has no path unless a proxy adds one.';
+
 /**
  * Adds to a refusal of the server what the user can do about it.
  *
@@ -44,6 +51,9 @@ const remediesByStatus: Readonly<Record<number, string>> = {
  */
 export function withRemedy(problem: unknown, ran: Command | undefined): unknown {
   if (!(problem instanceof ApiError)) return problem;
+  if (problem.status === 404 && isOfNoPath.test(problem.detail)) {
+    return new CommandFailure('noAnswer', `${problem.message}\n${noService}`, { cause: problem });
+  }
   const remedy = remedyBy(problem.detail) ?? remediesByStatus[problem.status];
   if (remedy === undefined) return problem;
   const more = problem.status === 403 && mayNameProject(ran) ? ` ${ownProject}` : '';

@@ -4,6 +4,7 @@ import { capacityOf } from '../client/inventories.ts';
 import { typeOption } from './consumer_argument.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
+import { addUsageRecords } from './usage_records.ts';
 import { addUsageReport } from './usage_report.ts';
 
 type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
@@ -50,4 +51,5 @@ export function addUsageCommands(program: Command): void {
       });
     });
   addUsageReport(usage);
+  addUsageRecords(usage);
 }

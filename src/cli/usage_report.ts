@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
-import { typeOption } from './consumer_argument.ts';
-import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
+import { consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
 import type { Cell } from './table.ts';
+import { takeUsageFilter, type UsageFilterOptions } from './usage_filter.ts';
 
 /** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
 const keys = {
@@ -15,17 +15,14 @@ const keys = {
   day: 'day',
 } as const satisfies Readonly<Record<string, UsageTotalKey>>;
 
-type ReportOptions = ConsumerFilterOptions & {
+type ReportOptions = UsageFilterOptions & {
   readonly month?: readonly [from: Date, until: Date];
-  readonly from?: string;
-  readonly until?: string;
   readonly by: readonly (keyof typeof keys)[];
-  readonly class?: string;
 };
 
 /** Adds `placement usage report`. */
 export function addUsageReport(usage: Command): void {
-  usage
+  const report = usage
     .command('report')
     .description('sum up what was used, in amounts times hours, if the service keeps a history; from 2.9')
     .addOption(
@@ -33,19 +30,12 @@ export function addUsageReport(usage: Command): void {
         .argParser(readMonth)
         .conflicts(['from', 'until']),
     )
-    .option('--from <time>', 'from this time on, such as 2026-11-01T00:00:00Z')
-    .option('--until <time>', 'until this time')
     .addOption(
       new Option('--by <what>', `a line for each of these, and for each class: some of ${Object.keys(keys).join(', ')}`)
         .argParser(readKeys)
         .default(['project'], 'project'),
-    )
-    .option('--project <id>', 'only of this project')
-    .option('--user <id>', 'only of this user')
-    .addOption(typeOption('only of consumers of this type; unknown for those without one', 'unknown'))
-    .option('--provider <provider>', 'only of this provider')
-    .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
-    .option('--class <class>', 'only of this resource class')
+    );
+  takeUsageFilter(report)
     .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --format csv')
     .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
       const { placement, print } = shellOf(command);

@@ -11,7 +11,9 @@ export function refusalOf({ status, headers, text }: WireAnswer): Refusal {
     status,
     code: codeAt(error),
     title,
-    detail: plain(textAt(error, 'detail') ?? textAt(error, 'message') ?? '') || fallback(text, title),
+    detail:
+      plain(textAt(error, 'detail') ?? textAt(error, 'message') ?? '') ||
+      (textAt(error, 'detail') === undefined ? fallback(text, title) : title),
     requestId: textAt(error, 'request_id') ?? headers.get('x-openstack-request-id') ?? undefined,
   };
 }

@@ -72,12 +72,14 @@ const remedies: Readonly<Record<string, string>> = {
 function lost(url: string, error: unknown): Error {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = codeOf(cause);
-  const unsent = unsentCodes.has(code) || isCertificateProblem(code);
+  const unsent = unsentCodes.has(code) || isCertificateProblem(code) || isNoTls(code);
   const reason =
     remedies[code] ??
     (isCertificateProblem(code)
       ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS, or OS_CACERT for the command.`
-      : `the connection was lost (${messageOf(cause)}).`);
+      : isNoTls(code)
+        ? `it does not answer by TLS (${code}). If the service speaks HTTP there, the address begins with http://.`
+        : `the connection was lost (${messageOf(cause)}).`);
   return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
 }
 
@@ -87,8 +89,11 @@ function codeOf(error: unknown): string {
 
 const isCertificateProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code);
 
-/** Whether another attempt can help. It cannot if the certificate is wrong. */
+/** What answers is no TLS, such as an HTTP server. */
+const isNoTls = (code: string): boolean => /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/.test(code);
+
+/** Whether another attempt can help. It cannot if the certificate is wrong, or there is no TLS. */
 export const isPassing = (error: ConnectionError): boolean => {
   const cause = error.cause instanceof Error ? error.cause.cause : undefined;
-  return !isCertificateProblem(codeOf(cause));
+  return !isCertificateProblem(codeOf(cause)) && !isNoTls(codeOf(cause));
 };

@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
 import { newestOf, versionText } from '../placement/versions.ts';
-import { ApiError, badRequest, notFound, notFoundWithoutVary } from '../request/errors.ts';
+import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import { inPieces, openTurns, type Turns } from '../request/turns.ts';
 import type { AllowsOwner, ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
@@ -90,10 +90,14 @@ export function mountEndpoints(
       return respond(exchange, rendered);
     });
   }
-  app.notFound(() => {
-    throw notFoundWithoutVary('');
+  app.notFound((c) => {
+    const { path } = c.get('exchange');
+    throw new ApiError(404, '', { vary: false, sentence: `There is no path ${path.slice(0, longestShown)} here.` });
   });
 }
+
+/** How much of a path an error shows. */
+const longestShown = 200;
 
 function select(candidates: readonly BoundEndpoint[], exchange: Exchange): BoundEndpoint {
   const [first] = candidates;

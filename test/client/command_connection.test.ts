@@ -66,6 +66,15 @@ test('a UNIX socket is reached by its name, and one that does not answer is name
   }
 });
 
+test('a wrong path, and TLS where there is none, are told apart from a service that is away', async () => {
+  const none = /There is no path \/placement\/resource_providers here\. \[.*\]\nThere is no placement service at this path/;
+  const list = ['provider', 'list'];
+  await mustFail(none, list, { OS_ENDPOINT: `${server.url}/placement`, OS_TOKEN: 'admin' }, 'noAnswer');
+  const secure = server.url.replace('http:', 'https:');
+  const noTls = /No answer from https:\S+: it does not answer by TLS .* begins with http:\/\//;
+  await mustFail(noTls, list, { OS_ENDPOINT: secure, OS_TOKEN: 'admin' }, 'noAnswer');
+});
+
 test('with the environment of the OpenStack client the command finds the service through Keystone', async () => {
   const openrc = {
     OS_AUTH_URL: `${keystone.url}/v3`,

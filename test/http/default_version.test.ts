@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anyEngine } from '../support/engines.ts';
+import { at } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
 const shown = 'openstack-api-version';
@@ -32,6 +33,21 @@ test('a request that names no version gets the default one, also where a conditi
       JSON.stringify({ name: 'new' }),
     );
     assert.equal(renamed.status, 412);
+  });
+});
+
+test('the 404 of a path that does not exist names it from 2.2 on, and is that of OpenStack before', async () => {
+  await withTestService(anyEngine, {}, async ({ app }) => {
+    const detailAt = async (version: string, path = '/placement/traits'): Promise<string> => {
+      const headers = { 'x-auth-token': 'admin', [shown]: `placement ${version}` };
+      const answer = await app.request(path, { headers });
+      assert.equal(answer.status, 404);
+      return String(at(await answer.json(), 'errors', 0, 'detail'));
+    };
+    assert.equal(await detailAt('2.9'), 'There is no path /placement/traits here.');
+    assert.ok((await detailAt('2.9', `/${'x'.repeat(5000)}`)).length < 250);
+    for (const version of ['1.0', '1.39'])
+      assert.equal(await detailAt(version), 'The resource could not be found.\n\n   ');
   });
 });
 

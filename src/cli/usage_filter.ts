@@ -1,0 +1,34 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { typeOption } from './consumer_argument.ts';
+import type { ConsumerFilterOptions } from './consumer_filter.ts';
+import { readDuration } from './duration.ts';
+
+/** The options of commands about the history of usages. */
+export type UsageFilterOptions = ConsumerFilterOptions & {
+  readonly from?: string;
+  readonly until?: string;
+  readonly class?: string;
+};
+
+/** Adds these options to a command. @returns it */
+export const takeUsageFilter = (command: Command): Command =>
+  command
+    .option('--from <time>', 'from this time on, such as 2026-11-01T00:00:00Z; or 8h, which is so long ago', readTime)
+    .option('--until <time>', 'until this time, or until so long ago', readTime)
+    .option('--project <id>', 'only of this project')
+    .option('--user <id>', 'only of this user')
+    .addOption(typeOption('only of consumers of this type; unknown for those without one', 'unknown'))
+    .option('--provider <provider>', 'only of this provider')
+    .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
+    .option('--class <class>', 'only of this resource class');
+
+/** A time as the service reads it: as it is written, or so long before now. A number alone is too likely to be a year. */
+function readTime(text: string, before?: string): string {
+  if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+  if (/^\d{4}-\d\d-\d\dT/.test(text)) return text;
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return `${text}T00:00:00Z`;
+  if (/[a-z]$/.test(text)) return new Date(Date.now() - readDuration(text) * 1000).toISOString();
+  throw new InvalidArgumentError(
+    'Write a time as 2026-11-01T00:00:00Z, a day as 2026-11-01, or how long ago it is as 8h.',
+  );
+}
