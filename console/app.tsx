@@ -15,6 +15,8 @@ import { Link, urlOf, useRoute } from './route.tsx';
 import { SearchDialog } from './search/search_dialog.tsx';
 import { connection, serverVersion, slowRequests, token } from './session.ts';
 import { useStore } from './store.ts';
+import { visible } from './text.ts';
+import { titled } from './title.ts';
 import { TokenDialog } from './token_dialog.tsx';
 import { WaitingView } from './waiting/waiting_view.tsx';
 
@@ -30,17 +32,23 @@ const titles: Readonly<Record<View, string>> = {
   changes: 'Changes',
 };
 
+/** The views that show one thing where the URL names it. */
+const withThings: ReadonlySet<View> = new Set(['aggregates', 'providers', 'consumers', 'limits']);
+
 /** The page: the parts that all views share, and the view of the URL. */
 export function App() {
   const { view, id } = useRoute();
+  const isNothing = id !== undefined && !withThings.has(view);
   const [open, setOpen] = useState<Opened>();
   useEffect(() => onKeys(setOpen), []);
   // Every view shows whether the page follows the changes.
   useEffect(() => follow(() => {}), []);
   useEffect(openChangeLog, []);
+  const title = useStore(titled);
+  const what = title !== undefined && title.id === id ? title.name : id;
   useEffect(() => {
-    document.title = `${titles[view]}${id === undefined ? '' : ` ${id}`} · Placement`;
-  }, [view, id]);
+    document.title = [...(what === undefined ? [] : [visible(what)]), titles[view], 'Placement'].join(' · ');
+  }, [view, what]);
   return (
     <>
       <a class="skip" href="#view">
@@ -60,15 +68,16 @@ export function App() {
         <Status open={setOpen} />
       </header>
       <main id="view" tabIndex={-1} class={`view-${view}`}>
-        {view === 'fleet' ? <FleetView /> : null}
+        {isNothing ? <NoPage /> : null}
+        {view === 'fleet' && !isNothing ? <FleetView /> : null}
         {view === 'aggregates' ? <AggregateView id={id} /> : null}
         {view === 'providers' ? <ProviderView id={id} /> : null}
         {view === 'consumers' ? <ConsumerView id={id} /> : null}
         {view === 'limits' ? <LimitsView id={id} /> : null}
-        {view === 'holdings' ? <HoldingsView /> : null}
-        {view === 'waiting' ? <WaitingView /> : null}
-        {view === 'fit' ? <FitView /> : null}
-        {view === 'changes' ? <ChangesView /> : null}
+        {view === 'holdings' && !isNothing ? <HoldingsView /> : null}
+        {view === 'waiting' && !isNothing ? <WaitingView /> : null}
+        {view === 'fit' && !isNothing ? <FitView /> : null}
+        {view === 'changes' && !isNothing ? <ChangesView /> : null}
       </main>
       {open === 'search' ? <SearchDialog close={() => setOpen(undefined)} /> : null}
       {open === 'help' ? <HelpDialog close={() => setOpen(undefined)} /> : null}
@@ -76,6 +85,16 @@ export function App() {
     </>
   );
 }
+
+/** For a URL that is of no page. */
+const NoPage = () => (
+  <>
+    <h1>No such page</h1>
+    <p role="status">
+      The console has no page <code>{visible(location.pathname)}</code>. <Link to={urlOf('fleet')}>The fleet</Link>
+    </p>
+  </>
+);
 
 /** The dialog that is open. */
 type Opened = 'search' | 'help' | undefined;

@@ -5,12 +5,16 @@ import { visible } from './text.ts';
 /** A consumer as a list shows it. Before 2.9 answers have no names. */
 export type Named = { readonly uuid: string; readonly name: string | null | undefined };
 
-/** A consumer: its name if it has one, and its UUID as a link to its page. */
+/** A link to a consumer: its name if it has one, and its UUID. */
 export function ConsumerLink({ uuid, name }: Named) {
   return (
     <div class="consumer">
-      {name === undefined || name === null ? null : <Name text={name} />}
       <Link to={urlOf('consumers', uuid)}>
+        {name === undefined || name === null ? null : (
+          <>
+            <Name text={name} />{' '}
+          </>
+        )}
         <code>{visible(uuid)}</code>
       </Link>
     </div>

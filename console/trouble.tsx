@@ -4,8 +4,20 @@ import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
 import { visible } from './text.ts';
 
-/** Says why a part of a view has no data. `what` completes "..., so this is not shown", such as "The explanation". */
-export function Trouble({ error, what }: { readonly error: unknown; readonly what: string }) {
+/**
+ * Says why a part of a view has no data. `what` begins the sentence, such as "The explanation".
+ *
+ * @param props.mayAskByProject the view can show what one project has, which more users may see
+ */
+export function Trouble({
+  error,
+  what,
+  mayAskByProject = false,
+}: {
+  readonly error: unknown;
+  readonly what: string;
+  readonly mayAskByProject?: boolean;
+}) {
   const max = useStore(serverVersion);
   if (error instanceof VersionError) {
     return (
@@ -18,7 +30,8 @@ export function Trouble({ error, what }: { readonly error: unknown; readonly wha
   if (error instanceof ApiError && error.status === 403) {
     return (
       <div class="trouble forbidden" role="note">
-        <strong>{what} is forbidden for this user.</strong> {error.detail}
+        <strong>{what} is not for this user.</strong> {forbiddenText(error.detail)}{' '}
+        {mayAskByProject ? 'What one project has may be allowed: enter your project in the field “Project”.' : ''}
       </div>
     );
   }
@@ -41,6 +54,12 @@ export const NoUuid = ({ title, text }: { readonly title: string; readonly text:
     </div>
   </>
 );
+
+/** The rule of the policy that forbids it, in a sentence for people. */
+const forbiddenText = (detail: string): string => {
+  const [, rule] = /Policy does not allow (\S+) to be performed/.exec(detail) ?? [];
+  return rule === undefined ? detail : `Its roles are not enough: the rule ${rule} of the policy forbids it.`;
+};
 
 /** The version that the client requires, from its error. */
 const neededVersion = (error: VersionError): string => {

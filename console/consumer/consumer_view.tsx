@@ -10,6 +10,7 @@ import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.ts';
+import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -53,6 +54,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   const consumer = owner.value?.consumer;
   const claim = owner.error === undefined ? owner.value?.claim : undefined;
   const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid.toLowerCase())] ?? undefined;
+  useTitle(uuid, name);
   const allocations = Object.entries(held.value?.allocations ?? {});
   return (
     <>

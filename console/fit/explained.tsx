@@ -117,7 +117,7 @@ export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] 
               <span class="faint">{visible(condition.parameter)}=</span>
               {visible(condition.value)}
             </td>
-            <td>{reasonOf(condition, providers)}</td>
+            <td class="condition">{reasonOf(condition, providers)}</td>
           </tr>
         )),
       )}

@@ -1,11 +1,15 @@
 import { useEffect, useMemo } from 'preact/hooks';
+import type { TextTable } from '../../src/cli/table.ts';
 import { Copy } from '../copy.tsx';
+import { CsvButton } from '../csv_button.tsx';
 import { AmountBars, Bar } from '../meter.tsx';
 import { mirror, openMirror } from '../mirror.ts';
-import { changed, Link, urlOf, useRoute } from '../route.tsx';
+import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { type Sortable, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
 import { counted, numberText, percentText, visible } from '../text.ts';
+import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { isUuid } from '../uuid.ts';
 import { FleetTable } from './fleet_table.tsx';
@@ -44,7 +48,30 @@ export function AggregateView({ id }: { readonly id: string | undefined }) {
   );
 }
 
+/** What an aggregate has in a column: its name, how many trees, or how full it is of a class. */
+function valueIn({ label, trees, sums }: Group, by: string): Sortable {
+  if (by === 'aggregate') return label;
+  if (by === 'trees') return trees.length;
+  const part = fullness(sums.get(by), 'capacity');
+  return Number.isNaN(part) ? undefined : part;
+}
+
+/** All aggregates as text, with exact numbers. */
+const textOf = (groups: readonly Group[], classes: readonly string[]): TextTable => ({
+  head: ['aggregate', 'uuid', 'trees', ...classes.flatMap((name) => [`${name} used`, `${name} capacity`])],
+  rows: groups.map(({ key, label, trees, sums }) => [
+    label,
+    key,
+    trees.length,
+    ...classes.flatMap((name) => [sums.get(name)?.used ?? '', sums.get(name)?.capacity ?? '']),
+  ]),
+});
+
 function AllAggregates({ groups, isComplete }: { readonly groups: readonly Group[]; readonly isComplete: boolean }) {
+  const { query } = useRoute();
+  const sort = sortOf(query.get('sort') ?? '');
+  const choose = (by: string) => navigate(urlOf('aggregates', undefined, changed(query, { sort: by })), 'replace');
+  const shown = sortedBy(groups, sort, valueIn);
   const classes = [...sumOf(groups.map(({ sums }) => sums)).keys()];
   return (
     <>
@@ -54,31 +81,35 @@ function AllAggregates({ groups, isComplete }: { readonly groups: readonly Group
         common beginning of the names of its providers. How full each is:
       </p>
       {groups.length === 0 ? null : (
-        <Table
-          name="Table of aggregates"
-          headings={[
-            'aggregate',
-            { text: 'trees', kind: 'number' },
-            ...classes.map((name) => ({ text: visible(name), kind: 'number' }) as const),
-          ]}
-        >
-          {groups.map(({ key, label, trees, sums }) => (
-            <tr key={key}>
-              <th scope="row">
-                <Link to={urlOf('aggregates', key)}>{label}</Link>
-              </th>
-              <td class="number">{numberText(trees.length)}</td>
-              {classes.map((name) => {
-                const part = fullness(sums.get(name), 'capacity');
-                return (
-                  <td key={name} class="number with-bar">
-                    {percentText(part)} <Bar part={part} />
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </Table>
+        <>
+          <Table
+            name="Table of aggregates"
+            headings={[
+              sortHeading('aggregate', 'aggregate', { sort, isNumber: false, choose }),
+              ...['trees', ...classes].map((name) =>
+                sortHeading(name, visible(name), { sort, isNumber: true, choose }),
+              ),
+            ]}
+          >
+            {shown.map(({ key, label, trees, sums }) => (
+              <tr key={key}>
+                <th scope="row">
+                  <Link to={urlOf('aggregates', key)}>{label}</Link>
+                </th>
+                <td class="number">{numberText(trees.length)}</td>
+                {classes.map((name) => {
+                  const part = fullness(sums.get(name), 'capacity');
+                  return (
+                    <td key={name} class="number with-bar">
+                      {percentText(part)} <Bar part={part} />
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </Table>
+          <CsvButton name="aggregates" table={() => textOf(shown, classes)} />
+        </>
       )}
     </>
   );
@@ -88,6 +119,7 @@ function OneAggregate({ group, usualClass }: { readonly group: Group; readonly u
   const { query } = useRoute();
   const { key, label, trees, sums } = group;
   const resourceClass = query.get('class') ?? usualClass;
+  useTitle(key, label);
   const urlWith = (values: Readonly<Record<string, string>>) => urlOf('aggregates', key, changed(query, values));
   const resources = [...sums.keys()].map((name) => `${name}:1`).join(',');
   return (

@@ -226,7 +226,10 @@ export function FleetView() {
           {error === undefined ? null : <Trouble error={error} what="The fleet" />}
           {isComplete && trees.length === 0 ? (
             <p>
-              The service has no providers yet. The command <code>placement demo</code> makes some.
+              The service has no providers yet. nova-compute registers its hosts by itself; others are registered by a
+              command, such as <code>placement provider create host-1</code> and{' '}
+              <code>placement inventory set host-1 VCPU=64</code>, or from a file by <code>placement apply</code>. To
+              try it out: <code>placement demo</code>.
             </p>
           ) : null}
           {isFit ? (

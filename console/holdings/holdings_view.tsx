@@ -33,7 +33,9 @@ export function HoldingsView() {
       <FilterForm asked={asked} again={again} />
       {asked.project === '' ? null : <ProjectLinks project={asked.project} />}
       <SumSwitch asked={asked} />
-      {error === undefined ? null : <Trouble error={error} what="The list of holders" />}
+      {error === undefined ? null : (
+        <Trouble error={error} what="The list of holders" mayAskByProject={asked.project === ''} />
+      )}
       {sum !== undefined ? (
         <SumTable key={sum} asked={asked} by={sum} />
       ) : value === undefined ? (

@@ -42,7 +42,7 @@ function AllLimits() {
         </label>
         <button type="submit">Show</button>
       </form>
-      {error === undefined ? null : <Trouble error={error} what="The list of limits" />}
+      {error === undefined ? null : <Trouble error={error} what="The list of limits" mayAskByProject />}
       {shown === undefined ? (
         isLoading ? (
           <p class="faint">Reading…</p>

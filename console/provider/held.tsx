@@ -12,9 +12,18 @@ import { useLoaded } from '../use_loaded.ts';
 const pageSize = 50;
 
 /** The consumers with allocations on a provider, or anywhere in its tree. */
-export function Held({ provider, round }: { readonly provider: string; readonly round: number }) {
+export function Held({
+  provider,
+  isDivided,
+  round,
+}: {
+  readonly provider: string;
+  /** It is a root with providers below it, whose consumers are those of the host: they are shown first. */
+  readonly isDivided: boolean;
+  readonly round: number;
+}) {
   const { query } = useRoute();
-  const isOfTree = query.get('in') === 'tree';
+  const isOfTree = query.get('in') === 'tree' || (isDivided && query.get('in') === null);
   const after = query.get('after') ?? undefined;
   const urlWith = (values: Readonly<Record<string, string>>) => urlOf('providers', provider, changed(query, values));
   const place = `${provider} ${isOfTree} ${after ?? ''}`;
@@ -34,7 +43,8 @@ export function Held({ provider, round }: { readonly provider: string; readonly 
   const [last, setLast] = useState(value);
   if (value !== undefined && value !== last) setLast(value);
   const shown = value ?? (last?.place === place ? last : undefined);
-  const choose = (tree: boolean) => navigate(urlWith({ in: tree ? 'tree' : '', after: '' }), 'replace');
+  const choose = (tree: boolean) =>
+    navigate(urlWith({ in: tree === isDivided ? '' : tree ? 'tree' : 'provider', after: '' }), 'replace');
   return (
     <section>
       <div class="heading-row">

@@ -13,6 +13,7 @@ import { Link, urlOf } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { counted, numberText, shellWord, visible } from '../text.ts';
+import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -55,6 +56,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
   useChanges(members, changed);
   const provider =
     value?.tree.find((each) => each.uuid === uuid.toLowerCase()) ?? value?.tree.find((each) => each.uuid === uuid);
+  useTitle(uuid, provider?.name);
   if (provider === undefined || value === undefined) {
     return (
       <>
@@ -177,7 +179,12 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
               )}
             </div>
           </section>
-          <Held key={uuid} provider={provider.uuid} round={round} />
+          <Held
+            key={uuid}
+            provider={provider.uuid}
+            isDivided={provider === root && value.tree.length > 1}
+            round={round}
+          />
         </div>
       </div>
     </div>

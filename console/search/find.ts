@@ -1,5 +1,10 @@
 /** What a search looks at: it has a name, and is called by its UUID. */
-export type Findable = { readonly uuid: string; readonly name: string };
+export type Findable = {
+  readonly uuid: string;
+  readonly name: string;
+  /** What is below another one comes after those that are not. */
+  readonly parent_provider_uuid?: string | null;
+};
 
 /** Whether a search finds something by a part of its name or UUID, and how well: 0 is best. */
 function rankOf({ uuid, name }: Findable, wanted: string): number | undefined {
@@ -11,14 +16,11 @@ function rankOf({ uuid, name }: Findable, wanted: string): number | undefined {
   return uuid.includes(wanted) ? 4 : undefined;
 }
 
+const below = ({ parent_provider_uuid: parent = null }: Findable): number => Number(parent !== null);
 const byName = new Intl.Collator('en', { numeric: true });
 
-/**
- * Finds what has a text in its name or UUID: exact ones first, then those that begin with it.
- *
- * @param most how many are returned
- */
-export function findAll<T extends Findable>(all: Iterable<T>, text: string, most: number): readonly T[] {
+/** Finds what has a text in its name or UUID: exact ones first, then those that begin with it, and roots before what is below them. */
+export function findAll<T extends Findable>(all: Iterable<T>, text: string): readonly T[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return [];
   const found: { readonly each: T; readonly rank: number }[] = [];
@@ -27,8 +29,7 @@ export function findAll<T extends Findable>(all: Iterable<T>, text: string, most
     if (rank !== undefined) found.push({ each, rank });
   }
   return found
-    .sort((a, b) => a.rank - b.rank || byName.compare(a.each.name, b.each.name))
-    .slice(0, most)
+    .sort((a, b) => a.rank - b.rank || below(a.each) - below(b.each) || byName.compare(a.each.name, b.each.name))
     .map(({ each }) => each);
 }
 

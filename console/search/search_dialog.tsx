@@ -6,7 +6,7 @@ import { mirror, openMirror } from '../mirror.ts';
 import { navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
-import { visible } from '../text.ts';
+import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 import { findAll, uuidBefore } from './find.ts';
@@ -36,8 +36,8 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
   const wanted = text.trim();
   const found = useMemo(
     () => ({
-      providers: findAll(providers.values(), wanted, mostShown),
-      aggregates: findAll(aggregates, wanted, mostShown),
+      providers: findAll(providers.values(), wanted),
+      aggregates: findAll(aggregates, wanted),
     }),
     [wanted, version],
   );
@@ -45,8 +45,14 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
   const consumers = useLoaded(typed === '' ? undefined : typed, (signal) => findConsumers(typed, signal));
   const isSearching = typed !== wanted || consumers.isLoading;
   const sections = [
-    { title: 'Providers', links: found.providers.map(({ uuid, name }) => linkOf('providers', uuid, name)) },
-    { title: 'Aggregates', links: found.aggregates.map(({ uuid, name }) => linkOf('aggregates', uuid, name)) },
+    {
+      title: 'Providers',
+      links: found.providers.slice(0, mostShown).map(({ uuid, name }) => linkOf('providers', uuid, name)),
+    },
+    {
+      title: 'Aggregates',
+      links: found.aggregates.slice(0, mostShown).map(({ uuid, name }) => linkOf('aggregates', uuid, name)),
+    },
     {
       title: 'Consumers',
       links: (typed === wanted ? (consumers.value ?? []) : []).map((each) =>
@@ -64,9 +70,25 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     event.preventDefault();
     go(url);
   };
-  const allConsumers = urlOf('consumers', undefined, { name: wanted });
+  /** Where a list ends before all that was found. */
+  const more: Readonly<Record<string, Rest | undefined>> = {
+    Providers: moreOf(found.providers.length, 'provider', urlOf('providers', undefined, { name: wanted })),
+    Aggregates: moreOf(found.aggregates.length, 'aggregate', urlOf('aggregates')),
+    Consumers:
+      (consumers.value?.length ?? 0) < mostShown
+        ? undefined
+        : { text: 'All consumers with this in their name', url: urlOf('consumers', undefined, { name: wanted }) },
+  };
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const stops = [...(dialog.current?.querySelectorAll<HTMLElement>('input, section a') ?? [])];
+    const here = stops.findIndex((each) => each.matches(':focus'));
+    stops[Math.min(Math.max(here + step, 0), stops.length - 1)]?.focus();
+  };
   return (
-    <dialog ref={dialog} class="search" aria-labelledby="search-heading" onClose={close}>
+    <dialog ref={dialog} class="search" aria-labelledby="search-heading" onClose={close} onKeyDown={move}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -75,7 +97,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
       >
         <h2 id="search-heading">Search</h2>
         <label>
-          <span>Part of a name or UUID; Enter opens the first</span>
+          <span>Part of a name or UUID; Enter opens the first, arrow keys choose</span>
           <input type="text" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
       </form>
@@ -104,13 +126,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
               </li>
             ))}
           </ul>
-          {title === 'Consumers' && links.length === mostShown ? (
-            <p>
-              <a href={allConsumers} onClick={(event) => follow(event, allConsumers)}>
-                All consumers with this in their name
-              </a>
-            </p>
-          ) : null}
+          <More more={more[title]} follow={follow} />
         </section>
       ))}
       <button type="button" onClick={() => dialog.current?.close()}>
@@ -125,6 +141,28 @@ const linkOf = (view: 'providers' | 'aggregates' | 'consumers', uuid: string, na
   uuid,
   name: visible(name),
 });
+
+type Rest = { readonly text: string; readonly url: string };
+
+/** The link to all that was found, where there is more than is shown. */
+const moreOf = (count: number, one: string, url: string): Rest | undefined =>
+  count <= mostShown ? undefined : { text: `The first ${mostShown} of ${counted(count, one)}: all`, url };
+
+function More({
+  more,
+  follow,
+}: {
+  readonly more: Rest | undefined;
+  readonly follow: (event: MouseEvent, url: string) => void;
+}) {
+  return more === undefined ? null : (
+    <p>
+      <a href={more.url} onClick={(event) => follow(event, more.url)}>
+        {more.text}
+      </a>
+    </p>
+  );
+}
 
 /** A value, once it has not changed for some time. */
 function usePaused(value: string, pauseMs: number): string {

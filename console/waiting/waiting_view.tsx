@@ -46,7 +46,9 @@ export function WaitingView() {
       <p role="status" class={told === '' ? 'hidden' : undefined}>
         {told}
       </p>
-      {error === undefined ? null : <Trouble error={error} what="The list of waiting claims" />}
+      {error === undefined ? null : (
+        <Trouble error={error} what="The list of waiting claims" mayAskByProject={asked.project === ''} />
+      )}
       {shown === undefined ? (
         isLoading ? (
           <p class="faint">Reading…</p>

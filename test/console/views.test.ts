@@ -404,9 +404,14 @@ testView('? tells the keys and the words', 'fleet', async (page) => {
 
 test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
   const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, place) => ({ uuid: `0000000${place}-a`, name }));
-  const names = (text: string, most = 9) => findAll(all, text, most).map(({ name }) => name);
+  const names = (text: string) => findAll(all, text).map(({ name }) => name);
   assert.deepEqual(names('HOST-1'), ['host-1', 'host-10', 'a-host-1']);
-  assert.deepEqual(names('host', 1), ['host-1']);
+  // What is below another one comes after all that are not.
+  const child = { uuid: '1-a', name: 'a-child-of-host-1', parent_provider_uuid: '0-a' };
+  assert.deepEqual(
+    findAll([child, ...all], 'host-1').map(({ name }) => name),
+    ['host-1', 'host-10', 'a-host-1', 'a-child-of-host-1'],
+  );
   assert.deepEqual(names('3-a'), ['other']);
   assert.deepEqual(names(' '), []);
   assert.equal(uuidBefore('1'), '0fffffff-ffff-ffff-ffff-ffffffffffff');
