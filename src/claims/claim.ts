@@ -156,11 +156,14 @@ export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
   /** Only for the reason `invalid inventory`. */
   readonly fault: InventoryFault | undefined;
+  /** The consumer that is meant, for the reason `consumer generation`, whose message does not name it. */
+  readonly consumer: string | undefined;
 
-  constructor(reason: RefusalReason, message: string, fault?: InventoryFault) {
+  constructor(reason: RefusalReason, message: string, fault?: InventoryFault, consumer?: string) {
     super(message);
     this.reason = reason;
     this.fault = fault;
+    this.consumer = consumer;
   }
 }
 

@@ -13,6 +13,7 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { ownerOr } from '../placement/owner.ts';
+import { withName } from '../placement/uuid.ts';
 import { noSuchClass } from '../request/errors.ts';
 import { maySee, relatedConsumers } from './affinity.ts';
 import {
@@ -191,6 +192,8 @@ function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefin
   throw new ClaimRefused(
     'consumer generation',
     `consumer generation conflict - expected ${generation ?? 'null'} but got ${knownGeneration ?? 'None'}`,
+    undefined,
+    withName(consumer.uuid, consumer.name),
   );
 }
 

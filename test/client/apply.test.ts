@@ -154,6 +154,23 @@ Done: 0 made, 2 changed, 0 deleted.
   assert.ok(card.traits.includes('CUSTOM_GPU_80GB'));
 });
 
+test('a new name that is nearly one that exists is asked about', async () => {
+  const fleet = (...traits: readonly string[]) =>
+    file(`providers:\n  - name: near\n    inventories: { PGPU: 1 }\n    traits: [${traits.join(', ')}]\n`, 'near.yaml');
+  await run('apply', '-f', await fleet('CUSTOM_GPU_80GB', 'CUSTOM_RACK_1'));
+  const shown = await run('apply', '-f', await fleet('CUSTOM_GPU_80BG', 'CUSTOM_RACK_2', 'CUSTOM_OTHER'), '--dry-run');
+  assert.match(shown, /^\+ trait CUSTOM_GPU_80BG \(is it CUSTOM_GPU_80GB, which exists\?\)$/m);
+  assert.match(shown, /^\+ trait CUSTOM_RACK_2$/m);
+  assert.match(shown, /^\+ trait CUSTOM_OTHER$/m);
+  const classes = await file('providers:\n  - name: near\n    inventories: { CUSTOM_CARDS: 1 }\n', 'near.yaml');
+  await run('class', 'create', 'CUSTOM_CARD');
+  assert.match(
+    await run('apply', '-f', classes, '--dry-run'),
+    /^\+ resource class CUSTOM_CARDS \(is it CUSTOM_CARD, which exists\?\)$/m,
+  );
+  await run('provider', 'delete', 'near');
+});
+
 test('--prune deletes only what files of the pool have made and nothing is allocated on', async () => {
   const others = await file('pool: others\nproviders: [{name: of-others}]');
   await run('apply', '-f', others);

@@ -67,7 +67,8 @@ test('a UNIX socket is reached by its name, and one that does not answer is name
 });
 
 test('a wrong path, and TLS where there is none, are told apart from a service that is away', async () => {
-  const none = /There is no path \/placement\/resource_providers here\. \[.*\]\nThere is no placement service at this path/;
+  const none =
+    /There is no path \/placement\/resource_providers here\. \[.*\]\nThere is no placement service at this path/;
   const list = ['provider', 'list'];
   await mustFail(none, list, { OS_ENDPOINT: `${server.url}/placement`, OS_TOKEN: 'admin' }, 'noAnswer');
   const secure = server.url.replace('http:', 'https:');

@@ -47,6 +47,21 @@ for (const engine of engines) {
     });
   });
 
+  test(`a gang that is sent again is refused by the name of the consumer that it finds, on ${engine}`, async () => {
+    await withHosts(engine, 2, async (send) => {
+      const [old, fresh] = [randomUUID(), randomUUID()];
+      const one = placed('resources=VCPU:1');
+      accepted(await send('PUT', `/allocations/${old}`, one));
+      const gang = { [fresh]: placed('resources=VCPU:1'), [old]: one };
+      const { code, detail } = errorOf(await send('POST', '/allocations', gang));
+      assert.equal(code, 'placement.concurrent_update');
+      assert.match(detail, new RegExp(`expected 1 but got None; it is that of consumer ${old}\\s*$`));
+      const openstack = { [old]: newClaim({}) };
+      const refused = errorOf(await send('POST', '/allocations', openstack, 'placement 1.39'));
+      assert.match(refused.detail, /expected 1 but got None\s*$/);
+    });
+  });
+
   test(`a consumer comes after those that its with names, and a circle is refused, on ${engine}`, async () => {
     await withHosts(engine, 8, async (send) => {
       const [follower, leader, apart] = [randomUUID(), randomUUID(), randomUUID()];

@@ -141,7 +141,11 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
-  'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'consumer generation': ({ message, consumer }) =>
+    new ApiError(409, message, {
+      code: errorCodes.concurrentUpdate,
+      ...(consumer === undefined ? {} : { sentence: `${message}; it is that of consumer ${consumer}` }),
+    }),
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': ({ message }) => badRequest(message),
   'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),

@@ -45,6 +45,8 @@ export type FleetPlan = {
   readonly problems: readonly string[];
   readonly newClasses: readonly string[];
   readonly newTraits: readonly string[];
+  /** By new names: a name that is known, and differs by a letter or two, so that the new one may be a mistake. */
+  readonly nearNames: ReadonlyMap<string, string>;
   /** Providers to make or to change, in waves: before a provider is written, all waves before its own have to be. */
   readonly waves: readonly (readonly ProviderStep[])[];
   /** Providers to delete, after everything else, in waves too. */
@@ -103,16 +105,19 @@ export function planApply(
   problems.push(...takenUuids(file, byName, byUuid));
   const pruned = prune && file.pool !== undefined ? prunable(file, file.pool, present) : { deletions: [], kept: [] };
   const written = [...steps.values()].map(({ writes }) => writes);
+  const newClasses = missing(
+    written.flatMap(({ inventories = {} }) => Object.keys(inventories)),
+    known.classes,
+  );
+  const newTraits = missing(
+    written.flatMap(({ traits = [] }) => traits),
+    known.traits,
+  );
   return {
     problems,
-    newClasses: missing(
-      written.flatMap(({ inventories = {} }) => Object.keys(inventories)),
-      known.classes,
-    ),
-    newTraits: missing(
-      written.flatMap(({ traits = [] }) => traits),
-      known.traits,
-    ),
+    newClasses,
+    newTraits,
+    nearNames: new Map([...nearNames(newClasses, known.classes), ...nearNames(newTraits, known.traits)]),
     waves: waves.filter((wave) => wave !== undefined),
     ...pruned,
     unchanged: file.providers.length - steps.size,
@@ -257,6 +262,18 @@ function unknownName(name: string, known: ReadonlySet<string>): string | undefin
   if (known.has(name) || /^CUSTOM_./.test(name)) return undefined;
   const near = nearName(name, known);
   return near === undefined ? '; those that can be made begin with CUSTOM_' : `; is it ${near}?`;
+}
+
+/** Names that differ in their numbers alone, `CUSTOM_RACK_1` and `CUSTOM_RACK_2`, are of a series, and no mistakes. */
+function* nearNames(made: readonly string[], known: ReadonlySet<string>): Generator<readonly [string, string]> {
+  const unnumbered = (name: string) => name.replaceAll(/\d+/g, '0');
+  for (const name of made.filter((each) => !isPoolMark(each))) {
+    const near = nearName(
+      name,
+      [...known].filter((each) => unnumbered(each) !== unnumbered(name)),
+    );
+    if (near !== undefined) yield [name, near];
+  }
 }
 
 const missing = (names: readonly string[], known: ReadonlySet<string>): readonly string[] =>

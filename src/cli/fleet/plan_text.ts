@@ -35,10 +35,14 @@ function inventoryText(name: string, before: Inventory | undefined, after: Inven
 
 /** All differences, for people. */
 export function planText(plan: FleetPlan, aggregateNames: ReadonlyMap<string, string>): string {
-  const { newClasses, newTraits, waves, deletions, kept } = plan;
+  const { newClasses, newTraits, nearNames, waves, deletions, kept } = plan;
+  const isIt = (name: string): string => {
+    const near = nearNames.get(name);
+    return near === undefined ? '' : ` (is it ${near}, which exists?)`;
+  };
   return [
-    ...newClasses.map((name) => `+ resource class ${name}`),
-    ...newTraits.map((name) => `+ trait ${name}`),
+    ...newClasses.map((name) => `+ resource class ${name}${isIt(name)}`),
+    ...newTraits.map((name) => `+ trait ${name}${isIt(name)}`),
     ...waves.flat().map((step) => stepText(step, aggregateNames)),
     ...deletions.flat().map(({ name }) => `- ${escapeControls(name)}`),
     ...kept.map(
