@@ -96,9 +96,13 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
     const shade = code % shadeCount;
     context.globalAlpha = isFaint(code) ? 0.16 : 1;
     context.fillStyle = shade === striped ? stripesOf(context, palette) : coloursOf(shadeOf(shade), palette).fill;
-    const fill = shade === hollow ? fillFrame : fillWhole;
+    // All cells are alike, although some are a pixel smaller; groups have sizes of their own.
+    const isSmall = scene.isCollapsed ? undefined : scene.scale - gapOf(scene.scale) < framePx;
     for (let at = 0; at < list.length; at += 4) {
-      fill(context, list[at] ?? 0, list[at + 1] ?? 0, list[at + 2] ?? 0, list[at + 3] ?? 0);
+      const [x, y, width, height] = [list[at] ?? 0, list[at + 1] ?? 0, list[at + 2] ?? 0, list[at + 3] ?? 0];
+      const isDot = isSmall ?? Math.min(width, height) < framePx;
+      const fill = shade !== hollow ? fillWhole : isDot ? fillDot : fillFrame;
+      fill(context, x, y, width, height);
     }
   }
   context.globalAlpha = 1;
@@ -120,18 +124,22 @@ type Fill = (context: CanvasRenderingContext2D, x: number, y: number, width: num
 
 const fillWhole: Fill = (context, x, y, width, height) => context.fillRect(x, y, width, height);
 
-/** What has nothing of the class is hollow, and an empty one is filled. A small one is a dot. */
+/** What has nothing of the class is hollow, and an empty one is filled. */
 const fillFrame: Fill = (context, x, y, width, height) => {
-  if (Math.min(width, height) < 20) {
-    const size = Math.max(1, Math.round(Math.min(width, height) / 4));
-    context.fillRect(Math.floor(x + (width - size) / 2), Math.floor(y + (height - size) / 2), size, size);
-    return;
-  }
   context.fillRect(x, y, width, 1);
   context.fillRect(x, y + height - 1, width, 1);
   context.fillRect(x, y + 1, 1, height - 2);
   context.fillRect(x + width - 1, y + 1, 1, height - 2);
 };
+
+/** Where cells are small, a dot. */
+const fillDot: Fill = (context, x, y, width, height) => {
+  const size = Math.max(1, Math.round(Math.min(width, height) / 4));
+  context.fillRect(Math.floor(x + (width - size) / 2), Math.floor(y + (height - size) / 2), size, size);
+};
+
+/** Cells of this size have room for a frame. */
+const framePx = 20;
 
 const isFaint = (code: number): boolean => code >= shadeCount;
 
