@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { consumerUuid } from '../client/index.ts';
+import { type Consumer, consumerUuid, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { readDuration } from './duration.ts';
+import { CommandFailure } from './exit_codes.ts';
 
 /** The argument of commands about one consumer. `readConsumer` reads it. */
 export const consumerArgument = ['<consumer>', 'its UUID, or its name as PROJECT/NAME'] as const;
@@ -33,6 +34,18 @@ export function readConsumer(text: string, project: string | undefined, command:
     );
   }
   return { uuid: consumerUuid(owner, name), project: owner, name };
+}
+
+/** A consumer as the service shows it. @throws CommandFailure that has the name by which it was looked for, if there is none */
+export async function showConsumer(placement: Placement, { uuid, project, name }: NamedConsumer): Promise<Consumer> {
+  try {
+    return await placement.consumers.show(uuid);
+  } catch (error) {
+    if (name === undefined || !isNotFound(error)) throw error;
+    throw new CommandFailure('wrongInput', `There is no consumer ${project}/${name}. Its UUID would be ${uuid}.`, {
+      cause: error,
+    });
+  }
 }
 
 /**

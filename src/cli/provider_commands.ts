@@ -148,6 +148,8 @@ type ProviderOptions = {
   readonly inTree?: string;
 };
 
+const byName = new Intl.Collator('en', { numeric: true });
+
 /** Adds `provider summary` to the commands about providers. */
 function addProviderSummaries(provider: Command): void {
   provider
@@ -160,7 +162,8 @@ function addProviderSummaries(provider: Command): void {
       const { placement, print } = shellOf(command);
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
       const query = { required, member_of: memberOf, in_tree };
-      const summaries = await Array.fromAsync(placement.providerSummaries.list(query));
+      const found = await Array.fromAsync(placement.providerSummaries.list(query));
+      const summaries = found.toSorted((one, other) => byName.compare(one.name, other.name));
       print(summaries, () => ({
         head: ['name', 'uuid', 'total', 'used', 'traits'],
         rows: summaries.map((one) => [

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { isNotFound, type WaitingFilter } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
 import { consumerArgument, readConsumer } from './consumer_argument.ts';
+import { CommandFailure } from './exit_codes.ts';
 import { shellOf } from './shell.ts';
 
 type WaitingListOptions = { readonly project?: string; readonly line?: string };
@@ -39,13 +40,15 @@ export function addWaitingCommands(program: Command): void {
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command, []);
-      const { uuid: consumer } = readConsumer(which, undefined, command);
+      const { uuid: consumer, name } = readConsumer(which, undefined, command);
+      const shown = withName(consumer, name === undefined ? undefined : which);
       try {
         await placement.waiting.remove(consumer);
       } catch (error) {
-        if (isNotFound(error)) throw new Error(`No claim of consumer ${consumer} waits.`, { cause: error });
+        if (isNotFound(error))
+          throw new CommandFailure('wrongInput', `No claim of consumer ${shown} waits.`, { cause: error });
         throw error;
       }
-      print({ consumer }, () => `The claim of consumer ${consumer} waits no more.`);
+      print({ consumer }, () => `The claim of consumer ${shown} waits no more.`);
     });
 }

@@ -77,7 +77,8 @@ function plainly(sentence: string, names: readonly string[]): string {
   // The pattern of a parameter is its name and the suffix that may follow.
   const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];
   if (known.length === 0) return `${keys} is not allowed${patterns === '' ? '' : `: a name must match ${patterns}`}.`;
-  const near = nearName(keys.replaceAll("'", ''), known);
+  const written = keys.replaceAll("'", '');
+  const near = nearName(written, known) ?? known.find((name) => name.startsWith(`${written}_`));
   const meant = near === undefined ? '' : ` Did you mean '${near}'?`;
   return `${keys} is unknown.${meant} Known are ${[...new Set(known)].toSorted().join(', ')}.`;
 }

@@ -214,6 +214,8 @@ test('a wrong file is refused as a whole', async () => {
     '-f',
     at,
   ]);
+  const empty = await file('# nothing yet\n');
+  await fails('wrongInput', /pool\.yaml(:1)?: the file: is empty; it has the keys .*providers/, ['apply', '-f', empty]);
   const unknown = await file('providers: [{name: new, traits: [HW_CPU_X86_VMZ]}]');
   await fails(
     'wrongInput',

@@ -45,6 +45,25 @@ test('the UUID of a name is that of uuid5(uuid5(namespace, project), name)', () 
   for (const [project, name, uuid] of python) assert.equal(consumerUuid(project, name), uuid);
 });
 
+test('a consumer that is not there is told by the name that was written', async () => {
+  const uuid = consumerUuid('robots', 'lokc');
+  const named = new RegExp(`There is no consumer robots/lokc\\. Its UUID would be ${uuid}\\.`);
+  for (const command of [['term', '--lasting'], ['show'], ['set', '--type', 'JOB']]) {
+    await fails('wrongInput', named, ['consumer', command[0] ?? '', 'robots/lokc', ...command.slice(1)]);
+  }
+  const waits = new RegExp(`No claim of consumer ${uuid} \\(robots/lokc\\) waits`);
+  await fails('wrongInput', waits, ['waiting', 'delete', 'robots/lokc']);
+});
+
+test('summaries are sorted by the names of their providers', async () => {
+  for (const name of ['host-10', 'host-2', 'host-1', 'a']) await run('provider', 'create', name);
+  const lines = (await run('provider', 'summary', '--format', 'csv')).trim().split('\n');
+  assert.deepEqual(
+    lines.slice(1).map((line) => line.split(',')[0]),
+    ['a', 'host-1', 'host-2', 'host-10'],
+  );
+});
+
 test('a name means the same consumer in every command', async () => {
   const client = await fill({});
   const job = consumerUuid('ci', 'job-1');

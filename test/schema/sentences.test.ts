@@ -34,6 +34,12 @@ test('from 2.2 on the error for a violated schema is a sentence; below 2.2 it ha
       ],
       [
         'GET',
+        '/consumers?project=red',
+        undefined,
+        "Invalid query string parameters: 'project' is unknown. Did you mean 'project_id'? Known are consumer_type, in_tree, limit, marker, project_id, resource_provider, user_id.",
+      ],
+      [
+        'GET',
         '/consumers?consumer_type=',
         undefined,
         "Invalid query string parameters: consumer_type: '' is empty: it must have capital letters, digits and _.",

@@ -77,10 +77,13 @@ const ratio = v.custom<number>(
 
 const keysOf = (entries: object): string => Object.keys(entries).join(', ');
 
+const fileText = 'the file';
+
 /** An object with these keys. Valibot takes the keys of every object, such as `constructor`, for known ones. */
 function object<Entries extends v.ObjectEntries>(entries: Entries, what: string) {
   return v.strictObject(entries, ({ expected, input }) => {
     if (expected === 'never') return `is no key of ${what}, which has ${keysOf(entries)}`;
+    if (input === null && what === fileText) return `is empty; it has the keys ${keysOf(entries)}`;
     return input === undefined ? 'is missing' : `is not ${what}, which has the keys ${keysOf(entries)}`;
   });
 }
@@ -171,7 +174,7 @@ const fileSchema = object(
     aggregates: v.optional(record(text, uuid, 'aggregates')),
     providers: list(providerAt(1)),
   },
-  'the file',
+  fileText,
 );
 
 /**
@@ -242,7 +245,7 @@ export const few = (lines: readonly string[]): string =>
 /** The value and what is wrong with it. A key that is missing has no value, one that is unknown is its own. */
 function aboutIssue({ input, message, path }: v.BaseIssue<unknown>): string {
   const last = path?.at(-1);
-  if (last?.origin === 'key' || input === undefined) return message;
+  if (last?.origin === 'key' || input === undefined || (input === null && path === undefined)) return message;
   return `${shown(input)} ${message}`;
 }
 
