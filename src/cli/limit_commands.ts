@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { type DefaultLimits, type ProjectLimits, retryConflicts } from '../client/index.ts';
+import { type DefaultLimits, type Placement, type ProjectLimits, retryConflicts } from '../client/index.ts';
+import { printError } from '../text/print.ts';
+import { nearName, unnumbered } from '../text/strings.ts';
 import { collect } from './amounts.ts';
 import { shellOf } from './shell.ts';
 import type { TextTable } from './table.ts';
@@ -74,8 +76,10 @@ export function addLimitCommands(program: Command): void {
         print(limits, () => defaultTable(limits));
         return;
       }
+      let isNew = false;
       const limits = await retryConflicts(async () => {
         const { resources, consumers, generation } = await placement.limits.show(project);
+        isNew = generation === null;
         return placement.limits.set(project, {
           resources: changed(resources, change.resources, removed),
           consumers: changed(consumers, change.consumers, removed),
@@ -83,6 +87,13 @@ export function addLimitCommands(program: Command): void {
         });
       });
       print(limits, () => limitTable([limits]));
+      // The limit is set: that the others cannot be read does not matter.
+      const near = isNew ? await nearProject(placement, project).catch(() => undefined) : undefined;
+      if (near !== undefined) {
+        printError(
+          `Project ${project} has no consumers. Is it ${near}? "placement limit delete ${project}" takes this back.`,
+        );
+      }
     });
   limit
     .command('delete')
@@ -94,6 +105,19 @@ export function addLimitCommands(program: Command): void {
       if (isDefault) await placement.limits.deleteDefaults();
       else await placement.limits.delete(given(command, project));
     });
+}
+
+/** For a project without consumers, one with consumers or limits whose name is nearly the same. A new team may have a limit first. */
+async function nearProject(placement: Placement, project: string): Promise<string | undefined> {
+  if ((await placement.consumers.page({ project_id: project, limit: 1 })).length > 0) return undefined;
+  const others = [
+    ...(await placement.consumers.page({ limit: 1000 })),
+    ...(await Array.fromAsync(placement.limits.list())),
+  ].map(({ project_id }) => project_id);
+  return nearName(
+    project,
+    others.filter((other) => unnumbered(other) !== unnumbered(project)),
+  );
 }
 
 /** The project of a command, which needs one. */

@@ -28,6 +28,9 @@ export const rstrip = (text: string): string => text.replace(trailing, '');
 /** Python's str.strip(). */
 export const strip = (text: string): string => lstrip(rstrip(text));
 
+/** A name without its numbers: `rack-1` and `rack-2` are of a series, and neither is a mistake for the other. */
+export const unnumbered = (name: string): string => name.replaceAll(/\d+/g, '0');
+
 /** How many wrong letters a name may have: one in names of up to 7 letters, two in longer names. */
 const forgiven = (name: string): number => (name.length < 8 ? 1 : 2);
 

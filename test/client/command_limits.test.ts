@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { cells, commandsOn } from './command.ts';
+import { cells, commandsOn, hostedPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -49,4 +49,18 @@ test('limits are set, listed, shown and deleted; what a command does not name st
   await commands.isWrongUsage(/NAME=NUMBER/, ['limit', 'set', 'ci', 'PGPU=x']);
   await commands.isWrongUsage(/given twice/, ['limit', 'set', 'ci', 'PGPU=1', 'PGPU=2']);
   await commands.isWrongUsage(/lifts a default/, ['limit', 'set', '--default', 'PGPU=none']);
+});
+
+test('a limit of a project that is nearly called like another one is set, and asked about', async () => {
+  await commands.run('limit', 'set', 'robots', 'PGPU=3');
+  await commands.run('limit', 'set', 'robots', 'PGPU=4');
+  await commands.run('limit', 'set', 'vision-1', 'PGPU=3');
+  await commands.run('limit', 'set', 'vision-2', 'PGPU=3'); // of a series
+  const { code, stdout, stderr } = await hostedPlacement(['limit', 'set', 'robtos', 'PGPU=3'], commands.env());
+  assert.equal(code, 0);
+  assert.match(stdout, /robtos/);
+  assert.match(
+    stderr,
+    /^Project robtos has no consumers\. Is it robots\? "placement limit delete robtos" takes this back\.\n$/,
+  );
 });

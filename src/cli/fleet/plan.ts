@@ -1,6 +1,6 @@
 import { type Inventory, type NewInventory, providerUuid, type WholeProvider } from '../../client/index.ts';
 import { inventoryDefaults } from '../../placement/inventory.ts';
-import { nearName } from '../../text/strings.ts';
+import { nearName, unnumbered } from '../../text/strings.ts';
 import { resourcesText } from '../amounts.ts';
 import { isSameList, type ListDifference, listDifference } from '../differences.ts';
 import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
@@ -266,7 +266,6 @@ function unknownName(name: string, known: ReadonlySet<string>): string | undefin
 
 /** Names that differ in their numbers alone, `CUSTOM_RACK_1` and `CUSTOM_RACK_2`, are of a series, and no mistakes. */
 function* nearNames(made: readonly string[], known: ReadonlySet<string>): Generator<readonly [string, string]> {
-  const unnumbered = (name: string) => name.replaceAll(/\d+/g, '0');
   for (const name of made.filter((each) => !isPoolMark(each))) {
     const near = nearName(
       name,
