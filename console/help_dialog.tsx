@@ -19,6 +19,10 @@ const words: readonly (readonly [word: string, meaning: string])[] = [
   ['trait', 'a quality that is not counted, such as HW_CPU_X86_AVX2'],
   ['aggregate', 'a group of providers, such as a rack; a pool shares with the providers of its aggregates'],
   ['consumer', 'holds resources: an instance or a job, of a project and a user'],
+  [
+    'times',
+    `are those of your time zone, ${new Intl.DateTimeFormat().resolvedOptions().timeZone}; months are those of UTC`,
+  ],
   ['generation', 'grows with each change; a client that has read an older one cannot overwrite a newer one'],
 ];
 

@@ -2,7 +2,7 @@ import { Copy } from './copy.tsx';
 import { serviceUrl } from './route.tsx';
 import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
-import { curlOf } from './text.ts';
+import { curlOf, shellWord } from './text.ts';
 
 /** A command, and what it does. */
 export type Shown = { readonly what: string; readonly command: string };
@@ -19,6 +19,10 @@ export function SameAs({ path, commands }: { readonly path: string; readonly com
   return (
     <details class="same-as">
       <summary>The same by curl and command</summary>
+      <p class="faint">
+        The command <code>placement</code> and these lines take the service and the token from the environment:{' '}
+        <code>export OS_ENDPOINT={shellWord(serviceUrl)} OS_TOKEN=…</code>
+      </p>
       <dl>
         {all.map(({ what, command }) => (
           <div key={what}>

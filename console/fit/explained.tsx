@@ -27,7 +27,7 @@ export function Funnel({
           'How many trees it fits is not known: that would take too much work.'
         ) : fitting === 0 ? (
           <strong>
-            It fits none of {counted(trees, 'tree')}
+            {trees === 0 ? 'It fits nowhere: there is no tree' : `It fits none of ${counted(trees, 'tree')}`}
             {poolsText(pools)}.
           </strong>
         ) : (

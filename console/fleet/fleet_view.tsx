@@ -318,7 +318,8 @@ function Described({
       <h2>All together</h2>
       <AmountBars amounts={sums} />
       <p class="faint" id="grid-keys">
-        Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
+        <span class="wide-only">Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.</span>
+        <span class="narrow-only">Two fingers or + and − zoom, All shows all, a tap chooses a provider.</span>
       </p>
     </section>
   );

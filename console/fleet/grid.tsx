@@ -57,8 +57,8 @@ const directions: Readonly<Record<string, Direction>> = {
 /** The zoom factor of a key or button. */
 const zoomStep = 1.4;
 
-/** The size of a cell in a narrow window. */
-const narrowCellPx = 14;
+/** The sizes of a cell in a narrow window: the largest of which all have room, or else the smallest. */
+const narrowCellsPx = [110, 92, 76, 64, 54, 46, 30, 14];
 
 function gridCellOf(scene: Scene, cell: number): GridCell | undefined {
   const block = blockOf(scene, cell);
@@ -217,7 +217,10 @@ export function Grid(props: Props) {
   useEffect(() => {
     const around = canvas.current?.parentElement;
     if (!around || size.width === 0) return;
-    const wanted = Math.min(heightAt(groups, size.width, narrowCellPx), 3 * innerHeight);
+    // Few hosts have room for their names.
+    const heights = narrowCellsPx.map((scale) => heightAt(groups, size.width, scale));
+    const wanted =
+      heights.find((height) => height <= 0.6 * innerHeight) ?? Math.min(heights.at(-1) ?? 0, 3 * innerHeight);
     around.style.minHeight = matchMedia('(max-width: 860px)').matches ? `${Math.round(wanted) + 30}px` : '';
   }, [groups, size.width]);
 

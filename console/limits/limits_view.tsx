@@ -19,6 +19,43 @@ export function LimitsView({ id }: { readonly id: string | undefined }) {
   return id === undefined ? <AllLimits /> : <LimitsOfProject key={id} project={id} />;
 }
 
+/** The limits of projects that have none of their own. */
+function Defaults() {
+  const { value } = useLoaded('defaults', (signal) => placement.limits.showDefaults({ signal }));
+  if (value === undefined) return null;
+  const rows = [
+    ...Object.entries(value.resources),
+    ...Object.entries(value.consumers).map(([type, limit]) => [consumersOfType(type), limit] as const),
+  ];
+  return (
+    <section>
+      <h2>Defaults</h2>
+      {rows.length === 0 ? (
+        <p class="faint">There are none: a project without limits of its own has no limits.</p>
+      ) : (
+        <>
+          <p class="faint">
+            They hold for each project without a limit of its own. What such a project uses: enter it above.
+          </p>
+          <Table name="Table of default limits" headings={['limit of', { text: 'limit', kind: 'number' }]}>
+            {rows.map(([name, limit]) => (
+              <tr key={name}>
+                <th scope="row">{visible(name)}</th>
+                <td class="number">
+                  <Amount of={name} is={limit} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What is limited by the number of consumers of a type. */
+const consumersOfType = (type: string): string => (type === 'all' ? 'consumers' : `consumers of type ${type}`);
+
 function AllLimits() {
   const { query } = useRoute();
   const after = query.get('after') ?? undefined;
@@ -43,6 +80,7 @@ function AllLimits() {
         <button type="submit">Show</button>
       </form>
       {error === undefined ? null : <Trouble error={error} what="The list of limits" mayAskByProject />}
+      {after === undefined && error === undefined ? <Defaults /> : null}
       {shown === undefined ? (
         isLoading ? (
           <p class="faint">Reading…</p>
@@ -111,9 +149,7 @@ function LimitsOfProject({ project }: { readonly project: string }) {
 function LimitTable({ limits: { project_id: project, resources, consumers } }: { readonly limits: ProjectLimits }) {
   const rows: readonly (readonly [name: string, limit: ShownLimit])[] = [
     ...Object.entries(resources),
-    ...Object.entries(consumers).map(
-      ([type, limit]) => [type === 'all' ? 'consumers' : `consumers of type ${type}`, limit] as const,
-    ),
+    ...Object.entries(consumers).map(([type, limit]) => [consumersOfType(type), limit] as const),
   ];
   if (rows.length === 0) return <p role="status">Nothing limits this project.</p>;
   return (
@@ -129,7 +165,8 @@ function LimitTable({ limits: { project_id: project, resources, consumers } }: {
       ]}
     >
       {rows.map(([name, { used, limit, from }]) => {
-        const part = limit === null ? Number.NaN : used === 0 ? 0 : used / limit;
+        // Of nothing there is no part, unless something is used.
+        const part = limit === null || (limit === 0 && used === 0) ? Number.NaN : used / limit;
         return (
           <tr key={name}>
             <th scope="row">{visible(name)}</th>

@@ -8,6 +8,7 @@ import { placement } from '../session.ts';
 import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
+import { Past } from './past.tsx';
 
 const pageSize = 50;
 
@@ -86,6 +87,7 @@ export function Held({
           />
         </>
       )}
+      <Past key={`${provider} ${isOfTree}`} provider={provider} isOfTree={isOfTree} />
     </section>
   );
 }

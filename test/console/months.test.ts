@@ -126,3 +126,29 @@ for (const [colorScheme, viewport] of [
     await withPage(browser, served.url, use, { colorScheme, viewport });
   });
 }
+
+test('a host tells who had it before, and why that ended', async (t) => {
+  const browser = browserOf(t);
+  if (browser === undefined) return;
+  const consumer = randomUUID();
+  await served.placement.allocations.set(consumer, {
+    allocations: { [host]: { resources: { VCPU: 2 } } },
+    project_id: team,
+    user_id: 'grace',
+    consumer_type: 'JOB',
+    consumer_generation: null,
+    name: 'job-8',
+  });
+  await served.placement.allocations.delete(consumer);
+  const use = async (page: Page) => {
+    await openView(page, served.url, `providers/${host}`);
+    await page.getByText('Who had it before, in the last 24 hours').click();
+    const row = page.getByRole('row', { name: `job-8 ${consumer}` });
+    await row.waitFor();
+    const cells = await row.locator('td').allInnerTexts();
+    assert.deepEqual(cells.slice(0, 4), ['host-1', '2 VCPU', team, 'grace']);
+    assert.equal(cells.at(-1), 'its release');
+    await checkAccessibility(page, 'the past of a provider');
+  };
+  await withPage(browser, served.url, use);
+});

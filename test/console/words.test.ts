@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { anyEngine } from '../support/engines.ts';
-import { openView, withPage } from './pages.ts';
+import { until } from '../support/until.ts';
+import { checkAccessibility, openView, withPage } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
@@ -31,6 +32,48 @@ test('a service with tokens of its own says which command makes one', async (t) 
 testView('the months of a project say that the history is off', 'holdings?project=vision', async (page) => {
   await page.getByText('This service keeps no history: it is off ([history] enabled).').waitFor();
 });
+
+testView('the defaults of limits are listed, and 0 of 0 is no part', 'limits', async (page) => {
+  await page.getByText('There are none: a project without limits of its own has no limits.').waitFor();
+  const { generation } = await served.placement.limits.showDefaults();
+  await served.placement.limits.setDefaults({ resources: { VCPU: 0, MEMORY_MB: 65_536 }, generation });
+  await openView(page, served.url, 'limits');
+  const table = page.getByRole('region', { name: 'Table of default limits' });
+  await table.getByRole('row', { name: 'MEMORY_MB 64 GiB' }).waitFor();
+  await checkAccessibility(page, 'default limits');
+  await page.getByRole('textbox', { name: 'Project', exact: true }).fill('vision');
+  await page.keyboard.press('Enter');
+  await page.getByRole('row', { name: 'VCPU 0 0 — default' }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByText(/^are those of your time zone, \S+; months are those of UTC$/).waitFor();
+});
+
+testView(
+  'a query says that there is nothing at all, and commands say what they need',
+  'fit?resources=VCPU:1',
+  async (page) => {
+    await page.getByText('It fits nowhere: there is no tree.').first().waitFor();
+    await page.getByText('The same by curl and command').click();
+    await page.getByText(`export OS_ENDPOINT=${served.url} OS_TOKEN=…`).waitFor();
+  },
+);
+
+testView(
+  'few hosts are large enough for their names in a narrow window',
+  'fleet',
+  async (page) => {
+    await page.getByText('placement provider create host-1').waitFor();
+    const made = await Promise.all(
+      Array.from({ length: 14 }, (_, number) => served.placement.providers.create({ name: `host${number}` })),
+    );
+    await page.locator('canvas[data-cells="14"]').waitFor();
+    const canvas = page.locator('canvas.grid');
+    await until('the grid is high', async () => ((await canvas.boundingBox())?.height ?? 0) > 250);
+    await page.getByText('a tap chooses a provider').waitFor();
+    for (const { uuid } of made) await served.placement.providers.delete(uuid);
+  },
+  { viewport: { width: 390, height: 800 } },
+);
 
 testView('what is forbidden is not being read', 'fleet', async (page) => {
   for (const view of ['fleet', 'aggregates', 'providers?name=a', 'aggregates/f81d4fae-7dec-11d0-a765-00a0c91e6bf6']) {
