@@ -32,6 +32,8 @@ const rootEndpoints: readonly Endpoint<Dependencies>[] = [
     path: '/',
     since: since.firstVersion,
     answersHead: true,
+    // Probes of proxies and Kubernetes ask it each second.
+    quiet: true,
     handle: (_request, { service }) => {
       const { oldest, newest } = openstackRange(service);
       const min = versionText(oldest);

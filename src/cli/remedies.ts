@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { ApiError } from '../client/index.ts';
+import { ApiError, VersionError } from '../client/index.ts';
+import type { ConnectionFlags } from './connection.ts';
 import { CommandFailure } from './exit_codes.ts';
 
 /** What the user can do about a refusal, by the text of the server. `$1` is what the text names. */
@@ -50,6 +51,7 @@ const noService =
  * @param ran the command that was refused
  */
 export function withRemedy(problem: unknown, ran: Command | undefined): unknown {
+  if (problem instanceof VersionError && problem.problem === 'too old') return withoutNamedVersion(problem, ran);
   if (!(problem instanceof ApiError)) return problem;
   if (problem.status === 404 && isOfNoPath.test(problem.detail)) {
     return new CommandFailure('noAnswer', `${problem.message}\n${noService}`, { cause: problem });
@@ -58,6 +60,17 @@ export function withRemedy(problem: unknown, ran: Command | undefined): unknown 
   if (remedy === undefined) return problem;
   const more = problem.status === 403 && mayNameProject(ran) ? ` ${ownProject}` : '';
   return new Error(`${problem.message}\n${remedy}${more}`, { cause: problem });
+}
+
+/** Names what has chosen the version, if anything has. */
+function withoutNamedVersion(problem: VersionError, ran: Command | undefined): Error {
+  const named = ran?.optsWithGlobals<ConnectionFlags>().osPlacementApiVersion;
+  if (!named) return problem;
+  return new Error(
+    `${problem.message}\nOS_PLACEMENT_API_VERSION (or --os-placement-api-version) is ${named}: unset it for this command, which finds the best ` +
+      'version by itself.',
+    { cause: problem },
+  );
 }
 
 function remedyBy(detail: string): string | undefined {

@@ -192,7 +192,7 @@ function tooOld(endpoint: string, what: string, since: number, version: number, 
   const remedy =
     server !== undefined && numberOfVersion(server.max) >= since
       ? `The server speaks up to ${server.max}: ask for ${versionText(since)} or newer, or name no version.`
-      : `Leave it out, or use a server that speaks ${versionText(since)}.`;
+      : `Leave it out, or use a server that speaks ${versionText(since)}; [api] max_microversion limits what one speaks.`;
   return new VersionError(
     'too old',
     `${what} needs microversion ${versionText(since)}, and ${endpoint} is spoken to in ${versionText(version)}. ${remedy}`,

@@ -239,6 +239,10 @@ test('the version can be named, by option or environment', async () => {
   await isWrongUsage(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
   await fails('failed', /in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
+  // As osc-placement wants it. The error names what has chosen the version.
+  const chosen =
+    /GET \/holdings needs microversion 2\.9.*\nOS_PLACEMENT_API_VERSION \(or --os-placement-api-version\) is 1\.39: unset it/;
+  await fails('failed', chosen, ['holdings', '--os-placement-api-version', '1.39']);
   assert.deepEqual(cells(await run('version'))[0], ['spoken', newestVersion]);
   assert.deepEqual(cells(await run('version', '--os-placement-api-version', '2.3'))[0], ['spoken', '2.3']);
   assert.deepEqual(cells(await run('version', '--version', '2.3'))[0], ['spoken', '2.3']);

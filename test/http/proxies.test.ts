@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import https from 'node:https';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Listening, listen } from '../../src/http/server/listen.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
+import { messageOf } from '../../src/text/print.ts';
 import { openStream } from '../changes/stream.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { startRestartable } from '../soak/restartable_postgresql.ts';
@@ -17,6 +20,7 @@ import { freePort } from '../support/free_port.ts';
 import { hasHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { hasNginx, startNginx } from '../support/nginx.ts';
 import { createDatabase, execute } from '../support/postgresql.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 import { claimOne, clientOf, type Reply, takeOnlyOne, untilListed, type WaitingClient } from '../waiting/client.ts';
@@ -198,6 +202,57 @@ for (const proxy of proxies) {
       await server.close();
     });
   });
+
+  test(`${proxy.name}: a claim that was not sent goes to another process, one that was sent does not`, { skip }, () =>
+    withTestService(anyEngine, {}, async (service) => {
+      const send = requestsTo(service);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 1000 } });
+      const server = await listen(service.app, on);
+      const claim = (client: WaitingClient, uuid: string): Promise<Reply> =>
+        client.send('PUT', `/allocations/${uuid}`, { body: newClaim({ [host]: { VCPU: 1 } }) });
+      // This process reads a claim, and breaks off.
+      let broken = 0;
+      const breaking = http.createServer(({ method, socket }, response) => {
+        if (method === 'GET') response.end('{}');
+        else {
+          broken += 1;
+          socket.destroy();
+        }
+      });
+      await new Promise<void>((resolve) => void breaking.listen(0, '127.0.0.1', resolve));
+      const { port } = breaking.address() as AddressInfo; // a TCP server has one
+      try {
+        // Nobody listens on the first port, which nginx tries again every 2 s.
+        await withFront(proxy, [await freePort(), portOf(server)], async ({ client }) => {
+          for (const end = performance.now() + 5_000; performance.now() < end; await sleep(100)) {
+            const { status, body } = await claim(client, randomUUID());
+            assert.equal(status, 204, JSON.stringify(body));
+          }
+        });
+
+        await withFront(proxy, [port, portOf(server)], async ({ client }) => {
+          let uuid = '';
+          let told = '';
+          while (broken === 0) {
+            uuid = randomUUID();
+            told = await claim(client, uuid).then(
+              ({ status, body }) => `${status} ${JSON.stringify(body)}`,
+              (error: unknown) => messageOf(error),
+            );
+          }
+          // Where it has used the connection before, HAProxy ends that of the client instead, so that the client asks again.
+          assert.match(told, /^50[23] .*It may have done what was asked|^socket hang up$/);
+          assert.equal(broken, 1);
+          const { json } = accepted(await send('GET', `/allocations/${uuid}`));
+          assert.deepEqual(at(json, 'allocations'), {});
+        });
+      } finally {
+        breaking.close();
+        await server.close();
+      }
+    }),
+  );
 
   test(`${proxy.name} on many machines: clients are told to ask again, whatever is away`, { skip }, async () => {
     const database = await startRestartable();

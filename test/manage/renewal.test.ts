@@ -71,10 +71,12 @@ for (const workers of [1, 2]) {
         );
         await until('all refuse', async () => (await statuses()).every((status) => status === 403));
         // Lines at level debug, in the new file.
-        await fetch(`${url}/healthcheck`);
-        await until('a probe is logged', async () =>
-          (await linesOf(at('logs/b.log'))).some((line) => line.level === 'debug' && line.url === '/healthcheck'),
-        );
+        for (const probe of ['/healthcheck', '/']) {
+          await fetch(`${url}${probe}`);
+          await until(`${probe} is logged`, async () =>
+            (await linesOf(at('logs/b.log'))).some((line) => line.level === 'debug' && line.url === probe),
+          );
+        }
 
         // What is broken stays, and nothing else does. What needs a restart is said each time.
         await configure(`log_file = ${at('none/c.log')}\n`, 'broken.yaml', rest);
