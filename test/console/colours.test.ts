@@ -21,6 +21,9 @@ before(async () => {
       resource_provider_generation: 0,
     });
   }
+  await Promise.all(
+    Array.from({ length: 300 }, (_, number) => placement.providers.create({ name: `hollow${number}` })),
+  );
 });
 after(() => served.close());
 const { testView } = viewTests(browserOf, () => served);
@@ -54,7 +57,7 @@ testView(
   'drawings have the colours that the system forces',
   'fleet',
   async (page) => {
-    await page.locator('canvas[data-cells="9"]').waitFor();
+    await page.locator('canvas[data-cells="309"]').waitFor();
     const found = await page.evaluate<readonly (readonly string[])[]>(`(() => {
       const probe = document.createElement('span');
       document.body.append(probe);
@@ -101,8 +104,9 @@ const shapesOf = (page: Page, colour: string): Promise<readonly number[]> =>
   })()`);
 
 testView('hollow cells are alike, at every size', 'fleet?class=VCPU', async (page) => {
-  await page.locator('canvas[data-cells="9"]').waitFor();
-  await page.setViewportSize({ width: 600, height: 900 });
+  await page.locator('canvas[data-cells="309"]').waitFor();
+  // In a narrow window so many cells are small.
+  await page.setViewportSize({ width: 390, height: 900 });
   await page.waitForTimeout(200);
   const sizes = new Set<number>();
   const box = (await page.locator('canvas.grid').boundingBox()) ?? assert.fail('there is a grid');
