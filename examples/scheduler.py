@@ -8,7 +8,7 @@ Each line of the standard input is a job: how many processors it needs, and its 
 The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or failed, and 2 if
 a line is no job: then none is run.
 """
-import os, subprocess, sys, threading, time, uuid
+import os, signal, subprocess, sys, threading, time, uuid
 import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
@@ -32,7 +32,8 @@ def call(method, path, body=None, wait=0, until=float('inf')):
             answer = requests.request(method, URL + path, json=body, headers=headers, timeout=(min(5, patience), patience))
             if answer.status_code not in (429, 502, 503, 504):  # 502 and 504 are of proxies
                 return answer
-            pause = int(answer.headers.get('Retry-After', 1))
+            after = answer.headers.get('Retry-After', '')
+            pause = int(after) if after.isdigit() else 1  # a proxy may send a date
         except requests.RequestException:
             pause = 1
         if time.monotonic() + pause >= until:
@@ -90,7 +91,7 @@ def run(line):
         print(f'{line}: {refusal}', file=sys.stderr)
         return
     ends = time.monotonic() + TERM_SECONDS
-    job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host})
+    job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host}, start_new_session=True)
     while True:
         try:
             if job.wait(TERM_SECONDS / 3) == 0:
@@ -103,7 +104,7 @@ def run(line):
             if answer is not None and answer.ok:
                 ends = asked + TERM_SECONDS
                 continue
-            job.kill()  # too late: the processors may be someone else's by now
+            os.killpg(job.pid, signal.SIGKILL)  # with all that it has started. Too late: the processors may be someone else's by now
             print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
             return
     call('DELETE', f'/allocations/{consumer}')

@@ -231,9 +231,9 @@ function beyondAll({ classes, withClass }: Fleet, { name, amount }: ResourceCond
     const fields = inventories.find((each) => each.fields.classId === classId)?.fields;
     if (fields === undefined) continue;
     most = Math.max(most, Math.min(capacity(fields), fields.maxUnit));
+    if (most >= amount) return '';
     total = Math.max(total, fields.total);
   }
-  if (most >= amount) return '';
   if (total === 0) return ` No provider has any ${name}.`;
   if (most <= 0) return ` All ${name} is reserved, as on drained hosts.`;
   return ` Also where nothing is used, no provider gives more than ${most} of ${name} to one consumer.`;

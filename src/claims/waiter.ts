@@ -107,7 +107,7 @@ export const notItsTurn = ({ wait: { line } }: Waiter): ClaimRefused =>
   );
 export const processEnds = (): ApiError =>
   tryLater(
-    'The process ends. Ask again with the same consumers: the claim has its place in the line back for 60 s.',
+    'The process ends. Ask again with the same consumers within 60 s: then the claim keeps its place in the line.',
     1 + Math.floor(Math.random() * 3),
   );
 export const tooMany = ({ wait: { client } }: Waiter): ApiError =>

@@ -42,7 +42,7 @@ export function openCall(connection: Connection): Call {
   };
 }
 
-/** How soon a request that waits is sent again, in milliseconds: the server keeps its place for a minute, and others may be placed meanwhile. */
+/** How soon a request that waits is sent again, in milliseconds: others may be placed before it until then. */
 const quickMs = 2_000;
 
 /** An operation with the time until which the server may wait, by `performance.now()`. */

@@ -7,6 +7,9 @@ import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 import { schemaProblem } from './upgrade_checks.ts';
 
+/** Whether the warnings about the configuration are printed: not where they were before. */
+type Warnings = { readonly warns?: boolean };
+
 /**
  * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
  *
@@ -15,9 +18,10 @@ import { schemaProblem } from './upgrade_checks.ts';
 export async function withConfiguredDatabase(
   flags: ConfigFlags,
   use: (database: Database, config: Config) => Promise<void>,
+  { warns = true }: Warnings = {},
 ): Promise<void> {
   const loaded = loadConfig(flags);
-  printWarnings(loaded.warnings);
+  if (warns) printWarnings(loaded.warnings);
   // What is only a warning at a start of the service would let a command make an empty database in any folder, and find it in order.
   const unnamed = databaseWarning(loaded);
   if (unnamed !== undefined) throw new ConfigError([unnamed]);
@@ -37,13 +41,15 @@ export async function withConfiguredDatabase(
 export function withCurrentDatabase(
   flags: ConfigFlags,
   use: (database: Database, config: Config) => Promise<void>,
+  warnings?: Warnings,
 ): Promise<void> {
-  return withConfiguredDatabase(flags, async (database, config) => {
+  const useCurrent = async (database: Database, config: Config): Promise<void> => {
     if (database.engine === 'embedded') await migrateToLatest(database);
     else {
       const schema = await schemaProblem(database);
       if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
     }
     await use(database, config);
-  });
+  };
+  return withConfiguredDatabase(flags, useCurrent, warnings);
 }

@@ -2,6 +2,7 @@ import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import * as v from 'valibot';
+import type { Database } from '../../db/engine/connect.ts';
 import { FolderInUse } from '../../db/engine/embedded_folder.ts';
 import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
 import {
@@ -45,12 +46,14 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
   const { connection, embeddedPath } = loadConfig(flags).config.placementDatabase;
   const socket = connection === undefined ? operatorSocket(embeddedPath) : undefined;
   if (socket === undefined) return useDatabase(flags, use);
+  let isFirst = true;
   for (const endMs = performance.now() + startsWithinMs; ; await setTimeout(200)) {
     if (await isServed(socket)) return use(throughService(socket));
     try {
-      return await useDatabase(flags, use);
+      return await useDatabase(flags, use, isFirst);
     } catch (error) {
       if (!(error instanceof FolderInUse)) throw error;
+      isFirst = false;
       if (performance.now() > endMs) {
         throw new Error(
           `${error.message} If it is the service, which takes this command when it has started, try again a little later.`,
@@ -64,8 +67,8 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
 /** How long a process may use the embedded database, while it starts or ends, before it is told that it does. */
 const startsWithinMs = 10_000;
 
-const useDatabase = (flags: ConfigFlags, use: (store: TokenStore) => Promise<void>): Promise<void> =>
-  withCurrentDatabase(flags, (database) =>
+const useDatabase = (flags: ConfigFlags, use: (store: TokenStore) => Promise<void>, warns = true): Promise<void> => {
+  const useStore = (database: Database) =>
     use({
       create: (wanted) => issueToken(database, wanted),
       list: async () => {
@@ -78,8 +81,9 @@ const useDatabase = (flags: ConfigFlags, use: (store: TokenStore) => Promise<voi
         }
       },
       revoke: (id) => deleteToken(database, id),
-    }),
-  );
+    });
+  return withCurrentDatabase(flags, useStore, { warns });
+};
 
 const pageSize = 1000;
 

@@ -267,7 +267,10 @@ test('a claim that comes again after more than a minute goes to the end of its l
     await ending.untilListed(2);
     ending.service.endWaits();
     for (const { json } of await Promise.all(answers)) {
-      assert.match(String(at(json, 'errors', 0, 'detail')), /has its place in the line back for 60 s\.$/);
+      assert.match(
+        String(at(json, 'errors', 0, 'detail')),
+        /within 60 s: then the claim keeps its place in the line\.$/,
+      );
     }
     await leftSecondsAgo(other, 61);
     void other.claim({ uuid: uuids[1], line: 'gpu' });

@@ -89,10 +89,8 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
   const types = typeConditions(query);
   const { holding } = query;
   const held = holding === undefined ? [] : [holds(holding.classId)];
-  const searched = [
-    ...(holding?.classId === undefined ? [] : [sourceOfClass(holding.classId)]),
-    ...(query.namePart === undefined ? [] : [sourceOfNamePart(query.namePart)]),
-  ];
+  const byClass = holding?.classId === undefined ? [] : [sourceOfClass(holding.classId)];
+  const byNamePart = query.namePart === undefined ? [] : [sourceOfNamePart(query.namePart)];
   const isSearched = [...held, ...namePartConditions(query)];
   const recorded = (types.length === 0 ? [undefined] : types).map((type) => {
     if (project !== undefined) {
@@ -102,14 +100,16 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
       const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
         equal,
       );
-      return searched.length === 0
+      // Not by the part of a name: names of all projects would be counted, and the time would tell about those of others.
+      return byClass.length === 0
         ? sql`(${all(sql`true`)})`
-        : fewOrMany(searched, { matches: [...matches, ...held], all }, marker, length);
+        : fewOrMany(byClass, { matches: [...matches, ...isSearched], all }, marker, length);
     }
     const sources = [
       ...(user === undefined ? [] : [{ condition: equal(user), rows: rowsOfUser(user, marker) }]),
       ...(type === undefined ? [] : [{ condition: equal(type), rows: rowsOfType(type) }]),
-      ...searched,
+      ...byClass,
+      ...byNamePart,
     ];
     return fewOrMany(sources, { matches: held }, marker, length);
   });
