@@ -5,7 +5,7 @@ import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
 import { newestOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound } from '../request/errors.ts';
-import { inPieces, openTurns, type Turns } from '../request/turns.ts';
+import { inPieces, noteShortRequest, openTurns, type Turns } from '../request/turns.ts';
 import type { AllowsOwner, ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
 import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
@@ -57,11 +57,17 @@ export function mountEndpoints(
         const refused = await exchange.authenticateAgain?.();
         if (refused !== undefined) throw new TokenRefused(refused);
       };
+      const own: { turns?: Turns } = {};
+      const gone = () => goneSignal(c.env ?? {});
       const request: ApiRequest = apiRequest(c.req.raw, exchange, {
+        turns: () => {
+          own.turns ??= openTurns(gone);
+          return own.turns;
+        },
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
-        gone: () => goneSignal(c.env ?? {}),
+        gone,
         owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
         allowedOwners,
         isRuleWritten: policy.isWritten,
@@ -78,6 +84,7 @@ export function mountEndpoints(
         authorize(policy, rule, exchange.identity, dialect, policyTarget?.(request));
       }
       const answer = await endpoint.handle(request);
+      if (own.turns?.hasPassed() !== true) noteShortRequest();
       releaseWhenSent(answer, c.env?.outgoing);
       const cutOff = () => c.env?.outgoing?.destroy();
       if (answer.events !== undefined) return respond(exchange, renderEvents(answer.events(cutOff), answer.headers));
@@ -144,24 +151,19 @@ function apiRequest(
     | 'requireStill'
     | 'requireToken'
     | 'gone'
+    | 'turns'
   > & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   let body: JsonBody | undefined;
-  let turns: Turns | undefined;
-  const turnsOf = (): Turns => {
-    turns ??= openTurns(more.gone);
-    return turns;
-  };
   const bodyOf = (): JsonBody => {
-    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, turns: turnsOf });
+    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, turns: more.turns });
     return body;
   };
   return {
     version: exchange.version,
     identity: exchange.identity,
     ...more,
-    turns: turnsOf,
     // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
     // is collected. Without a getter, the garbage collection takes a tenth of the time.
     query: () => {

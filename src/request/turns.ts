@@ -3,19 +3,31 @@ import { type ApiError, badRequest, tryLater } from './errors.ts';
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
 
-/** How long a request works before others have a turn, in milliseconds: where others use the process, and where none does. */
+/** How long a request works before others have a turn, in milliseconds: while short requests are served as well, and otherwise. */
 const [shortTurnMs, longTurnMs] = [1, 10];
-/** Where others take longer between two turns, turns are longer as well: this part of what the others took. */
+/** Where all else takes longer between two turns, turns are longer as well: this part of it. */
 const partOfOthers = 1 / 4;
-/** Less than this between two turns is the event loop itself. */
-const loopItselfMs = 0.1;
+/** For so long after the last short request turns are short. */
+const besideMs = 25;
 
 /**
  * How long the next turns are, in milliseconds. A claim passes through some four rounds of the event loop until it is answered, and waits
  * for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
+ *
+ * @param sinceShortMs the time since a short request was answered last
+ * @param othersMs what all else took since the turn before
  */
-export const turnMsBeside = (othersMs: number): number =>
-  othersMs < loopItselfMs ? longTurnMs : Math.min(longTurnMs, Math.max(shortTurnMs, othersMs * partOfOthers));
+export const turnMsBeside = (sinceShortMs: number, othersMs: number): number =>
+  sinceShortMs > besideMs ? longTurnMs : Math.min(longTurnMs, Math.max(shortTurnMs, othersMs * partOfOthers));
+
+/** How many requests were answered within their first turn, and how many of these were seen at the latest turn, and when that was. */
+let shortRequests = 0;
+let seen = { requests: 0, atMs: Number.NEGATIVE_INFINITY };
+
+/** To be called where a request is answered that has not passed a turn. */
+export const noteShortRequest = (): void => {
+  shortRequests += 1;
+};
 
 /** The length of turns by the last time that was measured, and after how many milliseconds that tells nothing any more. */
 let measuredTurnMs = longTurnMs;
@@ -45,6 +57,8 @@ export type Turns = {
    * @throws ApiError 400 where there was no result for `mostWorkMs`, or where the client has left; then it is not sent
    */
   pass(tooWide?: TooWide): Promise<void>;
+  /** Whether others have had a turn before this request was done. */
+  hasPassed(): boolean;
   /** Lets others have their turns: to be called between two turns, such as where a client asks for more of its answer. */
   rest(): Promise<void>;
   /** Notes that the work has come to a result, such as a candidate: the time without a result begins anew. */
@@ -94,7 +108,8 @@ const nextTurn = (): Promise<void> =>
 
 function letNextGoOn(): void {
   const nowMs = performance.now();
-  measuredTurnMs = turnMsBeside(nowMs - roundBeganMs - turnsMs);
+  if (shortRequests !== seen.requests) seen = { requests: shortRequests, atMs: nowMs };
+  measuredTurnMs = turnMsBeside(nowMs - seen.atMs, nowMs - roundBeganMs - turnsMs);
   roundBeganMs = nowMs;
   turnsMs = 0;
   takenMs = 0;
@@ -112,6 +127,7 @@ export function openTurns(gone?: () => AbortSignal): Turns {
   let rounds = 0;
   let isOver = false;
   let hasResult = false;
+  let hasPassed = false;
   let signal: AbortSignal | undefined;
   const begin = (): void => {
     beganMs = performance.now();
@@ -140,12 +156,14 @@ export function openTurns(gone?: () => AbortSignal): Turns {
     pass: async (tooWide = tooMuch) => {
       end();
       if (workedMs > mostWorkMs) throw tooWide();
+      hasPassed = true;
       signal ??= gone?.();
       await nextTurn();
       if (signal?.aborted) throw badRequest('The client has left.');
       begin();
       beganCpuMs = cpuMs();
     },
+    hasPassed: () => hasPassed,
     rest: nextTurn,
     noteResult: () => {
       hasResult = true;

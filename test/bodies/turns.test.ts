@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
-import { inPieces, openTurns, type Pieces, turnMsBeside } from '../../src/request/turns.ts';
+import { inPieces, noteShortRequest, openTurns, type Pieces, turnMsBeside } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 
@@ -71,16 +71,16 @@ suite('turns', () => {
     assert.equal(second.isOver(1000), true);
   });
 
-  test('turns are short while others use the process, longer where these take long, and long where there are none', () => {
-    assert.equal(turnMsBeside(0), 10);
-    assert.equal(turnMsBeside(0.05), 10);
-    assert.equal(turnMsBeside(0.2), 1);
-    assert.equal(turnMsBeside(4), 1);
-    assert.equal(turnMsBeside(8), 2, 'long work has a fifth of the time at least');
-    assert.equal(turnMsBeside(1000), 10);
+  test('turns are short while short requests are served, longer where all else takes long, and long where there are none', () => {
+    assert.equal(turnMsBeside(30, 0), 10);
+    assert.equal(turnMsBeside(30, 8), 10);
+    assert.equal(turnMsBeside(0, 0), 1);
+    assert.equal(turnMsBeside(20, 4), 1);
+    assert.equal(turnMsBeside(0, 8), 2, 'long work has a fifth of the time at least');
+    assert.equal(turnMsBeside(0, 1000), 10);
   });
 
-  test('what others took between two turns makes the next ones short, for a second', async (t) => {
+  test('a short request makes the turns after it short, for 25 ms', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     await nextRound();
@@ -94,15 +94,22 @@ suite('turns', () => {
       }
     };
     assert.equal(length(), 10);
-    const passed = turns.pass();
-    nowMs += 2; // another request
-    await passed;
+    assert.equal(turns.hasPassed(), false);
+    noteShortRequest();
+    await turns.pass();
+    assert.equal(turns.hasPassed(), true);
+    assert.equal(length(), 1);
+    for (let passed = 0; passed < 30; passed += 1) {
+      nowMs += 1;
+      await turns.pass();
+    }
+    assert.equal(length(), 10);
+    noteShortRequest();
+    await turns.pass();
     assert.equal(length(), 1);
     nowMs += 1_001;
-    turns.begin();
-    turns.end();
     await nextRound();
-    assert.equal(length(), 10);
+    assert.equal(length(), 10, 'what was measured tells nothing after a second');
   });
 
   test('only CPU time counts as work: a process that gets none for seconds gives up no request', async (t) => {
