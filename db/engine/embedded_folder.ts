@@ -4,6 +4,7 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { PGlite } from '@electric-sql/pglite';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
+import { FolderInUse } from './failures.ts';
 
 /**
  * Makes sure that the folder of an embedded database has PostgreSQL's files, and that all of them are on the disk:
@@ -141,9 +142,6 @@ export async function lockFolder(folder: string): Promise<() => void> {
     lock.close();
   };
 }
-
-/** The error where another process uses the folder: it may also be starting or ending. */
-export class FolderInUse extends Error {}
 
 const inUse = (folder: string) =>
   new FolderInUse(

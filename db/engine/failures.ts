@@ -265,3 +265,6 @@ export class LockWaitTooLong extends Error {
 
 /** Whether a transaction failed because another one held a lock for too long; nothing of it was done. */
 export const isLockRefused = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);
+
+/** The error where another process uses the folder of an embedded database: it may also be starting or ending. */
+export class FolderInUse extends Error {}

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { Database } from '../../db/engine/connect.ts';
-import { FolderInUse } from '../../db/engine/embedded_folder.ts';
+import { FolderInUse } from '../../db/engine/failures.ts';
 import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
 import {
   type IssuedToken,

@@ -119,7 +119,7 @@ test('make serve takes the flags of placement-api in ARGS', async () => {
   assert.match(stdout, /# --port\nport = 8801\n/);
 });
 
-test('a configuration without a database gives a warning', async () => {
+test('a configuration without a database gives a warning at the start, and commands that manage one refuse it', async () => {
   await inFolder(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     await writeFile(
@@ -135,13 +135,14 @@ test('a configuration without a database gives a warning', async () => {
     server.child.kill('SIGTERM');
     assert.match((await server.ended).stderr, warnings);
 
+    const refused =
+      /max_retries\?\n(?:Warning: .*\n)?placement-\w+: .*neither \[placement_database\] connection nor embedded_path is set, .*\n$/;
     const sync = await runToEnd('placement-manage', ['--config-file', config, 'db', 'sync'], folder);
-    assert.equal(sync.code, 0);
-    assert.match(sync.stderr, warnings);
-    assert.match(sync.stderr, new RegExp(`\nThe embedded database in ${folder}/placement-data is at .*\n$`));
+    assert.equal(sync.code, 78);
+    assert.match(sync.stderr, refused);
     const check = await runToEnd('placement-status', ['--config-file', config, 'upgrade', 'check'], folder);
-    assert.equal(check.code, 0);
-    assert.match(check.stderr, warnings);
+    assert.equal(check.code, 255);
+    assert.match(check.stderr, refused);
   });
 });
 
