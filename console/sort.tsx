@@ -1,4 +1,5 @@
 import type { Heading } from './table.tsx';
+import { byText } from './text.ts';
 
 /** An order: a column, and whether the largest comes first. */
 export type Sort = { readonly by: string; readonly isDown: boolean };
@@ -9,8 +10,6 @@ export const sortOf = (text: string): Sort =>
 
 /** What a row has in a column; undefined for nothing. */
 export type Sortable = string | number | undefined;
-
-const byText = new Intl.Collator('en', { numeric: true });
 
 /** Rows in an order; without one as they are. Rows that have nothing in the column come last, and equal ones stay as they are. */
 export function sortedBy<Row>(

@@ -1,6 +1,6 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ProviderLink } from '../provider_link.tsx';
-import { amountFrom, amountText, counted, exactText, hasUnit, visible } from '../text.ts';
+import { amountFrom, amountText, byText, counted, exactText, hasUnit, visible } from '../text.ts';
 import { isUuid } from '../uuid.ts';
 import { type Named, named, withNames, withUuids } from './named.ts';
 import { type AmountField, type GroupFields, newGroup, type QueryFields, withNumbers } from './query_fields.ts';
@@ -134,7 +134,8 @@ function unclearTree(text: string, providers: Iterable<Named>): readonly string[
   const found = named(text, providers);
   if (found.length === 1) return [];
   if (found.length === 0) return [`No provider has “${visible(text)}” in its name.`];
-  const some = found.slice(0, 3).map(({ name }) => visible(name));
+  const names = found.map(({ name }) => visible(name)).toSorted(byText.compare);
+  const some = names.slice(0, 3);
   return [
     `${counted(found.length, 'provider')} have “${visible(text)}” in their name: ${some.join(', ')}${found.length > 3 ? ' …' : ''}`,
   ];

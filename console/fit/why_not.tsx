@@ -6,7 +6,7 @@ import { Name } from '../name.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
-import { counted } from '../text.ts';
+import { byText, counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -19,7 +19,6 @@ import { type QueryFields, searchOf } from './query_fields.ts';
 const pauseMs = 2_000;
 /** How many providers are offered for a part of a name. */
 const mostChoices = 20;
-const byName = new Intl.Collator('en', { numeric: true });
 
 /** Why the query does not fit one host, which is named by name or UUID. */
 export function WhyNot({
@@ -77,7 +76,7 @@ export function WhyNot({
           </p>
           <ul class="chips">
             {value.several
-              .toSorted((a, b) => byName.compare(a.name, b.name))
+              .toSorted((a, b) => byText.compare(a.name, b.name))
               .slice(0, mostChoices)
               .map(({ uuid, name }) => (
                 <li key={uuid}>

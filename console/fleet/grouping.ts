@@ -1,4 +1,4 @@
-import { shortUuid, visible } from '../text.ts';
+import { byText, shortUuid, visible } from '../text.ts';
 import { type Amounts, sumOf, type Tree } from './trees.ts';
 
 /** Some trees under one heading. */
@@ -8,8 +8,6 @@ export type Group = {
   readonly trees: readonly Tree[];
   readonly sums: ReadonlyMap<string, Amounts>;
 };
-
-const byLabel = new Intl.Collator('en', { numeric: true });
 
 /**
  * Puts trees into groups: `` all in one; `aggregate` one for each aggregate, so that a tree in two aggregates is shown in both;
@@ -93,7 +91,7 @@ function byKeys(
     if (!isIn) none.push(tree);
   }
   const groups = [...members].map(([key, list]) => [key, labelOf(key, list), list] as const);
-  groups.sort(([, a], [, b]) => byLabel.compare(a, b));
+  groups.sort(([, a], [, b]) => byText.compare(a, b));
   return none.length === 0 ? groups : [...groups, ['', labelOfNone, none]];
 }
 

@@ -1,6 +1,7 @@
 import { drainOf } from '../../src/cli/drained.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { byText } from '../text.ts';
 
 /** The trait of a provider that shares with the providers of its aggregates. */
 export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
@@ -63,8 +64,6 @@ export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): Read
 const first = ['VCPU', 'PCPU', 'PGPU', 'VGPU', 'MEMORY_MB', 'DISK_GB'];
 const rankOf = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length);
 
-const byName = new Intl.Collator('en', { numeric: true });
-
 /**
  * The trees of all providers, sorted by name. A tree whose providers are unchanged stays the same object. The trees are
  * sorted again only after a tree was added or renamed.
@@ -89,7 +88,7 @@ export function openTrees(): (all: { readonly providers: ReadonlyMap<string, Who
     sorted =
       inOldOrder.length === now.size
         ? inOldOrder
-        : [...now.values()].map(({ tree }) => tree).sort((a, b) => byName.compare(a.name, b.name));
+        : [...now.values()].map(({ tree }) => tree).sort((a, b) => byText.compare(a.name, b.name));
     return sorted;
   };
 }

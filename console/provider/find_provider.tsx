@@ -3,13 +3,12 @@ import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
-import { counted } from '../text.ts';
+import { byText, counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { isUuid } from '../uuid.ts';
 
 /** How many providers are listed. */
 const mostListed = 200;
-const byName = new Intl.Collator('en', { numeric: true });
 
 /** Finds providers, roots and others, by a part of their name or UUID. */
 export function FindProvider() {
@@ -24,7 +23,7 @@ export function FindProvider() {
     if (wanted === '') return [];
     return [...providers.values()]
       .filter(({ uuid, name }) => name.toLowerCase().includes(wanted) || uuid.includes(wanted))
-      .sort((a, b) => byName.compare(a.name, b.name));
+      .sort((a, b) => byText.compare(a.name, b.name));
   }, [asked, version]);
   const find = (event: SubmitEvent) => {
     event.preventDefault();

@@ -4,11 +4,10 @@ import { amountsOf, drainOfTree, fullness } from '../fleet/trees.ts';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, urlOf } from '../route.tsx';
-import { percentText } from '../text.ts';
+import { byText, percentText } from '../text.ts';
 
 type Line = { readonly provider: WholeProvider; readonly level: number };
 
-const byName = new Intl.Collator('en', { numeric: true });
 /** Deeper ones are not indented further. */
 const deepest = 12;
 
@@ -21,7 +20,7 @@ function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
   const sorted = (parent: string, level: number) =>
     (children.get(parent) ?? [])
       .map((provider): Line => ({ provider, level }))
-      .sort((a, b) => byName.compare(b.provider.name, a.provider.name));
+      .sort((a, b) => byText.compare(b.provider.name, a.provider.name));
   const lines: Line[] = [];
   const rest = sorted('', 0);
   for (let line = rest.pop(); line !== undefined; line = rest.pop()) {

@@ -1,3 +1,5 @@
+import { byText } from '../text.ts';
+
 /** What a search looks at: it has a name, and is called by its UUID. */
 export type Findable = {
   readonly uuid: string;
@@ -17,8 +19,6 @@ function rankOf({ uuid, name }: Findable, wanted: string): number | undefined {
 }
 
 const below = ({ parent_provider_uuid: parent = null }: Findable): number => Number(parent !== null);
-const byName = new Intl.Collator('en', { numeric: true });
-
 /** Finds what has a text in its name or UUID: exact ones first, then those that begin with it, and roots before what is below them. */
 export function findAll<T extends Findable>(all: Iterable<T>, text: string): readonly T[] {
   const wanted = text.trim().toLowerCase();
@@ -29,7 +29,7 @@ export function findAll<T extends Findable>(all: Iterable<T>, text: string): rea
     if (rank !== undefined) found.push({ each, rank });
   }
   return found
-    .sort((a, b) => a.rank - b.rank || below(a.each) - below(b.each) || byName.compare(a.each.name, b.each.name))
+    .sort((a, b) => a.rank - b.rank || below(a.each) - below(b.each) || byText.compare(a.each.name, b.each.name))
     .map(({ each }) => each);
 }
 

@@ -13,7 +13,7 @@ import {
 import type { Config } from '../config/config.ts';
 import { since } from '../placement/microversions.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import { badRequest, noSuchClass } from '../request/errors.ts';
+import { badRequest } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, oneOf, text, time } from '../rest/json_schema.ts';
 import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
@@ -81,7 +81,6 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     const behind = after?.of === 'ended' ? after : undefined;
     found.push(...(await listEndedRecords(database, filter, behind, limit + 1 - found.length)));
   }
-  if (found.length === 0 && after === undefined) await refuseUnknownClass(asked, dependencies);
   const page = found.slice(0, limit);
   const last = page.at(-1);
   return {
@@ -106,7 +105,6 @@ async function sum(request: ApiRequest, dependencies: Dependencies): Promise<Ans
       `There are more than ${mostTotals} sums by ${by.join(', ')}. Ask for a shorter time, for one project, or by less.`,
     );
   }
-  if (totals.length === 0) await refuseUnknownClass(asked, dependencies);
   return {
     status: 200,
     json: { usage_totals: totals.map((total) => representTotal(total, by)) },
@@ -136,12 +134,6 @@ async function filterOf(asked: AskedFilters, { config, fleet }: Dependencies): P
     until,
     incomplete: incompleteOwner(config),
   };
-}
-
-/** Records may be of a class that does not exist any more, so only where none is found it is a mistake. @throws ApiError 400 */
-async function refuseUnknownClass({ resource_class: name }: AskedFilters, { fleet }: Dependencies): Promise<void> {
-  if (name === undefined || (await fleet.fresh()).classes.byName.has(name)) return;
-  throw badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(name)} No record has it either.`);
 }
 
 const positionText = ({ id, consumer, untilMicros }: UsageRecordRow): string =>

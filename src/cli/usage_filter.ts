@@ -1,4 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Placement } from '../client/index.ts';
+import { printError } from '../text/print.ts';
+import { nearName } from '../text/strings.ts';
 import { typeOption } from './consumer_argument.ts';
 import type { ConsumerFilterOptions } from './consumer_filter.ts';
 import { readDuration } from './duration.ts';
@@ -21,6 +24,15 @@ export const takeUsageFilter = (command: Command): Command =>
     .option('--provider <provider>', 'only of this provider')
     .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
     .option('--class <class>', 'only of this resource class');
+
+/** Warns of a class that does not exist, where nothing was found: records of a class that was deleted stay, so it is no error. */
+export async function warnOfUnknownClass(placement: Placement, name: string | undefined, found: number): Promise<void> {
+  if (name === undefined || found > 0) return;
+  const classes = new Set(await placement.resourceClasses.list());
+  if (classes.has(name)) return;
+  const near = nearName(name, classes);
+  printError(`Warning: there is no resource class ${name} now.${near === undefined ? '' : ` Did you mean ${near}?`}`);
+}
 
 /** A time as the service reads it: as it is written, or so long before now. A number alone is too likely to be a year. */
 function readTime(text: string, before?: string): string {

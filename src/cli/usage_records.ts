@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { UsageRecord } from '../client/index.ts';
 import { consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
-import { takeUsageFilter, type UsageFilterOptions } from './usage_filter.ts';
+import { takeUsageFilter, type UsageFilterOptions, warnOfUnknownClass } from './usage_filter.ts';
 
 type RecordsOptions = UsageFilterOptions & { readonly open?: true };
 
@@ -25,6 +25,7 @@ export function addUsageRecords(usage: Command): void {
           open,
         }),
       );
+      await warnOfUnknownClass(placement, options.class, found.length);
       print(found, () => ({ head, rows: found.map(rowOf) }));
     });
 }

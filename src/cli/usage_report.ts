@@ -3,7 +3,7 @@ import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
 import { consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
 import type { Cell } from './table.ts';
-import { takeUsageFilter, type UsageFilterOptions } from './usage_filter.ts';
+import { takeUsageFilter, type UsageFilterOptions, warnOfUnknownClass } from './usage_filter.ts';
 
 /** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
 const keys = {
@@ -45,6 +45,7 @@ export function addUsageReport(usage: Command): void {
         from: month?.[0] ?? options.from,
         until: month?.[1] ?? options.until,
       });
+      await warnOfUnknownClass(placement, options.class, totals.length);
       const head = [...by, 'class', 'amount hours'];
       const rows = totals.map((total) => [
         ...by.map((key) => cellOf(total, key)),

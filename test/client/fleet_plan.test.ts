@@ -252,7 +252,7 @@ suite('a file of placement apply', () => {
       'pool.yaml:1: pool: "A-1" is no name of a pool: 1 to 200 small letters, digits and _',
     );
     refuses('[]', 'pool.yaml: providers: is missing');
-    refuses('', 'pool.yaml: the file: null is not the file, which has the keys pool, aggregates, providers');
+    refuses('', 'pool.yaml: the file: is empty; it has the keys pool, aggregates, providers');
     refuses(
       'providers: [{name: a, inventories: {constructor: 1}}]',
       'pool.yaml:1: providers[0].inventories: {"constructor":1} has a key that is none of resource classes',
