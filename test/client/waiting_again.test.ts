@@ -102,7 +102,8 @@ test('too many waiting claims are an error at once, a server that does not come 
   assert.deepEqual(waits(), [60]);
   fates = [{ status: 503 }];
   await assert.rejects(allocations.place(uuid, placing, { waitMs: 1_500 }), statusIs(503));
-  assert.ok(waits().length > 2 && waits().at(-1) === 1, `${waits()}`);
+  const again = waits().slice(1);
+  assert.ok(again.length > 1 && again.every((wait) => wait === 2 || wait === 1), `${waits()}`);
 });
 
 test('a signal ends the wait and its connection', async () => {

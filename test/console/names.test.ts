@@ -73,6 +73,7 @@ testView(
   async (page) => {
     await page.locator('.dot.live').waitFor();
     await page.keyboard.press('/');
+    await page.locator('dialog.search input:focus').waitFor();
     await page.keyboard.type('host12');
     const links = page.getByRole('dialog').locator('.found a');
     await links.nth(7).waitFor();
