@@ -33,7 +33,7 @@ async function probe(): Promise<void> {
 /** Where tokens come from, as `[api] auth_strategy` says. */
 export const authStrategy = document.documentElement.dataset.auth;
 
-/** Whether tokens are users, whom nothing checks. */
+/** Whether a token is the name of a user, and the service checks neither. */
 export const isWithoutIdentities = authStrategy === 'noauth2';
 
 /** The time limit for an attempt of a request, in milliseconds. A request that waits for changes takes less. */

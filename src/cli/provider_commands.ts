@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { compareNames } from '../text/strings.ts';
 import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
@@ -148,8 +149,6 @@ type ProviderOptions = {
   readonly inTree?: string;
 };
 
-const byName = new Intl.Collator('en', { numeric: true });
-
 /** Adds `provider summary` to the commands about providers. */
 function addProviderSummaries(provider: Command): void {
   provider
@@ -163,7 +162,7 @@ function addProviderSummaries(provider: Command): void {
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
       const query = { required, member_of: memberOf, in_tree };
       const found = await Array.fromAsync(placement.providerSummaries.list(query));
-      const summaries = found.toSorted((one, other) => byName.compare(one.name, other.name));
+      const summaries = found.toSorted((one, other) => compareNames(one.name, other.name));
       print(summaries, () => ({
         head: ['name', 'uuid', 'total', 'used', 'traits'],
         rows: summaries.map((one) => [

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
+import { compareNames } from '../text/strings.ts';
 import { drainedProviders, undrainHint } from './drained_providers.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
@@ -63,9 +64,7 @@ export function addProviderTree(provider: Command): void {
  */
 function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const nodes = providers.map((provider): TreeNode => ({ ...provider, children: [] }));
-  // It takes long to make, so it is made only here.
-  const byName = new Intl.Collator('en', { numeric: true });
-  nodes.sort((a, b) => byName.compare(a.name, b.name));
+  nodes.sort((a, b) => compareNames(a.name, b.name));
   const byUuid = new Map(nodes.map((node) => [node.uuid, node]));
   const roots: TreeNode[] = [];
   for (const node of nodes) {

@@ -2,6 +2,17 @@
 export const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
+let collator: Intl.Collator | undefined;
+
+/**
+ * The order of names: numbers in them count as numbers, so that host2 is before host10. The collator takes long to make, so the first
+ * comparison makes it.
+ */
+export function compareNames(one: string, other: string): number {
+  collator ??= new Intl.Collator('en', { numeric: true });
+  return collator.compare(one, other);
+}
+
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
 import { differencesOf } from '../../console/changes/differences.ts';
 import { anyEngine } from '../support/engines.ts';
-import { checkAccessibility } from './pages.ts';
+import { button, checkAccessibility, rows } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
@@ -30,9 +29,6 @@ const claim = (VCPU: number, project: string) => ({
 });
 
 const { testView } = viewTests(browserOf, () => served);
-
-const rows = (page: Page) => page.locator('tbody tr');
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
 testView('changes tell what was and is, also those that came before the view was opened', 'fleet', async (page) => {
   await page.locator('canvas[data-cells="1"]').waitFor();

@@ -48,7 +48,7 @@ const side = (page: Page) => page.locator('.fleet-side');
 const drawn = (page: Page) =>
   until('the cells are drawn', async () => (await page.locator('canvas').getAttribute('data-drawn')) === '5');
 
-/** The colours near the lower right corners of the cells, in the order of the cells, without those of stripes. */
+/** For each cell, in their order, the colour near its lower right corner; the colours of stripes are left out. */
 async function cellColours(page: Page): Promise<readonly string[]> {
   return page.evaluate<readonly string[]>(
     `(([canvas]) => {

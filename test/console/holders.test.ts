@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { ApiError, type Placement } from '../../src/client/index.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
+import { checkAccessibility, giveToken, openView, rows, withPage } from './pages.ts';
 import { browserForTests, type Served, serve, shows, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
@@ -57,7 +57,6 @@ before(async () => {
 });
 after(() => served.close());
 
-const rows = (page: Page) => page.locator('tbody tr');
 /** The rows of the table, each as the texts of its cells; of a row header, each line. */
 const cellsOf = (page: Page): Promise<readonly (readonly string[])[]> =>
   rows(page).evaluateAll(

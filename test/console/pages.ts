@@ -6,6 +6,12 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 // It is read without `await`. Several test files share a process: with an `await` here all tests would be counted for the first file.
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** The rows of the tables of a page. */
+export const rows = (page: Page) => page.locator('tbody tr');
+
+/** The button with exactly this name. */
+export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
 /** Faults of a page. */
 type Faults = string[];
 

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
 import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
 import { findAll, uuidBefore } from '../../console/search/find.ts';
 import { safeCell, shellWord } from '../../console/text.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, openView } from './pages.ts';
+import { button, checkAccessibility, openView, rows } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
@@ -48,9 +47,6 @@ const claim = (VCPU: number, project: string) => ({
 });
 
 const { testView } = viewTests(browserOf, () => served);
-
-const rows = (page: Page) => page.locator('tbody tr');
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
 testView('the list of consumers follows claims', 'consumers?project=later', async (page) => {
   await page.getByRole('status').getByText('There is no such consumer.').waitFor();

@@ -223,7 +223,7 @@ for (const proxy of proxies) {
       await new Promise<void>((resolve) => void breaking.listen(0, '127.0.0.1', resolve));
       const { port } = breaking.address() as AddressInfo; // a TCP server has one
       try {
-        // Nobody listens on the first port, which nginx tries again every 2 s.
+        // No server listens on the first port. nginx tries it again every 2 s.
         await withFront(proxy, [await freePort(), portOf(server)], async ({ client }) => {
           for (const end = performance.now() + 5_000; performance.now() < end; await sleep(100)) {
             const { status, body } = await claim(client, randomUUID());

@@ -256,15 +256,22 @@ async function leftSecondsAgo({ service }: Place, seconds: number): Promise<void
   await until('the claims have left', async () => (await query.executeTakeFirst()).numUpdatedRows === 2n);
 }
 
+/** Sends claims for line `gpu`, one behind the other. @returns their answers, which come later */
+async function inLine({ claim, untilListed }: Place, uuids: readonly string[]) {
+  const answers: ReturnType<Place['claim']>[] = [];
+  for (const [before, uuid] of uuids.entries()) {
+    answers.push(claim({ uuid, line: 'gpu' }));
+    await untilListed(before + 1);
+  }
+  return answers;
+}
+
 test('a claim that comes again after more than a minute goes to the end of its line', () =>
   withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
     assert.ok(other);
     await ending.take(1);
     const uuids = [randomUUID(), randomUUID()] as const;
-    const answers = [ending.claim({ uuid: uuids[0], line: 'gpu' })];
-    await ending.untilListed(1);
-    answers.push(ending.claim({ uuid: uuids[1], line: 'gpu' }));
-    await ending.untilListed(2);
+    const answers = await inLine(ending, uuids);
     ending.service.endWaits();
     for (const { json } of await Promise.all(answers)) {
       assert.match(
@@ -288,10 +295,7 @@ test('a process that ends answers its claims, which keep their places at another
     assert.ok(other);
     const holder = await ending.take(1);
     const uuids = [randomUUID(), randomUUID()] as const;
-    const answers = [ending.claim({ uuid: uuids[0], line: 'gpu' })];
-    await ending.untilListed(1);
-    answers.push(ending.claim({ uuid: uuids[1], line: 'gpu' }));
-    await ending.untilListed(2);
+    const answers = await inLine(ending, uuids);
     ending.service.endWaits();
     for (const { status, headers } of await Promise.all(answers)) {
       assert.equal(status, 503);

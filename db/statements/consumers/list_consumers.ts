@@ -100,7 +100,7 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
       const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
         equal,
       );
-      // Not by the part of a name: names of all projects would be counted, and the time would tell about those of others.
+      // The part of a name chooses no source here: the count would read names of other projects, and its time would tell about them.
       return byClass.length === 0
         ? sql`(${all(sql`true`)})`
         : fewOrMany(byClass, { matches: [...matches, ...isSearched], all }, marker, length);

@@ -21,7 +21,7 @@ export type Keystone = {
   authenticateAgain(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
   observe(observer: KeystoneObserver): void;
-  /** Asks Keystone for a token of a service user, as those of these settings. */
+  /** Asks Keystone whether it gives a token to the service user of these settings. The token is not used. */
   tryServiceUser(settings: KeystoneSettings): Promise<ServiceUserTrial>;
   /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
   renewServiceUser(settings: KeystoneSettings): void;

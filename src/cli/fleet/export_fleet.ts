@@ -1,6 +1,7 @@
 import { Document, isScalar, visit } from 'yaml';
 import { type Inventory, providerUuid, type WholeProvider } from '../../client/index.ts';
 import { escapeControlsInJson } from '../../text/print.ts';
+import { compareNames } from '../../text/strings.ts';
 import { isDrainMark, undrained } from '../drained.ts';
 import { CommandFailure } from '../exit_codes.ts';
 import { deepestLevel } from './fleet_file.ts';
@@ -23,8 +24,6 @@ export type ExportedFleet = {
   readonly providers: readonly ExportedProvider[];
 };
 
-const byName = new Intl.Collator('en', { numeric: true });
-
 /**
  * Writes providers in the form of a file: whole trees, with all that they have, but without the marks of `placement drain` and of
  * `placement apply`; a drained provider as it is without its drain.
@@ -41,7 +40,7 @@ export function exportFleet(
   const parentOf = ({ uuid, root_provider_uuid: root, parent_provider_uuid: parent }: WholeProvider): string | null =>
     root === uuid || parent === null || !uuids.has(parent) ? null : parent;
   const children = Map.groupBy(
-    providers.toSorted((one, other) => byName.compare(one.name, other.name)),
+    providers.toSorted((one, other) => compareNames(one.name, other.name)),
     parentOf,
   );
   const used = new Map<string, string>();

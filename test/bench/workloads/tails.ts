@@ -22,7 +22,7 @@ type Company = {
   readonly otherWrites?: true;
 };
 
-/** W15: how long 16 that claim and 8 that read wait while others ask for much. The figures are those of the claims. */
+/** W15: 16 clients claim and 8 read while other clients send long requests. The figures are those of the claims. */
 export const tails: readonly Workload[] = [
   tail('alone', {}),
   tail('beside 4 for all candidates and 2 for explanations', { longRequests: true }),
