@@ -86,12 +86,22 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
         const send = requestsTo(service);
         const host = randomUUID();
         await makeProvider(send, host, { VCPU: { total: 100 } });
-        const claims = Array.from({ length: 100 }, () => async () => {
-          const { status, json } = await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } }));
-          return status === 204 ? '' : `${status} ${at(json, 'errors', 0, 'detail')}`;
-        });
         const refused = new Set<string>();
-        for (const claim of claims) refused.add(await claim());
+        const claim = async () => {
+          const { status, json } = await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } }));
+          refused.add(status === 204 ? '' : `${status} ${at(json, 'errors', 0, 'detail')}`);
+        };
+        // A transaction of another client keeps one of both connections of the server: claims take the other one. The
+        // second transaction keeps that one, so that the next claims take the one which never saw their statements.
+        const [first, second] = [0, 1].map(() => new pg.Client({ connectionString: pgbouncer.url }));
+        assert.ok(first && second);
+        for (const other of [first, second]) {
+          await other.connect();
+          await other.query('begin');
+          if (other === second) await first.query('rollback');
+          for (let turn = 0; turn < 10; turn += 1) await claim();
+        }
+        for (const other of [first, second]) await other.end();
         const [reason, ...others] = [...refused].filter(Boolean);
         assert.match(
           reason ?? '',
