@@ -74,6 +74,14 @@ export const consumerTagsAreWritten = sql`select set_config('placement.etags', '
  */
 export const providerTagsAreWritten = sql`(select set_config('placement.etags', 'providers', true)) as told`;
 
+/**
+ * The same, and tells the trigger of migration 006 whether each provider whose generation is raised is in the change log anyway, by the
+ * rows of the part. A transaction may have statements of both kinds.
+ */
+export const partsAreWritten = (generationsAreLogged: boolean): RawBuilder<unknown> =>
+  sql`(select set_config('placement.etags', 'providers', true),
+      set_config('placement.generations', ${sql.lit(generationsAreLogged ? 'logged' : '')}, true)) as told`;
+
 /** The entity tags of a part of a provider: after the write, and of the content that the write was made for. */
 export type PartTags = { readonly tag: string; readonly tagBefore: string };
 

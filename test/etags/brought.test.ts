@@ -89,13 +89,20 @@ for (const engine of engines) {
             kind: 'traits',
             ...guard(3 + place),
             traits: traits.slice(place),
-            present: [],
+            present: place === 0 ? [] : traits.slice(place - 1),
             tag,
             tagBefore,
           });
           assert.equal((await stored(database, 'rp'))?.traits, tag);
         }
-        await write({ kind: 'aggregates', ...guard(6), uuids: ['one', 'other'], tag: 'a1', tagBefore: 'a' });
+        await write({
+          kind: 'aggregates',
+          ...guard(6),
+          uuids: ['one', 'other'],
+          present: [],
+          tag: 'a1',
+          tagBefore: 'a',
+        });
         assert.equal((await stored(database, 'rp'))?.aggregates, 'a1');
         await write({ kind: 'last aggregates', providerId: id, uuid: 'rp', uuids: [], tag: 'a2', tagBefore: 'a1' });
         const last = { provider: 'p', inventories: 'i3', inventory: null, traits: 't3', aggregates: 'a2' };

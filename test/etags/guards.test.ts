@@ -84,6 +84,7 @@ test('aggregates are replaced only if they are as they were read, even at the sa
         uuid: 'rp1',
         generation: 5,
         uuids: ['ours'],
+        present: ['theirs'],
         tag,
         tagBefore: tag,
         judgedOn,

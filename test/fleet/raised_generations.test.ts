@@ -1,8 +1,9 @@
-/** The change log tells of each generation that a claim raises, with one row for each provider, or more where it must. */
+/** The change log tells of each generation that is raised, with one row for each provider, or more where it must. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import type { Database } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
@@ -21,14 +22,12 @@ for (const engine of engines) {
       for (const host of [first, second]) await makeProvider(send, host, { VCPU: { total: 8 } });
       accepted(await send('PUT', `/allocations/${randomUUID()}`, typed({ [first]: { VCPU: 1 } })));
       const other = await openFleet(database);
-      const count = async (): Promise<number> =>
-        (await onlyRow(database.kysely, sql<{ n: number }>`select count(*)::integer as n from provider_changes`)).n;
       const generations = () => [first, second].map((uuid) => other.known.byUuid.get(uuid)?.generation);
       /** @returns how many rows were logged meanwhile */
       const claimed = async (body: object, path = `/allocations/${consumer}`): Promise<number> => {
-        const before = await count();
+        const before = await rowsOfLog(database);
         accepted(await send(path === '/allocations' || path === '/reshaper' ? 'POST' : 'PUT', path, body));
-        const logged = (await count()) - before;
+        const logged = (await rowsOfLog(database)) - before;
         assert.deepEqual(formOf(await other.fresh()), formOf((await loadFleet(database)).living.fleet));
         return logged;
       };
@@ -54,7 +53,49 @@ for (const engine of engines) {
       assert.deepEqual(generations(), [5, 4]);
     });
   });
+
+  test(`another process knows the generations after each kind of write of a provider, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const { database } = service;
+      const send = requestsTo(service);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 4 } });
+      const other = await openFleet(database);
+      let generation = 1;
+      /** @returns how many rows were logged meanwhile */
+      const written = async (part: string, content: object): Promise<number> => {
+        const before = await rowsOfLog(database);
+        const body = { ...content, resource_provider_generation: generation };
+        accepted(await send('PUT', `/resource_providers/${host}/${part}`, body));
+        generation += 1;
+        const logged = (await rowsOfLog(database)) - before;
+        assert.deepEqual(formOf(await other.fresh()), formOf((await loadFleet(database)).living.fleet));
+        assert.equal(other.known.byUuid.get(host)?.generation, generation);
+        return logged;
+      };
+      const [one, two] = [randomUUID(), randomUUID()];
+      assert.equal(await written('inventories', { inventories: { VCPU: { total: 8 } } }), 1);
+      assert.equal(await written('inventories', { inventories: { VCPU: { total: 8 } } }), 1);
+      // One row for the class that is added, one for that which is removed.
+      assert.equal(await written('inventories', { inventories: { DISK_GB: { total: 8 } } }), 2);
+      assert.equal(await written('inventories', { inventories: {} }), 1);
+      // Nothing but the generation changes.
+      assert.equal(await written('inventories', { inventories: {} }), 1);
+      assert.equal(await written('traits', { traits: ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2'] }), 1);
+      assert.equal(await written('traits', { traits: ['HW_CPU_X86_AVX'] }), 1);
+      assert.equal(await written('traits', { traits: ['HW_CPU_X86_AVX2'] }), 2);
+      assert.equal(await written('traits', { traits: [] }), 1);
+      assert.equal(await written('aggregates', { aggregates: [one] }), 1);
+      assert.equal(await written('aggregates', { aggregates: [one] }), 1);
+      assert.equal(await written('aggregates', { aggregates: [two] }), 2);
+      assert.equal(await written('aggregates', { aggregates: [] }), 1);
+      assert.equal(await written('aggregates', { aggregates: [] }), 1);
+    });
+  });
 }
+
+const rowsOfLog = async ({ kysely }: Pick<Database, 'kysely'>): Promise<number> =>
+  (await onlyRow(kysely, sql<{ n: number }>`select count(*)::integer as n from provider_changes`)).n;
 
 const newConsumer = {
   hasOldAllocations: false,

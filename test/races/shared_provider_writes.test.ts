@@ -125,9 +125,9 @@ for (const engine of engines) {
       assert.deepEqual(await rowsOf(database, worn), [{ provider: 1, trait: second.id }]);
 
       const aggregates: ProviderWrite[] = [
-        { kind: 'aggregates', ...guard(1, 4), uuids: ['x', 'y'] },
-        { kind: 'aggregates', ...guard(2, 2), uuids: ['y'] },
-        { kind: 'aggregates', ...guard(3), uuids: ['x'], uuid: 'another' },
+        { kind: 'aggregates', ...guard(1, 4), uuids: ['x', 'y'], present: [] },
+        { kind: 'aggregates', ...guard(2, 2), uuids: ['y'], present: [] },
+        { kind: 'aggregates', ...guard(3), uuids: ['x'], present: [], uuid: 'another' },
         { kind: 'last aggregates', ...guard(4, 9), uuids: ['z', 'x'] },
         { kind: 'last aggregates', ...guard(99), uuids: ['z'] },
         { kind: 'last aggregates', ...guard(5), uuids: ['z'], uuid: 'another' },
@@ -135,8 +135,8 @@ for (const engine of engines) {
       assert.deepEqual(await done(database, aggregates), [0, 1, 3]);
       assert.deepEqual(
         await done(database, [
-          { kind: 'aggregates', ...guard(1, 5), uuids: ['z'] },
-          { kind: 'aggregates', ...guard(2, 3), uuids: ['x'] },
+          { kind: 'aggregates', ...guard(1, 5), uuids: ['z'], present: ['x', 'y'] },
+          { kind: 'aggregates', ...guard(2, 3), uuids: ['x'], present: ['y'] },
         ]),
         [0, 1],
       );

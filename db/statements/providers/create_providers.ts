@@ -107,7 +107,10 @@ const drawn = sql`nextval(pg_get_serial_sequence('resource_providers', 'id'))::i
  * @param row a value of the row that the id is for, which is not null: so each row gets an id of its own
  */
 export const freeProviderId = (row: RawBuilder<unknown>): RawBuilder<number> => sql`(
-  with recursive tried (id) as (
-    select ${drawn} where ${row} is not null
-    union all select ${drawn} from tried where exists (select from resource_providers p where p.id = tried.id)
-  ) select id from tried where not exists (select from resource_providers p where p.id = tried.id))`;
+  with recursive tried (id, is_taken) as (
+    select id, ${isTaken} from (select ${drawn} as id where ${row} is not null) as drawn
+    union all select id, ${isTaken} from (select ${drawn} as id from tried where is_taken) as drawn
+  ) select id from tried where not is_taken)`;
+
+/** Asked for each id by itself: a plan may read all providers to leave out many ids at once. */
+const isTaken = sql`exists (select from resource_providers p where p.id = drawn.id)`;

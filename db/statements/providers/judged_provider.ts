@@ -65,6 +65,15 @@ function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown
   return changed.length === 0 ? sql`select index from asked where false` : sql.join(changed, sql` union all `);
 }
 
+/** What replacing the members of a part does: a deletion without rows would still run its trigger, so it is left out. */
+export function changeOf<Member>(
+  present: readonly Member[],
+  wanted: readonly Member[],
+): { readonly removes: boolean; readonly adds: boolean } {
+  const [before, after] = [new Set(present), new Set(wanted)];
+  return { removes: !before.isSubsetOf(after), adds: !after.isSubsetOf(before) };
+}
+
 /** A provider of a tree by which a request was judged. */
 export type JudgedNode = { readonly id: number; readonly uuid: string; readonly parentId: number | null };
 

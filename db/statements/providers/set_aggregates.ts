@@ -1,13 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered, type PartTags, providerTagsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
+import { askedWrites, changeOf, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 /** The aggregates that a provider is to be in. */
 export type WantedAggregates = Omit<JudgedProvider, 'generation'> & PartTags & { readonly uuids: readonly string[] };
 
-/** The same for a provider that must be as it was judged. */
-export type GuardedAggregates = WantedAggregates & Pick<JudgedProvider, 'generation'>;
+/** The same for a provider that must be as it was judged. `present` are the aggregates that it is in. */
+export type GuardedAggregates = WantedAggregates &
+  Pick<JudgedProvider, 'generation'> & { readonly present: readonly string[] };
 
 /**
  * Sets the aggregates of providers. Aggregates that do not exist are created. Each provider must still have its generation, which
@@ -18,7 +19,11 @@ export type GuardedAggregates = WantedAggregates & Pick<JudgedProvider, 'generat
  */
 export const setAggregates = (writes: readonly GuardedAggregates[]): readonly RawBuilder<unknown>[] => [
   createMissing(writes),
-  setBy(writes, raisedGenerations(writes)),
+  setBy(
+    writes,
+    raisedGenerations(writes),
+    writes.map(({ present, uuids }) => changeOf(present, uuids)),
+  ),
 ];
 
 /**
@@ -32,6 +37,7 @@ export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly
     guard as (
       select asked.index, p.id from asked, resource_providers p where ${isAsked}
     )`,
+    [{ removes: true, adds: false }],
   ),
 ];
 
@@ -44,9 +50,21 @@ const createMissing = (writes: readonly WantedAggregates[]) => sql`
   insert into placement_aggregates (uuid, created_at)
   select uuid, ${utcNow} from unnest(${allUuids(writes)}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
 
-/** @param guard table `guard`: the writes to be done */
-function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>): RawBuilder<unknown> {
+/**
+ * @param guard table `guard`: the writes to be done
+ * @param changes what each of them does
+ */
+function setBy(
+  writes: readonly WantedAggregates[],
+  guard: RawBuilder<unknown>,
+  changes: readonly ReturnType<typeof changeOf>[],
+): RawBuilder<unknown> {
   const { index, column } = numbered(writes, ({ uuids }) => uuids);
+  const removal = sql`removed as (
+      delete from resource_provider_aggregates m using guard
+      where m.resource_provider_id = guard.id
+        and not exists (select from member where member.id = guard.id and member.aggregate_id = m.aggregate_id)
+    ),`;
   return sql`
     with ${askedWrites(writes)}, wanted as materialized (
       select * from unnest(${index}::integer[], ${column((uuid) => uuid)}::text[]) as w (index, uuid)
@@ -56,13 +74,9 @@ function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>):
       select index from wanted where uuid not in (select uuid from aggregate)
     ), ${guard}, member as (
       select guard.id, aggregate.id as aggregate_id from guard join wanted using (index) join aggregate using (uuid)
-    ), removed as (
-      delete from resource_provider_aggregates m using guard
-      where m.resource_provider_id = guard.id
-        and not exists (select from member where member.id = guard.id and member.aggregate_id = m.aggregate_id)
-    ), added as (
+    ), ${changes.some(({ removes }) => removes) ? removal : sql``} added as (
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
       select id, aggregate_id, ${utcNow} from member on conflict do nothing
     ), ${writtenTags('aggregates')}
-    select index from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${partsAreWritten(changes.every(({ removes, adds }) => removes || adds))}`;
 }

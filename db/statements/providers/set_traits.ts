@@ -1,13 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered, type PartTags, providerTagsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
+import { askedWrites, changeOf, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 type Trait = { readonly id: number; readonly name: string };
 
 /** The traits that a provider is to have, and those that it has. */
 export type WantedTraits = JudgedProvider &
   PartTags & { readonly traits: readonly Trait[]; readonly present: readonly Trait[] };
+
+const idsOf = (traits: readonly Trait[]): readonly number[] => traits.map(({ id }) => id);
 
 /**
  * Sets the traits of providers. Each provider must still have its generation, which is raised by one.
@@ -17,6 +19,12 @@ export type WantedTraits = JudgedProvider &
 export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<unknown>[] {
   const wanted = numbered(writes, ({ traits }) => traits);
   const named = numbered(writes, ({ traits, present }) => [...traits, ...present]);
+  const changes = writes.map((write) => changeOf(idsOf(write.present), idsOf(write.traits)));
+  const removal = sql`removed as (
+      delete from resource_provider_traits t using guard
+      where t.resource_provider_id = guard.id
+        and not exists (select from wanted where wanted.index = guard.index and wanted.id = t.trait_id)
+    ),`;
   const set = sql`
     with ${askedWrites(writes)}, wanted as materialized (
       select * from unnest(${wanted.index}::integer[], ${wanted.column(({ id }) => id)}::integer[]) as w (index, id)
@@ -24,17 +32,14 @@ export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<
       select * from unnest(${named.index}::integer[], ${named.column(({ id }) => id)}::integer[],
         ${named.column(({ name }) => name)}::text[]) as n (index, id, name)
     ), trait as materialized (
-      select id, name from traits where (id, name) in (select id, name from named) for key share
+      select id, name from traits where id = any(${[...new Set(named.column(({ id }) => id))]}::integer[])
+        and (id, name) in (select id, name from named) for key share
     ), missing as materialized (
       select index from named where (id, name) not in (select id, name from trait)
-    ), ${raisedGenerations(writes)}, removed as (
-      delete from resource_provider_traits t using guard
-      where t.resource_provider_id = guard.id
-        and not exists (select from wanted where wanted.index = guard.index and wanted.id = t.trait_id)
-    ), added as (
+    ), ${raisedGenerations(writes)}, ${changes.some(({ removes }) => removes) ? removal : sql``} added as (
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
       select guard.id, wanted.id, ${utcNow} from guard join wanted using (index) on conflict do nothing
     ), ${writtenTags('traits')}
-    select index from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${partsAreWritten(changes.every(({ removes, adds }) => removes || adds))}`;
   return [set];
 }

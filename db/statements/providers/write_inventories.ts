@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered, type PartTags, providerTagsAreWritten, writtenTags } from '../rows.ts';
+import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 /** An inventory as the table stores it. */
@@ -39,6 +39,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
   ]);
   const removed = numbered(writes, ({ remove }) => remove);
   const put = numbered(writes, (write) => write.put);
+  const told = partsAreWritten(writes.every((write) => write.put.length > 0 || write.remove.length > 0));
   // A deletion without rows would still run its trigger, so it is left out.
   const removal = sql`removed as (
       delete from inventories i using guard
@@ -57,7 +58,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
       select guard.id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag, ${utcNow}
-      from ${providerTagsAreWritten}, guard join unnest(${put.index}::integer[], ${put.column((i) => i.classId)}::integer[],
+      from ${told}, guard join unnest(${put.index}::integer[], ${put.column((i) => i.classId)}::integer[],
         ${put.column((i) => i.total)}::integer[], ${put.column((i) => i.reserved)}::integer[],
         ${put.column((i) => i.minUnit)}::integer[], ${put.column((i) => i.maxUnit)}::integer[],
         ${put.column((i) => i.stepSize)}::integer[], ${put.column((i) => i.allocationRatio)}::float8[],
@@ -68,6 +69,6 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
     ), ${writtenTags('inventories')}
-    select index from guard, ${providerTagsAreWritten}`;
+    select index from guard, ${told}`;
   return [write];
 }

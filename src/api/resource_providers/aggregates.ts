@@ -62,7 +62,9 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
   await writeJudged(dependencies, request, (provider) => {
     requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider));
     requireGeneration(provider, generation);
-    return { write: { kind: 'aggregates', generation, ...wanted(provider, body.aggregates) } };
+    return {
+      write: { kind: 'aggregates', generation, present: provider.aggregates, ...wanted(provider, body.aggregates) },
+    };
   });
   return answer(request, body.aggregates, laterGeneration(generation, 1));
 }
