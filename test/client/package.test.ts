@@ -19,6 +19,9 @@ const minutes = 60_000;
 
 let folder: string;
 
+/** The example of the README of placement-client. It runs in the folder `client`, where only this package is installed. */
+let example = '';
+
 /** The path of each Node.js. With 20 the package can only be installed. 24 runs the tests. */
 const nodes: Record<'20' | '22' | '24', string> = { '20': '', '22': '', '24': process.execPath };
 
@@ -161,22 +164,16 @@ test('placement-client is the client alone, with a reference of its methods', { 
   }
   assert.match(reference, /Finds a place for a consumer and claims it, in one request/, 'the text of TSDoc');
 
-  const { child, url } = await serve(process.execPath, place);
-  try {
-    const [, code = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(path.join(files, 'README.md'), 'utf8')) ?? [];
-    assert.ok(code.includes('http://127.0.0.1:8778'));
-    await writeFile(path.join(place, 'example.js'), code.replace('http://127.0.0.1:8778', url));
-    for (const node of [nodes['22'], nodes['24']]) {
-      assert.equal((await exec(node, ['example.js'], { cwd: place })).stdout, 'All GPUs are taken.\n');
-    }
-  } finally {
-    child.kill('SIGTERM');
-  }
-  await new Promise((resolve) => child.once('exit', resolve));
+  // The tests with each Node.js run it.
+  const [, code = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(path.join(files, 'README.md'), 'utf8')) ?? [];
+  assert.ok(code.includes('http://127.0.0.1:8778'));
+  example = code;
 });
 
 for (const version of ['22', '24'] as const) {
-  test(`with Node.js ${version} the four commands and the client work`, { timeout: 3 * minutes }, async () => {
+  test(`with Node.js ${version} the four commands, the client and its example work`, {
+    timeout: 3 * minutes,
+  }, async () => {
     const node = nodes[version];
     const { stdout: said } = await exec(node, ['--version']);
     assert.match(said, new RegExp(`^v${version}\\.`));
@@ -207,6 +204,9 @@ for (const version of ['22', '24'] as const) {
       await writeFile(path.join(folder, `program-${version}.js`), program);
       const { stdout } = await exec(node, [path.join(folder, `program-${version}.js`)], { env, timeout: minutes });
       assert.equal(stdout, 'host-1\n');
+      const place = path.join(folder, 'client');
+      await writeFile(path.join(place, 'example.js'), example.replace('http://127.0.0.1:8778', url));
+      assert.equal((await exec(node, ['example.js'], { cwd: place })).stdout, 'All GPUs are taken.\n');
     } finally {
       child.kill('SIGTERM');
     }
