@@ -11,6 +11,8 @@ export type Moment = {
   readonly lastXid: string;
   /** The run of the server that the snapshot is of. */
   readonly serverRun: string;
+  /** The transactions that wrote inventories, traits or aggregates, and that a fleet shows although they were not read. */
+  readonly shown?: readonly string[];
 };
 
 /** A point of the logs: all rows of transactions up to `lastXid` were read, but of those that the snapshot has under way. */
@@ -96,15 +98,15 @@ const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
  * no visible row. For those that were under way both bounds are the same: for an equality the planner would assume the average number
  * of rows of a transaction, and where that is thousands, it would read the whole log.
  */
-function rowsSince(query: RawBuilder<unknown>, point: LogPoint): RawBuilder<unknown> {
+function rowsSince(query: RawBuilder<unknown>, point: LogPoint, condition = sql``): RawBuilder<unknown> {
   const { underWay, gaps, from } = unreadAt(point);
-  const later = sql`${query} where xid >= ${String(from)}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())`;
+  const later = sql`${query} where xid >= ${String(from)}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot()) ${condition}`;
   if (underWay.length === 0) return later;
   return sql`${later} union all select found.* from (
         select xid as first, xid as last from (${ended(underWay)}) as ended
         union all select * from unnest(${gaps.first}::xid8[], ${gaps.last}::xid8[]) as gap (first, last)
       ) as range
-      cross join lateral (${query} where xid >= range.first and xid <= range.last offset 0) as found`;
+      cross join lateral (${query} where xid >= range.first and xid <= range.last ${condition} offset 0) as found`;
 }
 
 /** The logged changes since a point. */
@@ -121,11 +123,18 @@ export const changesSince = (point: LogPoint): RawBuilder<unknown> =>
 export const lastXid = sql`(select changes.xid::text from changes order by changes.xid desc limit 1)`;
 
 /**
- * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. For a moment whose
- * rows were pruned the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
+ * The providers whose inventories, traits, aggregates or parents changed since a moment, other than by what is shown; null means all. For
+ * a moment whose rows were pruned the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */
-export const inventoryChangesSince = (moment: LogPoint): RawBuilder<unknown> =>
-  rowsSince(sql`select provider_id from inventory_changes`, moment);
+export const inventoryChangesSince = ({
+  shown = [],
+  ...point
+}: LogPoint & Pick<Moment, 'shown'>): RawBuilder<unknown> =>
+  rowsSince(
+    sql`select provider_id from inventory_changes`,
+    point,
+    shown.length === 0 ? sql`` : sql`and xid <> all(${shown}::xid8[])`,
+  );
 
 /**
  * Whether the log may lack changes since a moment. Either old rows were pruned; or the database is at an earlier moment

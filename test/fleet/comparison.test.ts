@@ -198,6 +198,8 @@ test('it is told in the log and counted, and all processes load what is there', 
       const [send, sendToOther] = [requestsTo(comparing, 'placement 2.1'), requestsTo(other, 'placement 2.1')];
       await fill(send);
       const path = `/resource_providers/${child}/inventories`;
+      // Both have read it by then.
+      accepted(await send('GET', path));
       const tag = accepted(await sendToOther('GET', path)).headers.get('etag');
       await unlogged(comparing.database, 'update inventories set total = 3 where resource_class_id = 0');
       for (const ask of [send, sendToOther]) {

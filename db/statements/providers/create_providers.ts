@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { providerTagsAreWritten } from '../rows.ts';
+import { writtenBy } from './judged_provider.ts';
 
 /** A provider to insert, without a parent. */
 export type NewProvider = {
@@ -32,7 +33,7 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
       on conflict do nothing
       returning id
     ), ${madeTags}
-    select index from asked join made using (id)`,
+    select index, id, 0 as generation, null::integer as "parentId", ${writtenBy} from asked join made using (id)`,
 ];
 
 /**
@@ -57,9 +58,9 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
       select id, uuid, name, 0, parent_id, root_id, ${utcNow} from child, ${providerTagsAreWritten} ${inOrder}
       on conflict do nothing
-      returning id
+      returning id, parent_provider_id
     ), ${madeTags}
-    select index from asked join made using (id)`,
+    select index, id, 0 as generation, parent_provider_id as "parentId", ${writtenBy} from asked join made using (id)`,
 ];
 
 /** Table `asked`: the providers with their new ids. `index` is the index of each among them. */

@@ -48,8 +48,15 @@ export const raisedGenerations = (writes: readonly JudgedProvider[]): RawBuilder
     changed as materialized (${changedMeanwhile(writes)}), guard as (
       update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from asked
       where ${isAsked} and coalesce(p.generation, 0) = asked.generation and asked.index not in (select index from changed)
-      returning asked.index, p.id
+      returning asked.index, p.id, p.generation
     )`;
+
+/** Columns of a result: the transaction, and its time in whole seconds since 1970. */
+export const writtenBy = sql`pg_current_xact_id()::text as xid, floor(date_part('epoch', ${utcNow})) as seconds`;
+
+/** The writes of table `guard` that were done. @param told a row that is joined */
+export const writtenGuards = (told: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${told}`;
 
 /** The writes of a batch were judged at different moments, mostly one or two. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {

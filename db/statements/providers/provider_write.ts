@@ -22,6 +22,20 @@ export type ProviderWrite = {
   [Kind in keyof WritesByKind]: { readonly kind: Kind } & WritesByKind[Kind];
 }[keyof WritesByKind];
 
+/** A write that was done. */
+export type DoneWrite = {
+  readonly write: ProviderWrite;
+  readonly id: number;
+  /** The generation of the provider after it; null where it stays as it was. */
+  readonly generation: number | null;
+  /** The parent of a new provider; null without one, and for other writes. */
+  readonly parentId: number | null;
+  /** The transaction, as PostgreSQL's text form of `xid8`. */
+  readonly xid: string;
+  /** When it was written, in seconds since 1970. */
+  readonly seconds: number;
+};
+
 /** The provider that a write changes; undefined for a new one. */
 export const changedIdOf = (write: ProviderWrite): number | undefined =>
   'providerId' in write ? write.providerId : undefined;
@@ -44,7 +58,7 @@ export async function writeProviders(
   { transaction }: Pick<Database, 'transaction'>,
   writes: readonly ProviderWrite[],
   wait?: LockWait,
-): Promise<ReadonlySet<ProviderWrite>> {
+): Promise<ReadonlyMap<ProviderWrite, DoneWrite>> {
   const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
   const locks = ids.length === 0 ? [] : locksOf(ids, wait);
   // In one order of the kinds: two transactions that insert the same names or aggregates for several kinds would
@@ -56,14 +70,14 @@ export async function writeProviders(
     statements: (statementsOf[kind] as (writes: readonly unknown[]) => readonly RawBuilder<unknown>[])(ofKind),
   }));
   const results = await transaction([...locks, ...groups.flatMap(({ statements }) => statements)], wait);
-  const done = new Set<ProviderWrite>();
+  const done = new Map<ProviderWrite, DoneWrite>();
   let last = locks.length - 1;
   for (const { ofKind, statements } of groups) {
     last += statements.length;
-    const rows = results[last] as readonly Done[]; // the rows of the last statement of this kind
-    for (const { index } of rows) {
+    const rows = results[last] as readonly DoneRow[]; // the rows of the last statement of this kind
+    for (const { index, ...row } of rows) {
       const write = ofKind[index];
-      if (write !== undefined) done.add(write);
+      if (write !== undefined) done.set(write, { write, ...row });
     }
   }
   return done;
@@ -75,7 +89,7 @@ const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly R
 };
 
 /** The last statement of each kind returns one such row for each write that was done. `index` is the index in the list of that kind. */
-type Done = { readonly index: number };
+type DoneRow = Omit<DoneWrite, 'write'> & { readonly index: number };
 
 const statementsOf: {
   readonly [Kind in keyof WritesByKind]: (writes: readonly WritesByKind[Kind][]) => readonly RawBuilder<unknown>[];

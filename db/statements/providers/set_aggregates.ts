@@ -1,7 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, changeOf, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+import {
+  askedWrites,
+  changeOf,
+  isAsked,
+  type JudgedProvider,
+  raisedGenerations,
+  writtenGuards,
+} from './judged_provider.ts';
 
 /** The aggregates that a provider is to be in. */
 export type WantedAggregates = Omit<JudgedProvider, 'generation'> & PartTags & { readonly uuids: readonly string[] };
@@ -35,7 +42,7 @@ export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly
     writes,
     sql`
     guard as (
-      select asked.index, p.id from asked, resource_providers p where ${isAsked}
+      select asked.index, p.id, null::integer as generation from asked, resource_providers p where ${isAsked}
     )`,
     [{ removes: true, adds: false }],
   ),
@@ -78,5 +85,5 @@ function setBy(
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
       select id, aggregate_id, ${utcNow} from member on conflict do nothing
     ), ${writtenTags('aggregates')}
-    select index from guard, ${partsAreWritten(changes.every(({ removes, adds }) => removes || adds))}`;
+    ${writtenGuards(partsAreWritten(changes.every(({ removes, adds }) => removes || adds)))}`;
 }

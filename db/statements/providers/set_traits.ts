@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, changeOf, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+import { askedWrites, changeOf, type JudgedProvider, raisedGenerations, writtenGuards } from './judged_provider.ts';
 
 type Trait = { readonly id: number; readonly name: string };
 
@@ -40,6 +40,6 @@ export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
       select guard.id, wanted.id, ${utcNow} from guard join wanted using (index) on conflict do nothing
     ), ${writtenTags('traits')}
-    select index from guard, ${partsAreWritten(changes.every(({ removes, adds }) => removes || adds))}`;
+    ${writtenGuards(partsAreWritten(changes.every(({ removes, adds }) => removes || adds)))}`;
   return [set];
 }

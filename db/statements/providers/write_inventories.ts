@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+import { askedWrites, type JudgedProvider, raisedGenerations, writtenGuards } from './judged_provider.ts';
 
 /** An inventory as the table stores it. */
 export type InventoryValues = {
@@ -69,6 +69,6 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
     ), ${writtenTags('inventories')}
-    select index from guard, ${told}`;
+    ${writtenGuards(told)}`;
   return [write];
 }

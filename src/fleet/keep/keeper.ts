@@ -10,7 +10,7 @@ import { type Outages, type Reported, reporting } from '../../log/outages.ts';
 import { createRecentChanges, type RecentChanges } from '../follow/position.ts';
 import type { Fleet } from '../model/fleet.ts';
 import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from '../model/held_snapshots.ts';
-import { type OwnWrite, showEffects } from '../model/own_writes.ts';
+import { type OwnWrite, rowsAfter, showEffects } from '../model/own_writes.ts';
 import { type CaughtUp, catchUp, loadFleet } from './load.ts';
 
 /** Keeps one fleet in step with the database. */
@@ -28,8 +28,8 @@ export type FleetKeeper = {
    * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes it
    * again, and reads what was really written.
    *
-   * @returns false if it was not added, since too many are shown already and no refresh has succeeded. Then a refresh
-   *   must come before the next judgement.
+   * @returns false if it was not added: too many are shown already and no refresh has succeeded, or it does not fit to what is known.
+   *   Then a refresh must come before the next judgement.
    */
   applyOwnWrite(write: OwnWrite): boolean;
   /**
@@ -40,7 +40,7 @@ export type FleetKeeper = {
   readonly hold: (giveUp: () => void) => HeldSnapshot;
   /** How many snapshots are held, and how many providers are kept for them. */
   readonly heldSnapshots: HeldSnapshots['counts'];
-  /** The moment of the last refresh, as of which `known` is. */
+  /** The moment of the last refresh, as of which `known` is, but for own writes. Another object once own writes of providers are shown. */
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
   readonly ownWrites: readonly string[];
@@ -111,6 +111,18 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     living.detach(write.effects);
     showEffects(living.fleet, write, sign);
   };
+  /**
+   * Shows the providers of a write as it left them. What the next refresh reads replaces them as a whole, so that they need not be
+   * hidden before. @returns whether they are shown
+   */
+  const showProviders = ({ xid, providers = [] }: OwnWrite): boolean => {
+    if (providers.length === 0) return true;
+    const rows = rowsAfter(living.fleet, providers);
+    if (rows === undefined) return false;
+    living.apply({ whole: rows.providers.map(({ id }) => id), ...rows });
+    moment = { ...moment, shown: [...(moment.shown ?? []), xid] };
+    return true;
+  };
 
   /**
    * Whether the fleet must be loaded again. Either the database was away, and now may be a standby that lacks changes
@@ -179,11 +191,16 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       for (const write of ownWrites) show(write, -1);
       changes.apply();
       const { snapshot, lastXid, lastInventoryXid } = changes;
-      moment = { ...moment, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
+      const { serverRun } = moment;
+      moment = { serverRun, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
       recent.note(changes);
     }
     ownWrites = ownWrites.filter(({ xid }) => !isRead(moment, xid));
-    for (const write of ownWrites) show(write, 1);
+    ownWrites = ownWrites.filter((write) => {
+      const isShown = showProviders(write);
+      if (isShown) show(write, 1);
+      return isShown;
+    });
     mustLoad = false;
     tookTooLong = false;
     trueAtMs = startedMs;
@@ -201,8 +218,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       // The next refresh does not look first whether something has changed. Where the write lost its guards, what it lost them to may be
       // in the log of inventory changes alone, which only `readChanges` reads.
       quiet = 0;
-      if (write.effects.length === 0 || isRead(moment, write.xid)) return true;
-      const isShown = ownWrites.length < mostOwnWrites;
+      const isEmpty = write.effects.length === 0 && write.providers === undefined;
+      if (isEmpty || isRead(moment, write.xid)) return true;
+      const isShown = ownWrites.length < mostOwnWrites && showProviders(write);
       if (isShown) {
         ownWrites.push(write);
         show(write, 1);
@@ -245,8 +263,10 @@ const freedBy = ({ moved, whole }: Changes): readonly number[] => [
   ...(moved ?? []).flatMap(({ provider, deltas }) => (deltas.some((delta) => delta < 0) ? [provider] : [])),
 ];
 
-const freedByOwn = ({ effects }: OwnWrite): readonly number[] =>
-  effects.flatMap(({ providerId, used }) => (used.some(({ delta }) => delta < 0) ? [providerId] : []));
+const freedByOwn = ({ effects, providers = [] }: OwnWrite): readonly number[] => [
+  ...effects.flatMap(({ providerId, used }) => (used.some(({ delta }) => delta < 0) ? [providerId] : [])),
+  ...providers.map(({ id }) => id),
+];
 
 /** Runs one refresh at a time. All calls before the start of a refresh share it. */
 type SharedRefreshes<Result> = {

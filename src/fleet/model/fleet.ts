@@ -1,5 +1,12 @@
 import type { Changes } from '../../../db/fleet/read_changes.ts';
-import { type FleetPage, type LimitRows, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
+import {
+  type FleetPage,
+  type FleetRows,
+  type LimitRows,
+  type NameRows,
+  type ProviderRow,
+  pageOf,
+} from '../../../db/fleet/rows.ts';
 import { noLimits, type ProjectLimits } from '../../placement/limits.ts';
 import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
@@ -46,10 +53,18 @@ export type Fleet = {
   readonly limits: ProjectLimits;
 };
 
+/** What is applied to a fleet of the changes that were read. A list that is absent or null is empty. */
+export type AppliedChanges = {
+  readonly [Part in 'moved' | 'touched' | 'whole' | keyof FleetRows | keyof ChangedNames]?: Changes[Part];
+};
+
+/** Names and limits; null or absent where they did not change. */
+type ChangedNames = { readonly [Part in 'traitNames' | 'classNames' | 'limits']?: Changes[Part] };
+
 /** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of it. */
 export type LivingFleet = {
   readonly fleet: Fleet;
-  apply(changes: Changes): void;
+  apply(changes: AppliedChanges): void;
   /** Begins a change of very many providers, whose rows are added page by page. */
   gather(): GatheredChange;
   /** Holds the present snapshot (held_snapshots.ts). */
@@ -65,9 +80,8 @@ export type GatheredChange = {
    * Applies the change to the fleet.
    *
    * @param ids all providers that changed; those without rows were deleted
-   * @param names null for kinds of names, and for limits, that did not change
    */
-  apply(ids: readonly number[], names: Pick<Changes, 'traitNames' | 'classNames' | 'limits'>): void;
+  apply(ids: readonly number[], names: ChangedNames): void;
 };
 
 /** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
@@ -182,14 +196,14 @@ export function buildFleet(
       }
       if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
       // Another program may have stored an empty UUID, which a new provider has before it gets its own.
-      if (known === undefined || provider.uuid !== row.uuid) {
+      if (known === undefined || provider.uuid !== row.uuid || byUuid.get(row.uuid) !== provider) {
         inUuidOrder.add(row.uuid);
         provider.uuid = row.uuid;
         provider.uuidText = /^[\w-]*$/.test(row.uuid) ? row.uuid : asciiJson(row.uuid).slice(1, -1);
         byUuid.set(row.uuid, provider);
       }
       // An empty name may stand for null in the database, so the map may lack it.
-      if (row.name !== null && (provider.name !== row.name || row.name === '')) byName.set(row.name, provider);
+      if (row.name !== null && byName.get(row.name) !== provider) byName.set(row.name, provider);
       provider.name = row.name ?? '';
       provider.generation = row.generation;
       provider.createdAtSeconds = row.created ?? undefined;
@@ -208,7 +222,7 @@ export function buildFleet(
 
   /** Removes the UUID and the name of a provider from the maps, unless it keeps them. */
   const forgetNames = (old: Provider, uuid: string | undefined, name: string): void => {
-    if (old.uuid !== uuid) byUuid.delete(old.uuid);
+    if (old.uuid !== uuid && byUuid.get(old.uuid) === old) byUuid.delete(old.uuid);
     if ((old.name !== name || name === '') && byName.get(old.name) === old) byName.delete(old.name);
   };
 
@@ -233,11 +247,7 @@ export function buildFleet(
     takeParts(parts);
   };
 
-  const takeNames = ({
-    traitNames,
-    classNames,
-    limits,
-  }: Pick<Changes, 'traitNames' | 'classNames' | 'limits'>): void => {
+  const takeNames = ({ traitNames = null, classNames = null, limits = null }: ChangedNames): void => {
     if (limits !== null) fleet.limits = limitsOf(limits);
     if (traitNames !== null) fleet.traits = namesOf(traitNames);
     if (classNames !== null) fleet.classes = namesOf(classNames);
@@ -246,9 +256,9 @@ export function buildFleet(
     }
   };
 
-  const apply = (changes: Changes): void => {
+  const apply = (changes: AppliedChanges): void => {
     takeNames(changes);
-    if (changes.whole !== null) {
+    if (changes.whole) {
       const { inventories, traits, aggregates } = changes;
       const providers = changes.providers ?? none;
       const rows = {

@@ -1,12 +1,16 @@
+import type { FleetRows, InventoryRow, ProviderRow } from '../../../db/fleet/rows.ts';
+import type { DoneWrite } from '../../../db/statements/providers/provider_write.ts';
 import { earlierGeneration, laterGeneration } from '../../../db/statements/rows.ts';
 import { type Fleet, noteChange } from './fleet.ts';
-import { inventoryOf } from './provider.ts';
+import { type FieldsOfClass, inventoryOf, type Provider } from './provider.ts';
 
 /** A committed write of this process that the fleet shows before a refresh reads it. */
 export type OwnWrite = {
   /** The transaction, as PostgreSQL's text form of `xid8`. */
   readonly xid: string;
   readonly effects: readonly Effect[];
+  /** Its writes of providers. */
+  readonly providers?: readonly DoneWrite[];
 };
 
 /** By how much a write raised the generation of a provider, and its usages by class id. */
@@ -29,3 +33,89 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
     }
   }
 }
+
+/**
+ * The rows of providers after writes of them, from those that the fleet shows: what a refresh will read, unless others write them as well.
+ *
+ * @returns undefined where the fleet is not one that the writes fit to: it has yet to read what other transactions did
+ */
+export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows | undefined {
+  const each = writes.map((done) => rowsOf(fleet, done));
+  const rows = each.filter((of) => of !== undefined);
+  if (rows.length < each.length) return undefined;
+  return {
+    providers: rows.flatMap(({ providers }) => providers),
+    inventories: rows.flatMap(({ inventories }) => inventories),
+    traits: rows.flatMap(({ traits }) => traits),
+    aggregates: rows.flatMap(({ aggregates }) => aggregates),
+  };
+}
+
+function rowsOf(fleet: Fleet, { write, id, generation, parentId, seconds }: DoneWrite): FleetRows | undefined {
+  if (write.kind === 'root' || write.kind === 'child') {
+    const { uuid, name } = write;
+    const isFree = [fleet.byUuid.get(uuid), fleet.byName.get(name)].every((found) => (found?.id ?? id) === id);
+    if (!isFree || (parentId !== null && fleet.byId.get(parentId) === undefined)) return undefined;
+    const updated = write.kind === 'root' ? seconds : null; // see createRoots
+    const providers = [{ id, uuid, name, generation: generation ?? 0, parent: parentId, created: seconds, updated }];
+    return { providers, inventories: [], traits: [], aggregates: [] };
+  }
+  const provider = fleet.byId.get(id);
+  // An empty name may stand for null in the database.
+  if (provider?.uuid !== write.uuid || provider.name === '') return undefined;
+  const row = { ...providerRow(provider), generation: generation ?? provider.generation };
+  const shown = partsOf(provider);
+  if (write.kind === 'last aggregates') return { ...shown, providers: [row], aggregates: membership(provider, write) };
+  const providers = [{ ...row, updated: seconds }];
+  if (write.kind === 'aggregates') return { ...shown, providers, aggregates: membership(provider, write) };
+  if (write.kind === 'traits')
+    return { ...shown, providers, traits: write.traits.map((trait) => ({ provider: id, trait: trait.id })) };
+  const changed = new Set([...write.put.map(({ classId }) => classId), ...write.remove]);
+  const put = write.put.map((fields) => ({
+    ...inventoryRow(id, fields),
+    used: inventoryOf(provider, fields.classId)?.used ?? 0,
+    modified: seconds,
+  }));
+  const kept = shown.inventories.filter((inventory) => !changed.has(inventory.class));
+  return { ...shown, providers, inventories: [...put, ...kept] };
+}
+
+/** The order is that of the database where no aggregate is new: then a refresh does not read the provider again. */
+const membership = (provider: Provider, { uuids }: { readonly uuids: readonly string[] }): FleetRows['aggregates'] => {
+  const kept = provider.aggregates.filter((uuid) => uuids.includes(uuid));
+  return aggregatesOf(provider.id, [...kept, ...uuids.filter((uuid) => !kept.includes(uuid))]);
+};
+
+const providerRow = (provider: Provider): ProviderRow => ({
+  id: provider.id,
+  uuid: provider.uuid,
+  name: provider.name,
+  generation: provider.generation,
+  parent: provider.parent?.id ?? null,
+  created: provider.createdAtSeconds ?? null,
+  updated: provider.updatedAtSeconds ?? null,
+});
+
+const partsOf = ({ id, inventories, traitIds, aggregates }: Provider): Omit<FleetRows, 'providers'> => ({
+  inventories: inventories.map(({ fields, used, modifiedAtSeconds }) => ({
+    ...inventoryRow(id, fields),
+    used,
+    modified: modifiedAtSeconds,
+  })),
+  traits: traitIds.map((trait) => ({ provider: id, trait })),
+  aggregates: aggregatesOf(id, aggregates),
+});
+
+const inventoryRow = (provider: number, fields: FieldsOfClass): Omit<InventoryRow, 'used' | 'modified'> => ({
+  provider,
+  class: fields.classId,
+  total: fields.total,
+  reserved: fields.reserved,
+  min_unit: fields.minUnit,
+  max_unit: fields.maxUnit,
+  step_size: fields.stepSize,
+  allocation_ratio: fields.allocationRatio,
+});
+
+const aggregatesOf = (provider: number, uuids: readonly string[]): FleetRows['aggregates'] =>
+  uuids.map((aggregate) => ({ provider, aggregate }));

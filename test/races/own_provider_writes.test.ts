@@ -1,0 +1,300 @@
+/**
+ * Writes of providers that the fleet shows before it has read them, in any order of events: each write that is done was judged by what the
+ * database had, and what is shown is what a load shows, as soon as all is read.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type KyselyPlugin, sql } from 'kysely';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { type DoneWrite, type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
+import { ClaimRefused } from '../../src/claims/claim.ts';
+import { openClaims } from '../../src/claims/claims.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
+import { aggregatesTagOf, newProviderTags, traitsTagOf } from '../../src/fleet/model/entity_tags.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { inventoryOf, type Provider } from '../../src/fleet/model/provider.ts';
+import { aggregatesTag } from '../../src/placement/entity_tag.ts';
+import { inventoriesWrite } from '../../src/writes/provider_writes.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
+import { claimOn } from './claim_on.ts';
+import { formOf } from './fleet_form.ts';
+
+const names = ['a', 'b', 'c'] as const;
+/** The ids of VCPU and of MEMORY_MB. */
+const classes = [
+  [0, 'VCPU'],
+  [1, 'MEMORY_MB'],
+] as const;
+
+const write = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('create' as const), below: fc.option(fc.constantFrom(...names)) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('inventories' as const),
+      totals: fc.array(fc.option(fc.integer({ min: 1, max: 4 })), { minLength: 2, maxLength: 2 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('traits' as const), places: fc.subarray([0, 1, 2]) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('aggregates' as const, 'last aggregates' as const),
+      uuids: fc.subarray(['x', 'y', 'z']),
+    }),
+  },
+);
+const step = fc.record({
+  name: fc.constantFrom(...names),
+  what: fc.oneof(
+    { weight: 8, arbitrary: write },
+    { weight: 3, arbitrary: fc.constant({ kind: 'claim' as const }) },
+    { weight: 1, arbitrary: fc.constant({ kind: 'delete' as const }) },
+    { weight: 2, arbitrary: fc.constant({ kind: 'refresh' as const }) },
+    { weight: 1, arbitrary: fc.constant({ kind: 'tell' as const }) },
+  ),
+  /** Of a write: by this process and shown at once, or later; during a refresh; or by another process. */
+  by: fc.constantFrom('own', 'own', 'own', 'own, told later', 'own, during a refresh', 'other'),
+});
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** So that there is something to write. */
+const first: readonly Step[] = [
+  { name: 'a', what: { kind: 'create', below: null }, by: 'own' },
+  { name: 'a', what: { kind: 'inventories', totals: [4, null] }, by: 'own' },
+  { name: 'b', what: { kind: 'create', below: 'a' }, by: 'own' },
+];
+
+for (const engine of engines) {
+  test(`own writes of providers are shown at once, and judge later ones by the truth, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      const counts = { shown: 0, done: 0, lost: 0, claimed: 0 };
+      try {
+        await fc.assert(
+          fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 16 }), async (steps) => {
+            await sql`truncate resource_providers, inventories, allocations, consumers, resource_provider_traits,
+              resource_provider_aggregates, resource_provider_etags`.execute(database.kysely);
+            // A result that is held back keeps its connection, of which the embedded database has one.
+            const usable = engine === 'postgresql' ? steps : steps.filter(({ by }) => by !== 'own, during a refresh');
+            await follow(database, [...first, ...usable], counts);
+          }),
+          { numRuns: 60 },
+        );
+        for (const [what, count] of Object.entries(counts)) assert.ok(count > 2, `${what}: only ${count}`);
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
+
+async function follow(
+  database: Database,
+  steps: readonly Step[],
+  counts: { shown: number; done: number; lost: number; claimed: number },
+): Promise<void> {
+  const gate = openGate();
+  const keeper = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
+  const claims = openClaims(database, keeper, { conflictRetryCount: 10 });
+  const untold: DoneWrite[] = [];
+  let consumers = 0;
+  const show = (done: DoneWrite): boolean => keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] });
+  for (const { name, what, by } of steps) {
+    if (what.kind === 'refresh') await keeper.fresh();
+    else if (what.kind === 'tell') for (const done of untold.splice(0)) show(done);
+    else if (what.kind === 'delete') await remove(database, name);
+    else if (what.kind === 'claim') {
+      consumers += 1;
+      if (await isClaimed(() => claims.write(claimOn(name, `consumer ${consumers}`, 1, { knownGeneration: null })))) {
+        counts.claimed += 1;
+        const inventory = inventoryIn((await loadFleet(database)).living.fleet, name);
+        assert.ok(inventory && inventory.used <= inventory.fields.total, `${name}: ${JSON.stringify(inventory)}`);
+      }
+    } else {
+      const truth = (await loadFleet(database)).living.fleet;
+      const wanted = by === 'other' ? writeOf(truth, name, what) : judged(keeper, name, what);
+      if (wanted === undefined) continue;
+      const refreshed = by === 'own, during a refresh' ? await gate.whileClosed(() => keeper.fresh()) : undefined;
+      const seen = contentOf(keeper.known.byUuid.get(name));
+      const done = (await writeProviders(database, [wanted])).get(wanted);
+      counts[done === undefined ? 'lost' : 'done'] += 1;
+      if (done !== undefined && by !== 'other') {
+        // The last writer of aggregates wins, whatever it was judged by.
+        const isGuarded = what.kind !== 'last aggregates' && by !== 'own, during a refresh';
+        if (isGuarded) assert.deepEqual(seen, contentOf(truth.byUuid.get(name)), what.kind);
+        if (by === 'own, told later') untold.push(done);
+        else if (show(done)) {
+          counts.shown += 1;
+          const now = (await loadFleet(database)).living.fleet;
+          const [known, written] = [keeper.known, now].map((fleet) => contentOf(fleet.byUuid.get(name)));
+          if (isGuarded) assert.deepEqual(known, written);
+          else if (by === 'own') assert.deepEqual(known?.aggregates, written?.aggregates);
+        }
+      }
+      gate.open();
+      await Promise.all(refreshed ?? []);
+      if (refreshed !== undefined && untold.length === 0) {
+        const now = (await loadFleet(database)).living.fleet;
+        assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
+      }
+    }
+  }
+  for (const done of untold) show(done);
+  assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
+}
+
+/** Removes a provider that has neither allocations nor children, as another program does. */
+const remove = ({ kysely }: Database, name: string) =>
+  sql`
+    with gone as materialized (
+      select id from resource_providers p where uuid = ${name}
+        and not exists (select from allocations where resource_provider_id = p.id)
+        and not exists (select from resource_providers c where c.parent_provider_id = p.id)
+    ), inventory as (
+      delete from inventories where resource_provider_id in (select id from gone)
+    ), trait as (
+      delete from resource_provider_traits where resource_provider_id in (select id from gone)
+    ), member as (
+      delete from resource_provider_aggregates where resource_provider_id in (select id from gone)
+    )
+    delete from resource_providers where id in (select id from gone)`.execute(kysely);
+
+const isClaimed = (claim: () => Promise<unknown>): Promise<boolean> =>
+  claim().then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ClaimRefused) return false;
+      throw error;
+    },
+  );
+
+const inventoryIn = (fleet: Fleet, uuid: string) => {
+  const provider = fleet.byUuid.get(uuid);
+  return provider && inventoryOf(provider, 0);
+};
+
+/** Holds back the results of statements while it is closed. */
+function openGate() {
+  let opened: PromiseWithResolvers<void> | undefined;
+  let reached: (() => void) | undefined;
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      reached?.();
+      await opened?.promise;
+      return result;
+    },
+  };
+  return {
+    plugin,
+    open: () => opened?.resolve(),
+    /** Begins something, and returns when the gate, which is closed then, holds its first result. */
+    whileClosed: async <T>(begin: () => Promise<T>): Promise<Promise<T>[]> => {
+      opened = Promise.withResolvers();
+      const held = Promise.withResolvers<void>();
+      reached = held.resolve;
+      const begun = begin();
+      await held.promise;
+      return [begun];
+    },
+  };
+}
+
+/** What a write is judged by, and the usages. */
+const contentOf = (provider: Provider | undefined) =>
+  provider && {
+    generation: provider.generation,
+    parent: provider.parent?.uuid,
+    inventories: provider.inventories.map(({ fields, used }) => ({ ...fields, used })),
+    traits: provider.traitIds,
+    aggregates: provider.aggregates.toSorted(),
+  };
+
+type Wanted = typeof write extends fc.Arbitrary<infer Value> ? Value : never;
+
+const judged = (keeper: FleetKeeper, name: string, what: Wanted): ProviderWrite | undefined => {
+  const wanted = writeOf(keeper.known, name, what);
+  return wanted && 'providerId' in wanted ? { ...wanted, judgedOn: keeper.moment } : wanted;
+};
+
+/** The write of a request, judged by what a fleet shows; undefined where it is refused, or nothing has to change. */
+function writeOf(fleet: Fleet, name: string, what: Wanted): ProviderWrite | undefined {
+  const provider = fleet.byUuid.get(name);
+  if (what.kind === 'create') {
+    const parent = what.below === null ? undefined : fleet.byUuid.get(what.below);
+    const tags = newProviderTags({ uuid: name, name, parentUuid: parent?.uuid ?? null });
+    if (provider !== undefined) return undefined;
+    return parent === undefined
+      ? { kind: 'root', uuid: name, name, tags }
+      : { kind: 'child', uuid: name, name, tags, parent };
+  }
+  if (provider === undefined) return undefined;
+  const { id: providerId, uuid, generation } = provider;
+  if (what.kind === 'inventories') {
+    const put = classes.flatMap(([classId, className], place) => {
+      const total = what.totals[place];
+      return typeof total === 'number' ? [{ ...inventory(total), classId, className }] : [];
+    });
+    const remove = provider.inventories.filter(({ fields }) => !put.some(({ classId }) => classId === fields.classId));
+    return remove.some(({ used }) => used > 0) ? undefined : inventoriesWrite(fleet, provider, put, remove);
+  }
+  if (what.kind === 'traits') {
+    const all = [...fleet.traits.byId.values()].slice(0, 3);
+    const traits = what.places.flatMap((place) => all[place] ?? []);
+    const present = provider.traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []);
+    const tag = traitsTagOf(
+      fleet,
+      traits.map(({ id }) => id),
+    );
+    const tags = { tag, tagBefore: traitsTagOf(fleet, provider.traitIds) };
+    return { kind: 'traits', providerId, uuid, generation, traits, present, ...tags };
+  }
+  const { uuids } = what;
+  const wanted = { providerId, uuid, uuids, tag: aggregatesTag(uuids), tagBefore: aggregatesTagOf(provider) };
+  if (what.kind === 'last aggregates') return { kind: 'last aggregates', ...wanted };
+  return { kind: 'aggregates', generation, present: provider.aggregates, ...wanted };
+}
+
+const inventory = (total: number) => ({
+  total,
+  reserved: 0,
+  minUnit: 1,
+  maxUnit: 10,
+  stepSize: 1,
+  allocationRatio: 1,
+});
+
+test('a write that does not fit to what the fleet shows is not shown, and judges no other', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      const create = (uuid: string, name: string): ProviderWrite => {
+        const tags = newProviderTags({ uuid, name, parentUuid: null });
+        return { kind: 'root', uuid, name, tags };
+      };
+      await writeProviders(database, [create('a', 'a'), create('b', 'b')]);
+      const keeper = await openFleet(database);
+      await remove(database, 'a');
+      await remove(database, 'b');
+      // One with the UUID of a provider that the fleet still shows, one with the name.
+      for (const wanted of [create('a', 'c'), create('d', 'b')]) {
+        const [done] = (await writeProviders(database, [wanted])).values();
+        assert.ok(done);
+        assert.equal(keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] }), false);
+        assert.equal(keeper.moment.shown, undefined);
+      }
+      assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
+    } finally {
+      await database.close();
+    }
+  });
+});
