@@ -10,6 +10,8 @@ export type Options = {
   /** The ratios refer to the first of them. */
   readonly running: readonly RunningServer[];
   readonly own: readonly OwnServer[];
+  /** The URL of the PostgreSQL server of our own servers, for a superuser; undefined if one is started for them. */
+  readonly postgresql: string | undefined;
   /** Measured instead of the servers: our own service with these numbers of processes on one PostgreSQL. */
   readonly processes: readonly number[] | undefined;
   /** Instead of everything else: two processes of our own service on one PostgreSQL are kept busy for so long. */
@@ -31,6 +33,7 @@ type Flags = {
   readonly pid?: ReadonlyMap<string, string>;
   readonly database?: ReadonlyMap<string, string>;
   readonly own?: readonly OwnServer[];
+  readonly postgresql?: string;
   readonly processes?: readonly number[];
   readonly endure?: number;
   readonly sizes?: readonly number[];
@@ -59,6 +62,10 @@ export function readOptions(args: readonly string[]): Options {
     .option('--database <name=URL>', 'its PostgreSQL database; EVERYTHING IN IT IS REMOVED', named)
     .option('--pid <name=PID>', 'its first process (PID,PID: its processes), for its CPU time and memory', named)
     .option('--own <list>', `which of our own servers: ${ownServers.join(', ')}, or none (default: all)`, ownList)
+    .option(
+      '--postgresql <URL>',
+      'a PostgreSQL server for our own servers, as superuser, with 400 connections (default: one is started, on fresh data)',
+    )
     .addOption(
       new Option(
         '--processes <list>',
@@ -104,6 +111,7 @@ export function readOptions(args: readonly string[]): Options {
       return { name, urls: urls.split(','), pids, databaseUrl };
     }),
     own: flags.own ?? ownServers,
+    postgresql: flags.postgresql,
     processes: flags.processes,
     endureMs: flags.endure,
     sizes: flags.sizes ?? (quick ? [100] : flags.processes === undefined ? [1000, 10_000, 100_000] : [10_000]),

@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
 import type { Endured } from './endure/endure.ts';
 import { ownServers } from './options.ts';
 import { runningTree } from './processes.ts';
@@ -13,6 +14,13 @@ import type { Row } from './table.ts';
 import { allWorkloads, sharedWorkloads } from './workloads/all.ts';
 
 const benchmark = path.join(import.meta.dirname, 'run.ts');
+
+/** For all but the last test, so that the schema is made once. */
+let postgresql: PostgresqlServer;
+before(async () => {
+  postgresql = await startPostgresql({ durable: true, settings: { max_connections: '400' } });
+});
+after(() => postgresql?.stop());
 
 /** What run.ts writes. */
 type Written = { readonly rows: readonly Row[]; readonly endured?: Endured };
@@ -22,11 +30,14 @@ async function figuresOf(args: readonly string[]): Promise<Written> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'bench-test-'));
   try {
     const file = path.join(folder, 'figures.json');
-    const child = spawn(process.execPath, [benchmark, '--quick', '--json', file, ...args], {
+    const where = ['--postgresql', postgresql.url, '--json', file];
+    const child = spawn(process.execPath, [benchmark, '--quick', ...where, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     const { code, complaints } = await endOf(child);
     assert.equal(code, 0, complaints);
+    const { rows } = await execute(postgresql.url, `select datname from pg_database where datname like 'test%'`);
+    assert.deepEqual(rows, [], 'its databases are dropped');
     return JSON.parse(await readFile(file, 'utf8')) as Written; // as run.ts has it
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -45,7 +45,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-const postgresql = await startPostgresql({ durable: true, settings: { max_connections: '400' } });
+const postgresql: PostgresqlServer =
+  options.postgresql === undefined
+    ? await startPostgresql({ durable: true, settings: { max_connections: '400' } })
+    : { url: options.postgresql, stop: async () => {} };
 try {
   await run(postgresql);
 } catch (error) {
@@ -73,11 +76,15 @@ async function run({ url }: PostgresqlServer): Promise<void> {
   }
   await measureServers(servers, allWorkloads, options, report);
   const scratch = await createDatabase(url, await postgresqlTemplate(url));
-  await measureLimits(
-    [...(await claimStatementLimits(scratch.url, await firstProcess(url))), ...httpLimits, ...jsonLimits],
-    options,
-    report,
-  );
+  try {
+    await measureLimits(
+      [...(await claimStatementLimits(scratch.url, await firstProcess(url))), ...httpLimits, ...jsonLimits],
+      options,
+      report,
+    );
+  } finally {
+    await scratch.drop();
+  }
   const growth = growthLines(rows);
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
 }
