@@ -8,10 +8,11 @@ import { type CommandName, runAlone, runToEnd, startCommand, withCommands } from
 
 for (const engine of engines) {
   test(`db sync, version and stamp on an empty ${engine} database`, async () => {
-    await withCommands(engine, 'empty', async ({ config, configFile, folder }) => {
-      const run = (command: CommandName, ...args: readonly string[]) =>
+    await withCommands(engine, 'empty', async ({ config, configFile, folder, run }) => {
+      // Each command once in a process of its own.
+      const alone = (command: CommandName, ...args: readonly string[]) =>
         runAlone(command, ['--config-file', configFile, ...args], folder);
-      assert.deepEqual(await run('placement-manage', 'db', 'version'), { code: 0, stdout: 'None\n', stderr: '' });
+      assert.deepEqual(await alone('placement-manage', 'db', 'version'), { code: 0, stdout: 'None\n', stderr: '' });
       const where =
         config.connection === undefined
           ? `embedded database in ${config.embeddedPath}`
@@ -19,12 +20,12 @@ for (const engine of engines) {
       const newest = migrationNames.at(-1);
       const told = (did: string) => `The ${where} is at ${newest}, revision a082b8bb98d0: ${did}.\n`;
       const applied = told(`applied ${migrationNames.join(', ')}`);
-      assert.deepEqual(await run('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: applied });
+      assert.deepEqual(await alone('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: applied });
       assert.equal((await run('placement-manage', 'db', 'version')).stdout, 'a082b8bb98d0\n');
       const nothing = told('nothing had to be migrated');
       assert.deepEqual(await run('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: nothing });
 
-      assert.deepEqual(await run('placement-manage', 'db', 'stamp', '611cd6dffd7b'), {
+      assert.deepEqual(await alone('placement-manage', 'db', 'stamp', '611cd6dffd7b'), {
         code: 0,
         stdout: '',
         stderr: `The ${where} is recorded at 611cd6dffd7b; nothing else was changed.\n`,
