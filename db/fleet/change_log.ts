@@ -100,13 +100,13 @@ const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
  */
 function rowsSince(query: RawBuilder<unknown>, point: LogPoint, condition = sql``): RawBuilder<unknown> {
   const { underWay, gaps, from } = unreadAt(point);
-  const later = sql`${query} where xid >= ${String(from)}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot()) ${condition}`;
+  const later = sql`${query} where xid >= ${String(from)}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())${condition}`;
   if (underWay.length === 0) return later;
   return sql`${later} union all select found.* from (
         select xid as first, xid as last from (${ended(underWay)}) as ended
         union all select * from unnest(${gaps.first}::xid8[], ${gaps.last}::xid8[]) as gap (first, last)
       ) as range
-      cross join lateral (${query} where xid >= range.first and xid <= range.last ${condition} offset 0) as found`;
+      cross join lateral (${query} where xid >= range.first and xid <= range.last${condition} offset 0) as found`;
 }
 
 /** The logged changes since a point. */
@@ -133,7 +133,7 @@ export const inventoryChangesSince = ({
   rowsSince(
     sql`select provider_id from inventory_changes`,
     point,
-    shown.length === 0 ? sql`` : sql`and xid <> all(${shown}::xid8[])`,
+    shown.length === 0 ? sql`` : sql` and xid <> all(${shown}::xid8[])`,
   );
 
 /**
