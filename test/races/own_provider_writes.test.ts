@@ -87,7 +87,7 @@ for (const engine of engines) {
             const usable = engine === 'postgresql' ? steps : steps.filter(({ by }) => by !== 'own, during a refresh');
             await follow(database, [...first, ...usable], counts);
           }),
-          { numRuns: 60 },
+          { numRuns: 30 },
         );
         for (const [what, count] of Object.entries(counts)) assert.ok(count > 2, `${what}: only ${count}`);
       } finally {
