@@ -37,7 +37,7 @@ const longBatches = 4;
  * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
  */
 export function inBatches<Item, Result>(
-  { turn, slowLane, statementTimeoutMs }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs'>,
+  { turn, slowLane, statementTimeoutMs, engine }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs' | 'engine'>,
   options: BatchOptions<Item, Result>,
   perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
 ): (item: Item) => Promise<Result> {
@@ -93,7 +93,11 @@ export function inBatches<Item, Result>(
     if (everyMs > 0 && dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
   };
 
-  const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);
+  const gather = async (): Promise<void> => {
+    // If one item waits and the batch before had one, mostly one client sends at a time, and looking would only cost time.
+    if (engine === 'postgresql' && queue.length < 2 && performing.length < 2) return;
+    await gatherMore(turn, () => queue.length);
+  };
 
   const wake = (): void => {
     if (failures.areAnyAlone()) tryAlone();
@@ -257,15 +261,12 @@ function freeBeside<Item>(
 const [mostTurns, mostGatherMs] = [5, 2];
 
 /**
- * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. If one item
- * waits and the batch before had one, it does not look for others: mostly one client sends at a time then, and looking
- * would only cost time.
+ * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. The embedded database computes
+ * in this process: requests are read at no other time, and without this each batch had one item.
  *
  * @param count how many items wait
- * @param latest how many items the batch before had
  */
-async function gatherMore(turn: () => Promise<void>, count: () => number, latest: number): Promise<void> {
-  if (count() < 2 && latest < 2) return;
+async function gatherMore(turn: () => Promise<void>, count: () => number): Promise<void> {
   const endMs = performance.now() + mostGatherMs;
   for (let turns = 0, before = -1; turns < mostTurns && count() > before && performance.now() < endMs; turns += 1) {
     before = count();

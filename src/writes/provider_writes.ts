@@ -52,9 +52,8 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
       const isShown = first !== undefined && fleet.applyOwnWrite({ xid: first.xid, effects: [], providers });
       const shown = isShown || first === undefined ? fleet.known : fleet.fresh();
       for (const { item, resolve } of batch) resolve(done.has(item) ? shown : undefined);
-      // The next batch waits for a refresh, or for a turn of the event loop, and gets what comes meanwhile: without this, batches had one
-      // write each.
-      await Promise.allSettled([shown, database.turn()]);
+      // The next batch waits for a refresh, and gets what comes meanwhile.
+      await Promise.allSettled([shown]);
     },
   );
   return {

@@ -55,6 +55,21 @@ test('an item that comes alone after a batch of one begins without a turn of the
   assert.ok(turns > 0, 'others are expected after a batch of two');
 });
 
+test('on the embedded database also an item that comes alone looks for others, which are read at no other time', async () => {
+  const batches: number[] = [];
+  const come = ['b', 'c'];
+  const turn = async () => {
+    for (const item of come.splice(0)) void ask(item);
+  };
+  const database = { ...databaseOf(0, turn), engine: 'embedded' as const };
+  const ask = inBatches<string, string>(database, { limit: 9 }, async (batch) => {
+    batches.push(batch.length);
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  await ask('a');
+  assert.deepEqual(batches, [3]);
+});
+
 test('an item is taken at any moment after the batch before it, also while the queue looks for more', async () => {
   const isTaken = async (steps: number): Promise<boolean> => {
     const { ask, batches } = recorded({});

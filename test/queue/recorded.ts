@@ -16,6 +16,7 @@ export const databaseOf = (statementTimeoutMs = 0, turn = async () => {}) => ({
   turn,
   slowLane: openSlowLane(),
   statementTimeoutMs,
+  engine: 'postgresql' as const,
 });
 
 /** Batches of names, and a record of them. Items that `perform` does not settle are answered with their names. */
