@@ -66,11 +66,15 @@ const step = fc.record({
 });
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** So that there is something to write. */
+/** So that there is something to write, and each history has a write that loses its guard and a claim that is written. */
 const first: readonly Step[] = [
   { name: 'a', what: { kind: 'create', below: null }, by: 'own' },
   { name: 'a', what: { kind: 'inventories', totals: [4, null] }, by: 'own' },
   { name: 'b', what: { kind: 'create', below: 'a' }, by: 'own' },
+  { name: 'a', what: { kind: 'claim' }, by: 'own' },
+  { name: 'b', what: { kind: 'inventories', totals: [4, null] }, by: 'other' },
+  { name: 'b', what: { kind: 'traits', places: [0] }, by: 'own' },
+  { name: 'a', what: { kind: 'refresh' }, by: 'own' },
 ];
 
 for (const engine of engines) {

@@ -58,7 +58,7 @@ export const writtenBy = sql`pg_current_xact_id()::text as xid, floor(date_part(
 export const writtenGuards = (told: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${told}`;
 
-/** The writes of a batch were judged at different moments, mostly one or two. */
+/** The writes of a batch were judged at different moments, mostly few. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {
   const indexes = Map.groupBy(writes.keys(), (index) => writes[index]?.judgedOn);
   const changed = Array.from(indexes, ([moment, ofMoment]) =>
@@ -72,13 +72,26 @@ function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown
   return changed.length === 0 ? sql`select index from asked where false` : sql.join(changed, sql` union all `);
 }
 
-/** What replacing the members of a part does: a deletion without rows would still run its trigger, so it is left out. */
-export function changeOf<Member>(
-  present: readonly Member[],
-  wanted: readonly Member[],
-): { readonly removes: boolean; readonly adds: boolean } {
-  const [before, after] = [new Set(present), new Set(wanted)];
-  return { removes: !before.isSubsetOf(after), adds: !after.isSubsetOf(before) };
+/** What writes that replace the members of a part do. */
+export type MemberChanges = {
+  /** Whether one of them removes members. A deletion without rows would still run its trigger, so it is left out. */
+  readonly removes: boolean;
+  /** Whether each of them leaves a row of the part in the change log. */
+  readonly areLogged: boolean;
+};
+
+/** @param parts the members before each write, and after it */
+export function memberChanges<Member>(
+  parts: readonly { readonly present: readonly Member[]; readonly wanted: readonly Member[] }[],
+): MemberChanges {
+  const differences = parts.map(({ present, wanted }) => {
+    const [before, after] = [new Set(present), new Set(wanted)];
+    return { removes: !before.isSubsetOf(after), adds: !after.isSubsetOf(before) };
+  });
+  return {
+    removes: differences.some(({ removes }) => removes),
+    areLogged: differences.every(({ removes, adds }) => removes || adds),
+  };
 }
 
 /** A provider of a tree by which a request was judged. */

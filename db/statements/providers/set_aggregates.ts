@@ -3,9 +3,10 @@ import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
 import {
   askedWrites,
-  changeOf,
   isAsked,
   type JudgedProvider,
+  type MemberChanges,
+  memberChanges,
   raisedGenerations,
   writtenGuards,
 } from './judged_provider.ts';
@@ -29,7 +30,7 @@ export const setAggregates = (writes: readonly GuardedAggregates[]): readonly Ra
   setBy(
     writes,
     raisedGenerations(writes),
-    writes.map(({ present, uuids }) => changeOf(present, uuids)),
+    memberChanges(writes.map(({ present, uuids }) => ({ present, wanted: uuids }))),
   ),
 ];
 
@@ -44,7 +45,8 @@ export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly
     guard as (
       select asked.index, p.id, null::integer as generation from asked, resource_providers p where ${isAsked}
     )`,
-    [{ removes: true, adds: false }],
+    // What it is in is not compared, and its generation stays.
+    { removes: true, areLogged: false },
   ),
 ];
 
@@ -59,12 +61,12 @@ const createMissing = (writes: readonly WantedAggregates[]) => sql`
 
 /**
  * @param guard table `guard`: the writes to be done
- * @param changes what each of them does
+ * @param changes what they do
  */
 function setBy(
   writes: readonly WantedAggregates[],
   guard: RawBuilder<unknown>,
-  changes: readonly ReturnType<typeof changeOf>[],
+  changes: MemberChanges,
 ): RawBuilder<unknown> {
   const { index, column } = numbered(writes, ({ uuids }) => uuids);
   const removal = sql`removed as (
@@ -81,9 +83,9 @@ function setBy(
       select index from wanted where uuid not in (select uuid from aggregate)
     ), ${guard}, member as (
       select guard.id, aggregate.id as aggregate_id from guard join wanted using (index) join aggregate using (uuid)
-    ), ${changes.some(({ removes }) => removes) ? removal : sql``} added as (
+    ), ${changes.removes ? removal : sql``} added as (
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
       select id, aggregate_id, ${utcNow} from member on conflict do nothing
     ), ${writtenTags('aggregates')}
-    ${writtenGuards(partsAreWritten(changes.every(({ removes, adds }) => removes || adds)))}`;
+    ${writtenGuards(partsAreWritten(changes.areLogged))}`;
 }

@@ -1,7 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, changeOf, type JudgedProvider, raisedGenerations, writtenGuards } from './judged_provider.ts';
+import {
+  askedWrites,
+  type JudgedProvider,
+  memberChanges,
+  raisedGenerations,
+  writtenGuards,
+} from './judged_provider.ts';
 
 type Trait = { readonly id: number; readonly name: string };
 
@@ -19,7 +25,9 @@ const idsOf = (traits: readonly Trait[]): readonly number[] => traits.map(({ id 
 export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<unknown>[] {
   const wanted = numbered(writes, ({ traits }) => traits);
   const named = numbered(writes, ({ traits, present }) => [...traits, ...present]);
-  const changes = writes.map((write) => changeOf(idsOf(write.present), idsOf(write.traits)));
+  const changes = memberChanges(
+    writes.map(({ present, traits }) => ({ present: idsOf(present), wanted: idsOf(traits) })),
+  );
   const removal = sql`removed as (
       delete from resource_provider_traits t using guard
       where t.resource_provider_id = guard.id
@@ -36,10 +44,10 @@ export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<
         and (id, name) in (select id, name from named) for key share
     ), missing as materialized (
       select index from named where (id, name) not in (select id, name from trait)
-    ), ${raisedGenerations(writes)}, ${changes.some(({ removes }) => removes) ? removal : sql``} added as (
+    ), ${raisedGenerations(writes)}, ${changes.removes ? removal : sql``} added as (
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
       select guard.id, wanted.id, ${utcNow} from guard join wanted using (index) on conflict do nothing
     ), ${writtenTags('traits')}
-    ${writtenGuards(partsAreWritten(changes.every(({ removes, adds }) => removes || adds)))}`;
+    ${writtenGuards(partsAreWritten(changes.areLogged))}`;
   return [set];
 }

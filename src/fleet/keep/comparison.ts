@@ -9,7 +9,7 @@ import type { FleetPage, Ids, ProviderRow } from '../../../db/fleet/rows.ts';
 import { type Reported, reporting } from '../../log/outages.ts';
 import { type Names, namesOf } from '../model/names.ts';
 import { type ProviderParts, partsReader } from '../model/parts.ts';
-import type { Provider } from '../model/provider.ts';
+import { type Provider, rowOf } from '../model/provider.ts';
 import type { FleetKeeper } from './keeper.ts';
 
 /*
@@ -191,18 +191,7 @@ const differingTables = (one: ComparedContent | undefined, other: ComparedConten
     ? ['resource_providers']
     : Object.keys(one).filter((table) => one[table] !== other[table]);
 
-const contentOf = (provider: Provider): ComparedContent =>
-  textsOf(
-    {
-      uuid: provider.uuid,
-      name: provider.name,
-      generation: provider.generation,
-      parent: provider.parent?.id ?? null,
-      created: provider.createdAtSeconds ?? null,
-      updated: provider.updatedAtSeconds ?? null,
-    },
-    provider,
-  );
+const contentOf = (provider: Provider): ComparedContent => textsOf(rowOf(provider), provider);
 
 /** @param isKnown whether the fleet has a provider: one whose parent is not there is a root in it */
 function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): ReadonlyMap<number, ComparedContent> {

@@ -1,8 +1,8 @@
-import type { FleetRows, InventoryRow, ProviderRow } from '../../../db/fleet/rows.ts';
+import type { FleetRows, InventoryRow } from '../../../db/fleet/rows.ts';
 import type { DoneWrite } from '../../../db/statements/providers/provider_write.ts';
 import { earlierGeneration, laterGeneration } from '../../../db/statements/rows.ts';
 import { type Fleet, noteChange } from './fleet.ts';
-import { type FieldsOfClass, inventoryOf, type Provider } from './provider.ts';
+import { type FieldsOfClass, inventoryOf, type Provider, rowOf } from './provider.ts';
 
 /** A committed write of this process that the fleet shows before a refresh reads it. */
 export type OwnWrite = {
@@ -40,7 +40,7 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
  * @returns undefined where the fleet is not one that the writes fit to: it has yet to read what other transactions did
  */
 export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows | undefined {
-  const each = writes.map((done) => rowsOf(fleet, done));
+  const each = writes.map((done) => rowsOfWrite(fleet, done));
   const rows = each.filter((of) => of !== undefined);
   if (rows.length < each.length) return undefined;
   return {
@@ -51,7 +51,7 @@ export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows
   };
 }
 
-function rowsOf(fleet: Fleet, { write, id, generation, parentId, seconds }: DoneWrite): FleetRows | undefined {
+function rowsOfWrite(fleet: Fleet, { write, id, generation, parentId, seconds }: DoneWrite): FleetRows | undefined {
   if (write.kind === 'root' || write.kind === 'child') {
     const { uuid, name } = write;
     const isFree = [fleet.byUuid.get(uuid), fleet.byName.get(name)].every((found) => (found?.id ?? id) === id);
@@ -63,7 +63,7 @@ function rowsOf(fleet: Fleet, { write, id, generation, parentId, seconds }: Done
   const provider = fleet.byId.get(id);
   // An empty name may stand for null in the database.
   if (provider?.uuid !== write.uuid || provider.name === '') return undefined;
-  const row = { ...providerRow(provider), generation: generation ?? provider.generation };
+  const row = { ...rowOf(provider), generation: generation ?? provider.generation };
   const shown = partsOf(provider);
   if (write.kind === 'last aggregates') return { ...shown, providers: [row], aggregates: membership(provider, write) };
   const providers = [{ ...row, updated: seconds }];
@@ -85,16 +85,6 @@ const membership = (provider: Provider, { uuids }: { readonly uuids: readonly st
   const kept = provider.aggregates.filter((uuid) => uuids.includes(uuid));
   return aggregatesOf(provider.id, [...kept, ...uuids.filter((uuid) => !kept.includes(uuid))]);
 };
-
-const providerRow = (provider: Provider): ProviderRow => ({
-  id: provider.id,
-  uuid: provider.uuid,
-  name: provider.name,
-  generation: provider.generation,
-  parent: provider.parent?.id ?? null,
-  created: provider.createdAtSeconds ?? null,
-  updated: provider.updatedAtSeconds ?? null,
-});
 
 const partsOf = ({ id, inventories, traitIds, aggregates }: Provider): Omit<FleetRows, 'providers'> => ({
   inventories: inventories.map(({ fields, used, modifiedAtSeconds }) => ({

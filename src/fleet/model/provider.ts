@@ -1,3 +1,4 @@
+import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import { capacity, type InventoryFields, type JudgedFields } from '../../placement/inventory.ts';
 
 /** The fields of an inventory, and its resource class. */
@@ -91,6 +92,17 @@ export function blankProvider(id: number): Provider {
   lone.root = lone;
   return lone;
 }
+
+/** The row of a provider, as the database has it; an empty name may be null there. */
+export const rowOf = (provider: Provider): ProviderRow => ({
+  id: provider.id,
+  uuid: provider.uuid,
+  name: provider.name,
+  generation: provider.generation,
+  parent: provider.parent?.id ?? null,
+  created: provider.createdAtSeconds ?? null,
+  updated: provider.updatedAtSeconds ?? null,
+});
 
 const none: readonly never[] = [];
 

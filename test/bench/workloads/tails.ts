@@ -22,7 +22,7 @@ type Company = {
   readonly otherWrites?: true;
 };
 
-/** W15: 16 clients claim and 8 read while other clients send long requests. The figures are those of the claims. */
+/** W15: claims of 16 clients and reads of 8, beside long requests of other clients. The figures are those of the claims. */
 export const tails: readonly Workload[] = [
   tail('alone', {}),
   tail('beside 4 for all candidates and 2 for explanations', { longRequests: true }),
