@@ -5,7 +5,7 @@ import { run } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
-import { cpuMs } from './bench/processes.ts';
+import { commandLine, cpuMs, runningTree } from './bench/processes.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
 import { beginNoting, reportStatements } from './statements/report.ts';
@@ -25,6 +25,8 @@ const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
 const recorder = pathToFileURL(path.join(project, 'test', 'statements', 'recorded.ts')).href;
 const shownAtEnd = 10;
+/** A batch, or the gabbi files on an engine, that takes longer hangs. The slowest takes some 3 minutes on 2 cores. */
+const hangsMs = 600_000;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
   (wanted.length === 0 || wanted.some((part) => file.includes(part)));
@@ -119,7 +121,8 @@ function gabbitJobs(files: readonly string[]): readonly Job[] {
       const started = performance.now();
       const only = members.flatMap((file) => ['--only', file]);
       const args = [path.join(project, 'gabbits'), ...only];
-      const totals = await runInOwnProcess(args, engine, interrupted.signal).catch((error: unknown) => {
+      const signal = AbortSignal.any([interrupted.signal, AbortSignal.timeout(hangsMs)]);
+      const totals = await runInOwnProcess(args, engine, signal).catch((error: unknown) => {
         if (!interrupted.signal.aborted) console.log(`  FAILED gabbits\n    ${error}`);
         return { passed: 0, failed: 1, skipped: 0 };
       });
@@ -157,11 +160,15 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   const entry = await writeEntry(files, project, folder);
   const stream = run({
     files: [entry],
-    timeout: 900_000,
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
     execArgv: ['--liftoff-only', '--import', recorder],
     signal: interrupted.signal,
   });
+  let last = 'no test';
+  const hangs = setTimeout(() => {
+    const ended = killProcessOf(entry).map((line) => `  ${line.slice(-200)}\n`);
+    fail(name, `It hangs after ${hangsMs / 1000} s: the last that ended is ${last}. Killed:\n${ended.join('')}`);
+  }, hangsMs);
   for await (const { type, data } of stream) {
     if (type === 'test:stdout') process.stdout.write(data.message);
     if (type === 'test:stderr') process.stderr.write(data.message);
@@ -169,6 +176,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     const error = type === 'test:fail' ? data.details.error : undefined;
     const reason = error?.cause ?? error;
+    last = data.name;
     const isSuite = data.details.type === 'suite';
     // Of a suite that failed only because of its tests, the tests were reported.
     if (isSuite && error !== undefined && failureType(error) !== 'subtestsFailed') fail(data.name, reason);
@@ -183,6 +191,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
     else if (error !== undefined) fail(data.nesting === 0 ? files.join(', ') : data.name, reason);
     else if (data.nesting > 0) add({ passed: 1 });
   }
+  clearTimeout(hangs);
   for (const file of files.slice(ends.length)) {
     if (totals.failed === 0) fail(file, 'The process of its batch ended before it.');
     end(file, performance.now() - started);
@@ -191,6 +200,25 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   const ms = Number(await readFile(`${entry}.cpu`, 'utf8').catch(() => Number.NaN));
   if (!Number.isNaN(ms)) computed.push({ name, ms });
   return ends;
+}
+
+/**
+ * Kills the process of a batch and all that it started: a service that a test opened in it may have taken over SIGTERM, and a server that
+ * goes on keeps its output open.
+ *
+ * @param entry the module that the process runs
+ * @returns the command lines of the processes
+ */
+function killProcessOf(entry: string): readonly string[] {
+  const root = runningTree(process.pid).find((pid) => commandLine(pid).includes(entry));
+  const pids = root === undefined ? [] : runningTree(root);
+  const lines = pids.map(commandLine);
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {} // it has ended
+  }
+  return lines;
 }
 
 /** Why a test failed, in the words of the runner of Node.js, which its types do not name. */

@@ -14,6 +14,7 @@ import {
 import { kyselyOn } from './driver.ts';
 import type { EmbeddedSettings } from './embedded.ts';
 import { CommitsUnconfirmed, isDatabaseError, isLockRefused, isTooManyConnections } from './failures.ts';
+import type { TakeClient } from './hosts.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
   type Breaks,
@@ -21,7 +22,6 @@ import {
   graceMs,
   type OpenPool,
   oneAfterTheOther,
-  plainPool,
   poolsOf,
   prepareConnection,
   prepareWithoutLimits,
@@ -169,16 +169,19 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));
-  const opened = database(plainPool(pool), {
-    engine: 'embedded',
-    breaks: watchForBreaks(), // its only connection is to this process
-    preparedStatements: true,
-    statementTimeoutMs: 0,
-    onStatement: settings.onStatement,
-    // No other process can open the database.
-    withMigrationLock: (work) => work(),
-    closeEngine: embedded.close,
-  });
+  const opened = database(
+    { pool, take: leavingTurns(() => pool.connect()) },
+    {
+      engine: 'embedded',
+      breaks: watchForBreaks(), // its only connection is to this process
+      preparedStatements: true,
+      statementTimeoutMs: 0,
+      onStatement: settings.onStatement,
+      // No other process can open the database.
+      withMigrationLock: (work) => work(),
+      closeEngine: embedded.close,
+    },
+  );
   const stopUpkeep = keepUp(opened.kysely, (error) =>
     settings.warn?.(`The embedded database could not be vacuumed, or its log shortened: ${error}`),
   );
@@ -188,6 +191,24 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       await stopUpkeep();
       await opened.close();
     },
+  };
+}
+
+/** So long the embedded database may work, statement after statement, before everything else in the process has a turn, in milliseconds. */
+const leaveTurnAfterMs = 5;
+
+/**
+ * The embedded database answers in the turn of the event loop in which it is asked: a loop of statements would keep the requests at the
+ * sockets waiting, and the timers, until its end.
+ */
+function leavingTurns(take: TakeClient): TakeClient {
+  let sinceMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (performance.now() - sinceMs > leaveTurnAfterMs) {
+      await setImmediate();
+      sinceMs = performance.now();
+    }
+    return take();
   };
 }
 

@@ -6,6 +6,9 @@ import type { MeasuredServer } from './measured_server.ts';
 import { type Footprint, freshFootprint, usedFootprint } from './memory.ts';
 import type { Options } from './options.ts';
 import type { Row } from './table.ts';
+import { claiming } from './workloads/claims.ts';
+import { creating } from './workloads/creating.ts';
+import { readingProviders } from './workloads/reads.ts';
 import { knowsVersion, type Workload } from './workloads/workload.ts';
 
 /** Receives each result as soon as it is known. `first` is the row of the first server for the same workload. */
@@ -34,6 +37,7 @@ export async function measureServers(
       const footprint = await freshFootprint(server, size);
       if (footprint !== undefined) report.footprint(footprint);
     }
+    for (const server of servers) await warmUp(server, size, options.warmUpMs);
     for (const workload of flat) await measureWorkload(workload, servers, size, options, report);
     for (const server of footprints ? servers : []) report.footprint(usedFootprint(server, size));
   }
@@ -41,6 +45,14 @@ export async function measureServers(
   if (nested.length === 0) return;
   for (const server of servers) await server.fill((query) => loadTrees(query, computeNodeTree, options.trees));
   for (const workload of nested) await measureWorkload(workload, servers, options.trees, options, report);
+}
+
+/** Lets V8 compile what a process of the server does often. A process is new for each size, where its footprint is measured. */
+async function warmUp(server: MeasuredServer, providers: number, durationMs: number): Promise<void> {
+  if (durationMs === 0) return;
+  for (const workload of [creating, claiming(32), readingProviders(8)]) {
+    await workload.run(server, { providers, durationMs });
+  }
 }
 
 /** The limits have no server and no providers, and there is nothing to compare them with. */

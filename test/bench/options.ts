@@ -22,6 +22,8 @@ export type Options = {
   readonly rounds: number;
   /** Rounds before those that count: V8 compiles what each process does often. */
   readonly warmUpRounds: number;
+  /** For so long each server does each of a few kinds of work before it is measured. */
+  readonly warmUpMs: number;
   readonly durationMs: number;
   readonly only: RegExp;
   readonly json: string | undefined;
@@ -40,6 +42,7 @@ type Flags = {
   readonly trees?: number;
   readonly rounds?: number;
   readonly seconds?: number;
+  readonly warmUp?: number;
   readonly only?: RegExp;
   readonly json?: string;
   readonly cpuProf?: string;
@@ -94,6 +97,11 @@ export function readOptions(args: readonly string[]): Options {
       'how long each measurement takes (default: 1); with --processes for each process',
       positive,
     )
+    .option(
+      '--warm-up <seconds>',
+      'for how long each server creates providers, claims and reads before it is measured (default: not at all)',
+      positive,
+    )
     .option('--only <regex>', 'only the workloads and limits whose name matches', regex)
     .option('--json <file>', 'also write all figures there')
     .option('--cpu-prof <folder>', 'leave a profile of the CPU time of our own servers there')
@@ -118,6 +126,7 @@ export function readOptions(args: readonly string[]): Options {
     trees: flags.trees ?? (quick ? 10 : 1000),
     rounds: flags.rounds ?? (quick ? 1 : 3),
     warmUpRounds: quick || flags.processes === undefined ? 0 : 1,
+    warmUpMs: 1000 * (flags.warmUp ?? 0),
     durationMs: 1000 * (flags.seconds ?? (quick ? 0.05 : 1)),
     only: flags.only ?? /./,
     json: flags.json,

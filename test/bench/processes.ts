@@ -23,6 +23,15 @@ export function runningTree(pid: number): readonly number[] {
     .map((row) => row.pid);
 }
 
+/** The program and arguments of a process; empty if it has ended. */
+export function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  } catch {
+    return '';
+  }
+}
+
 type ProcessRow = {
   readonly pid: number;
   readonly parent: number;

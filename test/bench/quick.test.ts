@@ -54,7 +54,7 @@ test('a quick run measures every workload, and the limits', { timeout: 300_000 }
   for (const { name } of allWorkloads.filter(({ name }) => !name.startsWith('refresh'))) {
     assert.deepEqual(serversOf(rows, name), ['postgresql'], name);
   }
-  for (const name of ['refresh', 'L1', 'L2', 'L3']) {
+  for (const name of ['refresh', 'L1', 'L2', 'L3', 'L4']) {
     assert.ok(
       rows.some(({ workload }) => workload.startsWith(name)),
       name,

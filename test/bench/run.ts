@@ -5,6 +5,7 @@ import { postgresqlTemplate } from '../support/templates.ts';
 import { measureLimits, measureServers, type Report } from './benchmark.ts';
 import { type Endured, endure } from './endure/endure.ts';
 import { reportLines } from './endure/report.ts';
+import { claimBatchLimits } from './limits/claim_batch.ts';
 import { claimStatementLimits } from './limits/claim_statement.ts';
 import { httpLimits } from './limits/http_put.ts';
 import { jsonLimits } from './limits/json_answer.ts';
@@ -76,14 +77,14 @@ async function run({ url }: PostgresqlServer): Promise<void> {
   }
   await measureServers(servers, allWorkloads, options, report);
   const scratch = await createDatabase(url, await postgresqlTemplate(url));
+  const batches = await createDatabase(url, await postgresqlTemplate(url));
   try {
-    await measureLimits(
-      [...(await claimStatementLimits(scratch.url, await firstProcess(url))), ...httpLimits, ...jsonLimits],
-      options,
-      report,
-    );
+    const pid = await firstProcess(url);
+    const ofDatabase = [...(await claimStatementLimits(scratch.url, pid)), ...claimBatchLimits(batches.url, pid)];
+    await measureLimits([...ofDatabase, ...httpLimits, ...jsonLimits], options, report);
   } finally {
     await scratch.drop();
+    await batches.drop();
   }
   const growth = growthLines(rows);
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);

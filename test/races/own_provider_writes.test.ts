@@ -112,48 +112,52 @@ async function follow(
   const untold: DoneWrite[] = [];
   let consumers = 0;
   const show = (done: DoneWrite): boolean => keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] });
-  for (const { name, what, by } of steps) {
-    if (what.kind === 'refresh') await keeper.fresh();
-    else if (what.kind === 'tell') for (const done of untold.splice(0)) show(done);
-    else if (what.kind === 'delete') await remove(database, name);
-    else if (what.kind === 'claim') {
-      consumers += 1;
-      if (await isClaimed(() => claims.write(claimOn(name, `consumer ${consumers}`, 1, { knownGeneration: null })))) {
-        counts.claimed += 1;
-        const inventory = inventoryIn((await loadFleet(database)).living.fleet, name);
-        assert.ok(inventory && inventory.used <= inventory.fields.total, `${name}: ${JSON.stringify(inventory)}`);
-      }
-    } else {
-      const truth = (await loadFleet(database)).living.fleet;
-      const wanted = by === 'other' ? writeOf(truth, name, what) : judged(keeper, name, what);
-      if (wanted === undefined) continue;
-      const refreshed = by === 'own, during a refresh' ? await gate.whileClosed(() => keeper.fresh()) : undefined;
-      const seen = contentOf(keeper.known.byUuid.get(name));
-      const done = (await writeProviders(database, [wanted])).get(wanted);
-      counts[done === undefined ? 'lost' : 'done'] += 1;
-      if (done !== undefined && by !== 'other') {
-        // The last writer of aggregates wins, whatever it was judged by.
-        const isGuarded = what.kind !== 'last aggregates' && by !== 'own, during a refresh';
-        if (isGuarded) assert.deepEqual(seen, contentOf(truth.byUuid.get(name)), what.kind);
-        if (by === 'own, told later') untold.push(done);
-        else if (show(done)) {
-          counts.shown += 1;
+  try {
+    for (const { name, what, by } of steps) {
+      if (what.kind === 'refresh') await keeper.fresh();
+      else if (what.kind === 'tell') for (const done of untold.splice(0)) show(done);
+      else if (what.kind === 'delete') await remove(database, name);
+      else if (what.kind === 'claim') {
+        consumers += 1;
+        if (await isClaimed(() => claims.write(claimOn(name, `consumer ${consumers}`, 1, { knownGeneration: null })))) {
+          counts.claimed += 1;
+          const inventory = inventoryIn((await loadFleet(database)).living.fleet, name);
+          assert.ok(inventory && inventory.used <= inventory.fields.total, `${name}: ${JSON.stringify(inventory)}`);
+        }
+      } else {
+        const truth = (await loadFleet(database)).living.fleet;
+        const wanted = by === 'other' ? writeOf(truth, name, what) : judged(keeper, name, what);
+        if (wanted === undefined) continue;
+        const refreshed = by === 'own, during a refresh' ? await gate.whileClosed(() => keeper.fresh()) : undefined;
+        const seen = contentOf(keeper.known.byUuid.get(name));
+        const done = (await writeProviders(database, [wanted])).get(wanted);
+        counts[done === undefined ? 'lost' : 'done'] += 1;
+        if (done !== undefined && by !== 'other') {
+          // The last writer of aggregates wins, whatever it was judged by.
+          const isGuarded = what.kind !== 'last aggregates' && by !== 'own, during a refresh';
+          if (isGuarded) assert.deepEqual(seen, contentOf(truth.byUuid.get(name)), what.kind);
+          if (by === 'own, told later') untold.push(done);
+          else if (show(done)) {
+            counts.shown += 1;
+            const now = (await loadFleet(database)).living.fleet;
+            const [known, written] = [keeper.known, now].map((fleet) => contentOf(fleet.byUuid.get(name)));
+            if (isGuarded) assert.deepEqual(known, written);
+            else if (by === 'own') assert.deepEqual(known?.aggregates, written?.aggregates);
+          }
+        }
+        gate.open();
+        await Promise.all(refreshed ?? []);
+        if (refreshed !== undefined && untold.length === 0) {
           const now = (await loadFleet(database)).living.fleet;
-          const [known, written] = [keeper.known, now].map((fleet) => contentOf(fleet.byUuid.get(name)));
-          if (isGuarded) assert.deepEqual(known, written);
-          else if (by === 'own') assert.deepEqual(known?.aggregates, written?.aggregates);
+          assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
         }
       }
-      gate.open();
-      await Promise.all(refreshed ?? []);
-      if (refreshed !== undefined && untold.length === 0) {
-        const now = (await loadFleet(database)).living.fleet;
-        assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
-      }
     }
+    for (const done of untold) show(done);
+    assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
+  } finally {
+    gate.open(); // a result that is held back would keep the database from closing
   }
-  for (const done of untold) show(done);
-  assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
 }
 
 /** Removes a provider that has neither allocations nor children, as another program does. */

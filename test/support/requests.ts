@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
 import { placementService } from '../../src/placement/microversions.ts';
 import { newestOf, versionText } from '../../src/placement/versions.ts';
 import type { PlacementService } from '../../src/start/service.ts';
@@ -45,6 +46,8 @@ export const requestsTo =
       body === undefined
         ? { method, headers }
         : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    // As from a socket, it comes in a turn of the event loop of its own: requests one after the other would keep all else waiting.
+    await setImmediate();
     const response = await app.request(path, init);
     const text = await response.text();
     const isJson = text !== '' && response.headers.get('content-type') === 'application/json';
