@@ -9,6 +9,8 @@ const [shortTurnMs, longTurnMs] = [1, 10];
 const partOfOthers = 1 / 4;
 /** For so long after the last short request turns are short. */
 const besideMs = 25;
+/** Where short requests were answered since a turn began, the next one begins so much later, in milliseconds. */
+const pauseMs = 5;
 
 /**
  * How long the next turns are, in milliseconds. A claim passes through some four rounds of the event loop until it is answered, and waits
@@ -94,6 +96,9 @@ function noteTurn(tookMs: number): void {
   });
 }
 
+/** Whether short requests were answered between the last two turns. */
+let areShortAnswered = false;
+
 /** The requests that wait for their next turn. In each round of the event loop one of them has it, so that their turns do not add up. */
 const waiting: (() => void)[] = [];
 
@@ -103,18 +108,25 @@ const nextTurn = (): Promise<void> =>
     if (waiting.length > 1) return;
     turnsMs = 0;
     roundBeganMs = performance.now();
-    setImmediate(letNextGoOn);
+    letGoOnLater();
   });
+
+/** A round of the event loop beside many short requests takes a few milliseconds: with a turn in each, long requests would have most of the time. */
+function letGoOnLater(): void {
+  if (areShortAnswered) setTimeout(letNextGoOn, pauseMs);
+  else setImmediate(letNextGoOn);
+}
 
 function letNextGoOn(): void {
   const nowMs = performance.now();
-  if (shortRequests !== seen.requests) seen = { requests: shortRequests, atMs: nowMs };
+  areShortAnswered = shortRequests !== seen.requests;
+  if (areShortAnswered) seen = { requests: shortRequests, atMs: nowMs };
   measuredTurnMs = turnMsBeside(nowMs - seen.atMs, nowMs - roundBeganMs - turnsMs);
   roundBeganMs = nowMs;
   turnsMs = 0;
   takenMs = 0;
   waiting.shift()?.();
-  if (waiting.length > 0) setImmediate(letNextGoOn);
+  if (waiting.length > 0) letGoOnLater();
 }
 
 /** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */

@@ -112,6 +112,38 @@ suite('turns', () => {
     assert.equal(length(), 10, 'what was measured tells nothing after a second');
   });
 
+  test('where short requests were answered between two turns, the next one begins later, and otherwise at once', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const turns = openTurns();
+    /** Whether a turn comes within some rounds of the event loop. */
+    const comes = async (turn: Promise<void>): Promise<boolean> => {
+      let has = false;
+      void turn.then(() => {
+        has = true;
+      });
+      for (let round = 0; round < 5; round += 1) await nextRound();
+      return has;
+    };
+    /** Of earlier tests. */
+    const forget = async (): Promise<void> => {
+      const turn = turns.pass();
+      t.mock.timers.tick(5);
+      await turn;
+    };
+    await forget();
+    assert.equal(await comes(turns.pass()), true);
+    noteShortRequest();
+    assert.equal(await comes(turns.pass()), true, 'this turn sees that one was answered');
+    const [next, other] = [turns.pass(), openTurns().pass()];
+    assert.equal(await comes(next), false);
+    t.mock.timers.tick(4);
+    assert.equal(await comes(next), false);
+    t.mock.timers.tick(1);
+    assert.equal(await comes(next), true);
+    assert.equal(await comes(other), true, 'no further one was answered');
+    assert.equal(await comes(turns.pass()), true);
+  });
+
   test('only CPU time counts as work: a process that gets none for seconds gives up no request', async (t) => {
     let nowMs = 1_000_000;
     let cpuMs = 0;

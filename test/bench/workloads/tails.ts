@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { execute } from '../../support/postgresql.ts';
 import { closedLoop, quantile, type Timing } from '../closed_loop.ts';
 import type { Connection } from '../connection.ts';
@@ -6,12 +9,13 @@ import { insertTrees } from '../load_by_sql.ts';
 import { figuresOf, type Operation, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { queryOn } from '../own_server.ts';
-import { explainedQuery, flatQuery } from './candidates.ts';
 import { claimAnywhere, release } from './claims.ts';
 import { giveTerms, knowsTerms, removeConsumersWithTerms } from './ending.ts';
 import { anyUsedHost } from './reads.ts';
+import type { LongRequests } from './tails_long.ts';
 import { type Conditions, expectStatus, type Workload } from './workload.ts';
 
+/** The version that the explanations need. */
 const version = '2.3';
 
 /** What goes on beside the claims and the reads. */
@@ -39,12 +43,16 @@ function tail(name: string, company: Company): Workload {
     run: async (server, conditions) => {
       const url = server.databaseUrl();
       if (company.otherWrites && (url === undefined || !(await knowsTerms(url)))) return undefined;
-      return withConnections(server, 30, async (connections) => {
+      return withConnections(server, 24, async (connections) => {
         const claiming = connections.slice(0, 16);
-        const reading = connections.slice(16, 24);
-        const long = company.longRequests ? connections.slice(24) : [];
+        const reading = connections.slice(16);
         const writesUrl = company.otherWrites ? url : undefined;
-        return measureTails(server, conditions, { claiming, reading, long, writesUrl });
+        return measureTails(server, conditions, {
+          claiming,
+          reading,
+          hasLong: company.longRequests === true,
+          writesUrl,
+        });
       });
     },
   };
@@ -53,7 +61,7 @@ function tail(name: string, company: Company): Workload {
 type Callers = {
   readonly claiming: readonly Connection[];
   readonly reading: readonly Connection[];
-  readonly long: readonly Connection[];
+  readonly hasLong: boolean;
   /** The database that other programs write to. */
   readonly writesUrl: string | undefined;
 };
@@ -61,7 +69,7 @@ type Callers = {
 async function measureTails(
   server: MeasuredServer,
   { durationMs, providers }: Conditions,
-  { claiming, reading, long, writesUrl }: Callers,
+  { claiming, reading, hasLong, writesUrl }: Callers,
 ) {
   const consumers: string[] = [];
   const claim: Operation = async (connection) => {
@@ -72,13 +80,10 @@ async function measureTails(
     const path = `/resource_providers/${providerUuid(flatHost.kind, anyUsedHost(providers))}/usages`;
     expectStatus((await send('GET', path)).status, 200);
   };
-  const ask = async (connection: Connection): Promise<void> => {
-    const path = long.indexOf(connection) < 4 ? flatQuery : `/allocation_candidates/explanation?${explainedQuery}`;
-    expectStatus((await connection.send('GET', path, '', false, version)).status, 200);
-  };
   const warmUp = { durationMs: durationMs / 4 };
   await Promise.all([closedLoop(claiming, warmUp, claim), closedLoop(reading, warmUp, read)]);
   let reads: Timing | undefined;
+  let asked = 0;
   let loaded = 0;
   const whole = { durationMs };
   if (writesUrl !== undefined) await giveTerms(writesUrl, { seconds: durationMs / 1000, begin: '0 s', providers });
@@ -86,10 +91,10 @@ async function measureTails(
     const [claims, ...others] = await Promise.all([
       closedLoop(claiming, whole, claim),
       closedLoop(reading, whole, read),
-      closedLoop(long, whole, ask),
+      hasLong ? askForLong({ url: server.urls()[0] ?? '', version, durationMs }) : 0,
       writesUrl === undefined ? 0 : loadFor(durationMs, writesUrl),
     ]);
-    [reads, , loaded] = others;
+    [reads, asked, loaded] = others;
     return claims;
   });
   if (writesUrl !== undefined) {
@@ -99,8 +104,16 @@ async function measureTails(
   await release(server, consumers);
   const { timesMs = [], elapsedMs = 1 } = reads ?? {};
   const perSecond = ((timesMs.length * 1000) / elapsedMs).toFixed(0);
-  const note = `reads ${perSecond}/s, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms`;
+  const ofLong = hasLong ? `; ${((asked * 1000) / elapsedMs).toFixed(0)} long answers/s` : '';
+  const note = `reads ${perSecond}/s, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms${ofLong}`;
   return { ...measured, note: writesUrl === undefined ? note : `${note}; ${loaded} hosts loaded` };
+}
+
+/** Asks for long answers in a thread of its own, as other clients do: to read them takes time. @returns how many */
+async function askForLong(requests: LongRequests): Promise<number> {
+  const worker = new Worker(path.join(import.meta.dirname, 'tails_long.ts'), { workerData: requests });
+  const [answers] = await once(worker, 'message');
+  return answers;
 }
 
 const hostsInPiece = 200;
