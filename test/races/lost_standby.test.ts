@@ -130,8 +130,10 @@ test('connections stay few while commits are unconfirmed, answers name the reaso
       claimants.acknowledged.filter((consumer) => !holders.has(consumer)),
       [],
     );
-    const { open, idle } = service.database.connections();
-    assert.equal(idle, open, 'no connection is kept for a request that was given up');
+    await until('no connection is kept for a request that was given up', () => {
+      const { open, idle } = service.database.connections();
+      return idle === open;
+    });
   });
 });
 
