@@ -9,7 +9,7 @@ const [shortTurnMs, longTurnMs] = [1, 10];
 const partOfOthers = 1 / 4;
 /** For so long after the last short request turns are short. */
 const besideMs = 25;
-/** Where short requests were answered since a turn began, the next one begins so much later, in milliseconds. */
+/** Where a turn finds that short requests were answered since the one before, the turn after it waits so long, in milliseconds. */
 const pauseMs = 5;
 
 /**

@@ -3,7 +3,7 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
 import { bySince, type Version } from '../../placement/versions.ts';
-import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
+import { badRequest, noSuchProvider, notFound, tryLater } from '../../request/errors.ts';
 import { inPiecesOfOneSnapshot, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
@@ -82,7 +82,11 @@ const usualTop = 10;
 async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { options, wanted, conditions } = readQuestion(request, bySince(explanations, request.version));
   // Imported by the first question: few services are asked, and the code would be a part of every start.
-  const { explain } = await import('../../search/explanation/explain.ts');
+  const { explain } = await import('../../search/explanation/explain.ts').catch(() => {
+    throw tryLater(
+      'The code of explanations cannot be read at the moment: too many files are open, or it is being replaced.',
+    );
+  });
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
