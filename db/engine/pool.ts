@@ -24,7 +24,7 @@ export function poolsOf(url: string): (config: PoolConfig) => OpenPool {
 }
 
 /** A pool of node-postgres as it is. */
-export const plainPool = (pool: pg.Pool): OpenPool => ({ pool, take: () => pool.connect() });
+const plainPool = (pool: pg.Pool): OpenPool => ({ pool, take: () => pool.connect() });
 
 type PoolConfig = pg.PoolConfig & { readonly pipeline: boolean };
 

@@ -55,7 +55,10 @@ export async function measure(
 }
 
 /** The figures of a load: of its operations, and what CPU time the processes took meanwhile. */
-export async function figuresOf(server: MeasuredServer, load: () => Promise<Timing>): Promise<Measurement> {
+export async function figuresOf(
+  server: Pick<MeasuredServer, 'pids' | 'databasePid'>,
+  load: () => Promise<Timing>,
+): Promise<Measurement> {
   const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };
   const before = [cpuMs(pids.server), cpuMs(pids.database), ownCpuMs()] as const;
   const { timesMs, elapsedMs } = await load();

@@ -76,18 +76,25 @@ async function run({ url }: PostgresqlServer): Promise<void> {
     else servers.push(await ownOnPostgresql(own, url, own === 'postgresql' ? 1 : 2, options.profileFolder));
   }
   await measureServers(servers, allWorkloads, options, report);
-  const scratch = await createDatabase(url, await postgresqlTemplate(url));
-  const batches = await createDatabase(url, await postgresqlTemplate(url));
-  try {
-    const pid = await firstProcess(url);
-    const ofDatabase = [...(await claimStatementLimits(scratch.url, pid)), ...claimBatchLimits(batches.url, pid)];
-    await measureLimits([...ofDatabase, ...httpLimits, ...jsonLimits], options, report);
-  } finally {
-    await scratch.drop();
-    await batches.drop();
-  }
+  const pid = await firstProcess(url);
+  await withScratch(url, async (one) =>
+    withScratch(url, async (other) => {
+      const ofDatabase = [...(await claimStatementLimits(one, pid)), ...claimBatchLimits(other, pid)];
+      await measureLimits([...ofDatabase, ...httpLimits, ...jsonLimits], options, report);
+    }),
+  );
   const growth = growthLines(rows);
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
+}
+
+/** Calls back with the URL of a database with our schema, and drops it in the end. */
+async function withScratch(serverUrl: string, use: (url: string) => Promise<void>): Promise<void> {
+  const { url, drop } = await createDatabase(serverUrl, await postgresqlTemplate(serverUrl));
+  try {
+    await use(url);
+  } finally {
+    await drop();
+  }
 }
 
 async function measureProcesses(url: string, counts: readonly number[]): Promise<void> {

@@ -90,7 +90,7 @@ test('connections stay few while commits are unconfirmed, answers name the reaso
     try {
       await untilClaimed(claimants, 50);
       await waitFor('gone');
-      // One that is closed may take a moment to end, so what counts are those of two looks.
+      // A closed connection may take a moment to end: only what two looks in a row show counts.
       let [most, before] = [0, 0];
       // Three times as long as a statement may take, so that requests have been given up, and others have come after them.
       for (const endMs = performance.now() + 14_000; performance.now() < endMs; await sleep(250)) {

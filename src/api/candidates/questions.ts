@@ -79,14 +79,18 @@ const usualTop = 10;
 
 // Handlers
 
+/** Imported by the first question: few services are asked, and the code would be a part of every start. */
+const explanationParts = () => import('../../search/explanation/explain.ts');
+
+/** @throws ApiError 503 where no file could be opened, and else the error itself: the loader tells the reason in its text only */
+function refuseWithoutFiles(error: unknown): never {
+  if (!/too many open files|file table overflow/.test(String(error))) throw error;
+  throw tryLater('Too many files are open to read the code of explanations.');
+}
+
 async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { options, wanted, conditions } = readQuestion(request, bySince(explanations, request.version));
-  // Imported by the first question: few services are asked, and the code would be a part of every start.
-  const { explain } = await import('../../search/explanation/explain.ts').catch(() => {
-    throw tryLater(
-      'The code of explanations cannot be read at the moment: too many files are open, or it is being replaced.',
-    );
-  });
+  const { explain } = await explanationParts().catch(refuseWithoutFiles);
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);

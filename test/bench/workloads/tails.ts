@@ -83,20 +83,21 @@ async function measureTails(
   const warmUp = { durationMs: durationMs / 4 };
   await Promise.all([closedLoop(claiming, warmUp, claim), closedLoop(reading, warmUp, read)]);
   let reads: Timing | undefined;
-  let asked = 0;
+  let longPerSecond = 0;
   let loaded = 0;
   const whole = { durationMs };
   if (writesUrl !== undefined) await giveTerms(writesUrl, { seconds: durationMs / 1000, begin: '0 s', providers });
+  const long = hasLong ? await openLongRequests({ urls: server.urls(), version, durationMs }) : undefined;
   const measured = await figuresOf(server, async () => {
     const [claims, ...others] = await Promise.all([
       closedLoop(claiming, whole, claim),
       closedLoop(reading, whole, read),
-      hasLong ? askForLong({ url: server.urls()[0] ?? '', version, durationMs }) : 0,
+      long?.ask() ?? 0,
       writesUrl === undefined ? 0 : loadFor(durationMs, writesUrl),
     ]);
-    [reads, asked, loaded] = others;
+    [reads, longPerSecond, loaded] = others;
     return claims;
-  });
+  }).finally(() => long?.close());
   if (writesUrl !== undefined) {
     await removeConsumersWithTerms(writesUrl);
     await removeLoaded(writesUrl);
@@ -104,16 +105,30 @@ async function measureTails(
   await release(server, consumers);
   const { timesMs = [], elapsedMs = 1 } = reads ?? {};
   const perSecond = ((timesMs.length * 1000) / elapsedMs).toFixed(0);
-  const ofLong = hasLong ? `; ${((asked * 1000) / elapsedMs).toFixed(0)} long answers/s` : '';
+  const ofLong = hasLong ? `; ${longPerSecond.toFixed(0)} long answers/s` : '';
   const note = `reads ${perSecond}/s, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms${ofLong}`;
   return { ...measured, note: writesUrl === undefined ? note : `${note}; ${loaded} hosts loaded` };
 }
 
-/** Asks for long answers in a thread of its own, as other clients do: to read them takes time. @returns how many */
-async function askForLong(requests: LongRequests): Promise<number> {
+/** Six clients that ask for long answers, in a thread of its own: to read these takes time, and they are other clients. */
+type LongCallers = {
+  /** Asks as long as the requests say. @returns how many answers came in a second */
+  ask(): Promise<number>;
+  close(): Promise<unknown>;
+};
+
+/** Resolves when the thread is connected. */
+async function openLongRequests(requests: LongRequests): Promise<LongCallers> {
   const worker = new Worker(path.join(import.meta.dirname, 'tails_long.ts'), { workerData: requests });
-  const [answers] = await once(worker, 'message');
-  return answers;
+  await once(worker, 'message');
+  return {
+    ask: async () => {
+      worker.postMessage('ask');
+      const [perSecond] = await once(worker, 'message');
+      return perSecond;
+    },
+    close: () => worker.terminate(),
+  };
 }
 
 const hostsInPiece = 200;
