@@ -1,5 +1,5 @@
 import type { Ref } from 'preact';
-import { useEffect, useImperativeHandle, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useStore } from '../store.ts';
 import { visible } from '../text.ts';
 import { codesOf, draw } from './draw.ts';
@@ -239,8 +239,9 @@ export function Grid(props: Props) {
     return () => observer.disconnect();
   }, []);
 
-  // A camera that showed the whole grid still does so after a change; any other camera keeps its place.
-  useEffect(() => {
+  // A camera that showed the whole grid still does so after a change; any other camera keeps its place. Before the next key: it must
+  // find the cell of the provider that the text names.
+  useLayoutEffect(() => {
     const now = view.current;
     const scale = now.isWhole ? layout.fit : boundScale(layout, now.camera.scale);
     // Together with the scene, whose cells they are of.
