@@ -9,8 +9,19 @@ const [shortTurnMs, longTurnMs] = [1, 10];
 const partOfOthers = 1 / 4;
 /** For so long after the last short request turns are short. */
 const besideMs = 25;
-/** Where a turn finds that short requests were answered since the one before, the turn after it waits so long, in milliseconds. */
-const pauseMs = 5;
+/** The longest pause between two turns, in milliseconds. */
+const longestPauseMs = 5;
+
+/**
+ * How many milliseconds a turn waits. A round of the event loop beside many short requests takes a few milliseconds: with a turn in each,
+ * long requests would have most of the time. Beside few there is little to wait for. Answers come in batches, so the pause grows at once
+ * and shrinks by one millisecond a turn.
+ *
+ * @param beforeMs how long the turn before has waited
+ * @param shortRequests how many short requests were answered since then
+ */
+export const pauseMsAfter = (beforeMs: number, shortRequests: number): number =>
+  Math.min(longestPauseMs, Math.max(shortRequests, beforeMs - 1, 0));
 
 /**
  * How long the next turns are, in milliseconds. A claim passes through some four rounds of the event loop until it is answered, and waits
@@ -96,8 +107,8 @@ function noteTurn(tookMs: number): void {
   });
 }
 
-/** Whether short requests were answered between the last two turns. */
-let areShortAnswered = false;
+/** How long the next turn waits. */
+let pauseMs = 0;
 
 /** The requests that wait for their next turn. In each round of the event loop one of them has it, so that their turns do not add up. */
 const waiting: (() => void)[] = [];
@@ -111,16 +122,15 @@ const nextTurn = (): Promise<void> =>
     letGoOnLater();
   });
 
-/** A round of the event loop beside many short requests takes a few milliseconds: with a turn in each, long requests would have most of the time. */
 function letGoOnLater(): void {
-  if (areShortAnswered) setTimeout(letNextGoOn, pauseMs);
-  else setImmediate(letNextGoOn);
+  if (pauseMs === 0) setImmediate(letNextGoOn);
+  else setTimeout(letNextGoOn, pauseMs);
 }
 
 function letNextGoOn(): void {
   const nowMs = performance.now();
-  areShortAnswered = shortRequests !== seen.requests;
-  if (areShortAnswered) seen = { requests: shortRequests, atMs: nowMs };
+  pauseMs = pauseMsAfter(pauseMs, shortRequests - seen.requests);
+  if (shortRequests !== seen.requests) seen = { requests: shortRequests, atMs: nowMs };
   measuredTurnMs = turnMsBeside(nowMs - seen.atMs, nowMs - roundBeganMs - turnsMs);
   roundBeganMs = nowMs;
   turnsMs = 0;

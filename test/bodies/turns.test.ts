@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
-import { inPieces, noteShortRequest, openTurns, type Pieces, turnMsBeside } from '../../src/request/turns.ts';
+import {
+  inPieces,
+  noteShortRequest,
+  openTurns,
+  type Pieces,
+  pauseMsAfter,
+  turnMsBeside,
+} from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 
@@ -112,6 +119,14 @@ suite('turns', () => {
     assert.equal(length(), 10, 'what was measured tells nothing after a second');
   });
 
+  test('the pause between two turns grows at once with the short requests that were answered, and shrinks step by step', () => {
+    assert.equal(pauseMsAfter(0, 0), 0);
+    assert.equal(pauseMsAfter(0, 3), 3);
+    assert.equal(pauseMsAfter(3, 1_000), 5);
+    assert.equal(pauseMsAfter(5, 1), 4);
+    assert.equal(pauseMsAfter(4, 0), 3);
+  });
+
   test('where short requests were answered between two turns, the next one begins later, and otherwise at once', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const turns = openTurns();
@@ -126,21 +141,26 @@ suite('turns', () => {
     };
     /** Of earlier tests. */
     const forget = async (): Promise<void> => {
-      const turn = turns.pass();
-      t.mock.timers.tick(5);
-      await turn;
+      for (let pauseMs = 5; pauseMs >= 0; pauseMs -= 1) {
+        const turn = turns.pass();
+        t.mock.timers.tick(5);
+        await turn;
+      }
     };
     await forget();
     assert.equal(await comes(turns.pass()), true);
-    noteShortRequest();
-    assert.equal(await comes(turns.pass()), true, 'this turn sees that one was answered');
+    for (let answered = 0; answered < 3; answered += 1) noteShortRequest();
+    assert.equal(await comes(turns.pass()), true, 'this turn sees that three were answered');
     const [next, other] = [turns.pass(), openTurns().pass()];
     assert.equal(await comes(next), false);
-    t.mock.timers.tick(4);
+    t.mock.timers.tick(2);
     assert.equal(await comes(next), false);
     t.mock.timers.tick(1);
     assert.equal(await comes(next), true);
-    assert.equal(await comes(other), true, 'no further one was answered');
+    assert.equal(await comes(other), false, 'no further one was answered, but the pause shrinks step by step');
+    t.mock.timers.tick(2);
+    assert.equal(await comes(other), true);
+    await forget();
     assert.equal(await comes(turns.pass()), true);
   });
 
