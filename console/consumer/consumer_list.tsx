@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find } from '../filter.tsx';
 import { Pages } from '../pages.tsx';
+import { Reading } from '../reading.tsx';
 import { changed, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
@@ -97,9 +98,7 @@ export function ConsumerList() {
       <AsOf at={at} follows />
       {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
       {shown === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
         <p role="status">There is no such consumer.</p>
       ) : (

@@ -5,6 +5,7 @@ import { ResourcesText } from '../amount.tsx';
 import { Copy } from '../copy.tsx';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
+import { Reading } from '../reading.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
@@ -127,9 +128,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
           <h2>Has</h2>
           {held.error === undefined ? null : <Trouble error={held.error} what="What the consumer has" />}
           {held.value === undefined ? (
-            held.isLoading ? (
-              <p class="faint">Reading…</p>
-            ) : null
+            <Reading isLoading={held.isLoading} />
           ) : allocations.length === 0 ? (
             <p class="faint" role="status">
               It has nothing (any more).

@@ -3,6 +3,7 @@ import type { CandidateQuery } from '../../src/client/candidates.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import { mirror } from '../mirror.ts';
 import { Name } from '../name.tsx';
+import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
@@ -65,9 +66,7 @@ export function WhyNot({
       </form>
       {error !== undefined ? <Trouble error={error} what="The explanation" /> : null}
       {value === undefined ? (
-        host !== '' && isLoading ? (
-          <p class="faint">Asking…</p>
-        ) : null
+        <Reading isLoading={host !== '' && isLoading} text="Asking…" />
       ) : value.several.length > 0 ? (
         <>
           <p role="status">

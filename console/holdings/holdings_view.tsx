@@ -1,6 +1,7 @@
 import { AsOf } from '../as_of.tsx';
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
+import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -39,9 +40,7 @@ export function HoldingsView() {
       {sum !== undefined ? (
         <SumTable key={sum} asked={asked} by={sum} />
       ) : value === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : value.page === undefined ? (
         <p role="status">No provider has this name.</p>
       ) : (

@@ -1,6 +1,7 @@
 import { AsOf } from '../as_of.tsx';
 import { isHistoryOn } from '../history.ts';
 import { Bar } from '../meter.tsx';
+import { Reading } from '../reading.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
 import { numberText, visible } from '../text.ts';
@@ -24,9 +25,7 @@ export function Months({ project }: { readonly project: string }) {
       <AsOf at={at} />
       {error === undefined ? null : <Trouble error={error} what="What the project used in the last months" />}
       {value === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : value.months.length === 0 ? (
         <p class="faint">
           {value.isOn === true

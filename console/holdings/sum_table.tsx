@@ -2,6 +2,7 @@ import { Amount } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
 import { CsvButton } from '../csv_button.tsx';
 import { classOrder } from '../fleet/trees.ts';
+import { Reading } from '../reading.tsx';
 import { Link, navigate } from '../route.tsx';
 import { type Sortable, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
@@ -40,9 +41,7 @@ export function SumTable({ asked, by }: { readonly asked: Asked; readonly by: Su
       </div>
       {error === undefined ? null : <Trouble error={error} what="What is held" />}
       {value === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading all that is held…</p>
-        ) : null
+        <Reading isLoading={isLoading} text="Reading all that is held…" />
       ) : rows.length === 0 ? (
         <p role="status">No consumer holds this.</p>
       ) : (

@@ -4,6 +4,7 @@ import { Amount } from '../amount.tsx';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Pages } from '../pages.tsx';
+import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -82,9 +83,7 @@ function AllLimits() {
       {error === undefined ? null : <Trouble error={error} what="The list of limits" mayAskByProject />}
       {after === undefined && error === undefined ? <Defaults /> : null}
       {shown === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
         <p role="status">
           {after === undefined ? (
@@ -140,7 +139,7 @@ function LimitsOfProject({ project }: { readonly project: string }) {
         </p>
       </header>
       {error === undefined ? null : <Trouble error={error} what="What the project may have" />}
-      {value === undefined ? isLoading ? <p class="faint">Reading…</p> : null : <LimitTable limits={value} />}
+      {value === undefined ? <Reading isLoading={isLoading} /> : <LimitTable limits={value} />}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { AsOf } from '../as_of.tsx';
 import { ConsumerTable } from '../consumer/consumer_table.tsx';
 import { readAmounts } from '../consumer/read_amounts.ts';
 import { Pages } from '../pages.tsx';
+import { Reading } from '../reading.tsx';
 import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { numberText } from '../text.ts';
@@ -63,9 +64,7 @@ export function Held({
       {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
       <AsOf at={at} follows />
       {shown === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : shown.consumers.length === 0 ? (
         <p class="faint">Nothing is allocated here.</p>
       ) : (

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { CsvButton } from '../csv_button.tsx';
 import { fieldsOf, find } from '../filter.tsx';
+import { Reading } from '../reading.tsx';
 import { urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { counted, numberText } from '../text.ts';
@@ -50,9 +51,7 @@ export function WaitingView() {
         <Trouble error={error} what="The list of waiting claims" mayAskByProject={asked.project === ''} />
       )}
       {shown === undefined ? (
-        isLoading ? (
-          <p class="faint">Reading…</p>
-        ) : null
+        <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
         <p role="status">{asked.project === '' && asked.line === '' ? 'No claim waits.' : 'No such claim waits.'}</p>
       ) : (
