@@ -5,6 +5,7 @@ import { since } from '../placement/microversions.ts';
 import { majorOf, openstackRange, rangeOf, type Version } from '../placement/versions.ts';
 import { ApiError, tryLater } from '../request/errors.ts';
 import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
+import { interning } from '../text/cache.ts';
 import { versionHeader } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
@@ -188,7 +189,7 @@ function noauthIdentity(headers: Headers): Identity | undefined {
   const roles = header('x-roles');
   const systemScope = header('openstack-system-scope') || undefined;
   const ownProject = systemScope === undefined ? token.slice(userId.length + 1) || userId : header('x-tenant-id');
-  return {
+  const identity: Identity = {
     ...noIdentity,
     userId,
     userDomainId: header('x-user-domain-id'),
@@ -200,7 +201,11 @@ function noauthIdentity(headers: Headers): Identity | undefined {
     isAdminProject: (header('x-is-admin-project') ?? 'true').toLowerCase() === 'true',
     service: serviceOf(header),
   };
+  return sharedIdentity(JSON.stringify(identity), identity);
 }
+
+/** One object for the same headers, as a token that is kept has one: the policy remembers what it decided for it. */
+const sharedIdentity = interning<Identity>(1_000);
 
 function serviceOf(header: (name: string) => string | undefined): ServiceIdentity | undefined {
   const userId = header('x-service-user-id');

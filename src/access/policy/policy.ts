@@ -212,7 +212,10 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
     return rules;
   };
   return {
-    allows: (rule, identity, target) => decide(present(), rule, identity, target).allowed,
+    allows: (rule, identity, target) => {
+      const held = present();
+      return decideForAny(held, rule, identity) ?? decide(held, rule, identity, target).allowed;
+    },
     allowsAny: (rule, identity) => decideForAny(present(), rule, identity),
     isWritten: (rule) => present().byName.get(rule)?.file !== undefined,
     renew: (renewed) => {

@@ -82,9 +82,23 @@ export function decide(rules: Rules, name: string, identity: Identity, target: V
   return { allowed: result === true, because };
 }
 
+/** What rules have decided for an identity whatever the target is, by their names. Neither rules nor identities change. */
+const decidedForAny = new WeakMap<
+  Identity,
+  { readonly by: Rules; readonly results: Map<string, boolean | undefined> }
+>();
+
 /** Whether a rule allows this identity to do something, whatever the target is; undefined where it depends on the target. */
-export const decideForAny = (rules: Rules, name: string, identity: Identity): boolean | undefined =>
-  judgeRule(rules, name, identity, {}).result;
+export function decideForAny(rules: Rules, name: string, identity: Identity): boolean | undefined {
+  let decided = decidedForAny.get(identity);
+  if (decided?.by !== rules) {
+    decided = { by: rules, results: new Map() };
+    decidedForAny.set(identity, decided);
+  }
+  const { results } = decided;
+  if (!results.has(name)) results.set(name, judgeRule(rules, name, identity, {}).result);
+  return results.get(name);
+}
 
 /** What a rule says; undefined where that cannot be told, as without the values of the target that it asks for. */
 function judgeRule(
