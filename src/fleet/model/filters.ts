@@ -7,9 +7,9 @@ import { inventoryOf, type Provider, treeOf, treeSize } from './provider.ts';
 export type TraitIds = { readonly required: readonly (readonly number[])[]; readonly forbidden: readonly number[] };
 
 /**
- * What one provider must have and be by itself, with the names looked up. A condition that request
- * groups of candidates have as well is a field of it, with its check in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet has an
- * index for it. A filter of lists alone, such as the name, is in `wantedBy` of `src/api/resource_providers/filters.ts`.
+ * What one provider must have and be by itself, with the names looked up. A condition that request groups of candidates
+ * have as well is a field of it, with its check in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet
+ * has an index for it. A filter that only lists have, such as the name, is in `find` of `src/api/resource_providers/filters.ts`.
  */
 export type ProviderFilter = {
   readonly resources: readonly { readonly classId: number; readonly amount: number }[];
