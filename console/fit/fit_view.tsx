@@ -2,8 +2,8 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
 import { ResourcesText } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
-import { aggregatesOf } from '../fleet/grouping.ts';
-import { classOrder, openTrees } from '../fleet/trees.ts';
+import { classOrder } from '../fleet/trees.ts';
+import { useNamedAggregates } from '../fleet/use_trees.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
@@ -228,17 +228,6 @@ function useClassesInUse(): readonly string[] | undefined {
         ? [...new Set([...providers.values()].flatMap(({ inventories }) => Object.keys(inventories)))].sort(classOrder)
         : undefined,
     [isComplete, version],
-  );
-}
-
-const treesNow = openTrees();
-
-/** The aggregates by the names that the console gives them. */
-function useNamedAggregates(): Known['aggregates'] {
-  const { version } = useStore(mirror);
-  return useMemo(
-    () => aggregatesOf(treesNow(mirror.get())).map(({ key, label }) => ({ uuid: key, name: label })),
-    [version],
   );
 }
 

@@ -14,15 +14,14 @@ import { NoUuid, Trouble } from '../trouble.tsx';
 import { isUuid } from '../uuid.ts';
 import { FleetTable } from './fleet_table.tsx';
 import { aggregatesOf, type Group } from './grouping.ts';
-import { commonClass, fullness, openTrees, sumOf } from './trees.ts';
-
-const treesNow = openTrees();
+import { commonClass, fullness, sumOf } from './trees.ts';
+import { useTrees } from './use_trees.ts';
 
 /** All aggregates with their totals, or one with its totals and its providers. */
 export function AggregateView({ id }: { readonly id: string | undefined }) {
   useEffect(openMirror, []);
-  const { version, isComplete, error } = useStore(mirror);
-  const trees = useMemo(() => treesNow(mirror.get()), [version]);
+  const { isComplete, error } = useStore(mirror);
+  const trees = useTrees();
   const groups = useMemo(() => aggregatesOf(trees), [trees]);
   if (id !== undefined && !isUuid(id)) return <NoUuid title="Aggregate" text={id} />;
   const usualClass = commonClass(trees);

@@ -18,17 +18,16 @@ import { Grid, type GridCell, type GridControl } from './grid.tsx';
 import { type Group, groupingTraits, groupsOf } from './grouping.ts';
 import { Legend } from './legend.tsx';
 import { fitLook, fullnessLook } from './look.ts';
-import { commonClass, fullness, type Measure, openTrees, sumOf, type Tree } from './trees.ts';
-
-const treesNow = openTrees();
+import { commonClass, fullness, type Measure, sumOf, type Tree } from './trees.ts';
+import { useTrees } from './use_trees.ts';
 
 /** All root providers as cells, coloured by how full they are. */
 export function FleetView() {
   const { query } = useRoute();
-  const { version, isComplete, error } = useStore(mirror);
+  const { isComplete, error } = useStore(mirror);
   const live = useStore(following);
   useEffect(openMirror, []);
-  const trees = useMemo(() => treesNow(mirror.get()), [version]);
+  const trees = useTrees();
   const sums = useMemo(() => sumOf(trees.map(({ amounts }) => amounts)), [trees]);
   const classes = [...sums.keys()].sort();
   const resourceClass = query.get('class') ?? commonClass(trees);

@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { consumerText, type Named } from '../consumer_link.tsx';
-import { aggregatesOf } from '../fleet/grouping.ts';
-import { openTrees } from '../fleet/trees.ts';
+import { useNamedAggregates } from '../fleet/use_trees.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -18,8 +17,6 @@ const shortestUuidPart = 4;
 /** How long nothing is typed before consumers are searched, in milliseconds: the service may have to read all their names. */
 const pauseMs = 200;
 
-const treesNow = openTrees();
-
 /** Searches providers and aggregates by parts of names and UUIDs, and consumers by parts of their names or the beginning of their UUID. */
 export function SearchDialog({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -29,10 +26,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     dialog.current?.showModal();
   }, []);
   const { providers, version, isComplete, error } = useStore(mirror);
-  const aggregates = useMemo(
-    () => aggregatesOf(treesNow(mirror.get())).map(({ key, label }) => ({ uuid: key, name: label })),
-    [version],
-  );
+  const aggregates = useNamedAggregates();
   const wanted = text.trim();
   const found = useMemo(
     () => ({

@@ -1,0 +1,24 @@
+import { useMemo } from 'preact/hooks';
+import type { Named } from '../fit/named.ts';
+import { mirror } from '../mirror.ts';
+import { useStore } from '../store.ts';
+import { aggregatesOf } from './grouping.ts';
+import { openTrees, type Tree } from './trees.ts';
+
+const treesOf = openTrees();
+let known: { readonly version: number; readonly trees: readonly Tree[] } = { version: 0, trees: [] };
+
+/** The trees of all providers that this page knows. They are made once for each version of the mirror, whichever views show them. */
+export function useTrees(): readonly Tree[] {
+  useStore(mirror);
+  // Not what the component was told last: the providers are changed in place, so they are those of the newest version.
+  const { version, providers } = mirror.get();
+  if (version !== known.version) known = { version, trees: treesOf({ providers }) };
+  return known.trees;
+}
+
+/** The aggregates by the names that the console gives them. */
+export function useNamedAggregates(): readonly Named[] {
+  const trees = useTrees();
+  return useMemo(() => aggregatesOf(trees).map(({ key, label }) => ({ uuid: key, name: label })), [trees]);
+}
