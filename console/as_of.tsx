@@ -1,7 +1,6 @@
 import { following } from './following.ts';
 import { useStore } from './store.ts';
-
-const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
+import { clockText } from './text.ts';
 
 /** When what is shown was read. `follows`: it is read again after changes, so it is live while the page is. */
 export function AsOf({ at, follows = false }: { readonly at: Date | undefined; readonly follows?: boolean }) {
@@ -10,7 +9,7 @@ export function AsOf({ at, follows = false }: { readonly at: Date | undefined; r
   const isLive = follows && live.state === 'live';
   return (
     <p class="faint as-of">
-      As of {clock.format(at)}
+      As of {clockText(at)}
       {isLive ? ', follows changes' : ''}
     </p>
   );

@@ -1,8 +1,18 @@
+import { mirror } from './mirror.ts';
 import { Name } from './name.tsx';
-import { nameOf, names } from './names.ts';
 import { Link, urlOf } from './route.tsx';
-import { useStore } from './store.ts';
+import { placement } from './session.ts';
+import { createStore, useStore } from './store.ts';
 import { shortUuid } from './text.ts';
+
+/** The names of providers that were read, by UUID; null if there is no such provider, or this user may not read it. */
+const names = createStore<ReadonlyMap<string, string | null>>(new Map());
+
+const wanted = new Set<string>();
+/** How long UUIDs are collected before one request reads their names, in milliseconds. */
+const collectMs = 20;
+/** The UUIDs are in the URL. */
+const mostNamed = 500;
 
 /** A link to a provider, with its name once that is known. */
 export function ProviderLink({ uuid, name }: { readonly uuid: string; readonly name?: string | undefined }) {
@@ -13,4 +23,23 @@ export function ProviderLink({ uuid, name }: { readonly uuid: string; readonly n
       {text === undefined ? <code>{shortUuid(uuid)}…</code> : <Name text={text} />}
     </Link>
   );
+}
+
+/** The name of a provider, if it is known. Otherwise the name is requested, and the store changes later. */
+function nameOf(uuid: string): string | undefined {
+  const known = mirror.get().providers.get(uuid)?.name ?? names.get().get(uuid);
+  if (known === undefined && !wanted.has(uuid)) {
+    wanted.add(uuid);
+    if (wanted.size === 1) setTimeout(readNames, collectMs);
+  }
+  return known ?? undefined;
+}
+
+async function readNames(): Promise<void> {
+  const uuids = [...wanted].slice(0, mostNamed);
+  const found = await placement.providerSummaries.page({ uuids, limit: mostNamed }).catch(() => []);
+  const byUuid = new Map(found.map(({ uuid, name }) => [uuid, name]));
+  for (const uuid of uuids) wanted.delete(uuid);
+  names.set(new Map([...names.get(), ...uuids.map((uuid) => [uuid, byUuid.get(uuid) ?? null] as const)]));
+  if (wanted.size > 0) readNames();
 }

@@ -30,7 +30,7 @@ export function sortedBy<Row>(
 }
 
 /** A time as a value to sort by, in milliseconds. */
-export const sortableTime = (time: string | null | undefined): number | undefined => {
+const sortableTime = (time: string | null | undefined): number | undefined => {
   const ms = Date.parse(time ?? '');
   return Number.isNaN(ms) ? undefined : ms;
 };

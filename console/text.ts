@@ -95,11 +95,16 @@ export function timeText(text: string | null | undefined): string {
   return Number.isNaN(time.getTime()) ? text : times.format(time).replace(', ', ' ');
 }
 
+const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
+
+/** The time of day, in the time zone of the user: `17:04:05`. */
+export const clockText = (at: Date): string => clock.format(at);
+
 const seconds = { d: 86_400, h: 3_600, min: 60, s: 1 };
 
 /** How long ago a time of an answer is, in the largest unit: `3 min ago`. The clock of the user may differ from that of the service. */
-export function ageText(text: string, now = Date.now()): string {
-  const age = Math.max(0, (now - Date.parse(text)) / 1000);
+export function ageText(text: string): string {
+  const age = Math.max(0, (Date.now() - Date.parse(text)) / 1000);
   const [unit, length] = Object.entries(seconds).find(([, each]) => age >= each) ?? ['s', 1];
   return `${Math.floor(age / length)} ${unit} ago`;
 }

@@ -5,7 +5,7 @@ import { openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
-import { counted, numberText } from '../text.ts';
+import { clockText, counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { changeLog, type Logged, logBegan } from './change_log.ts';
 
@@ -15,7 +15,6 @@ const shownAtOnce = 300;
 const readMs = 10_000;
 const seconds = 60;
 const allParts: readonly ProviderPart[] = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
-const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
 
 /** What changes, as it happens. */
 export function ChangesView() {
@@ -93,20 +92,20 @@ export function ChangesView() {
       </p>
       {oldest === undefined ? (
         <p class="faint">
-          {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clock.format(logBegan)}, when this page
-          was opened. What changed before is not known here.
+          {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clockText(logBegan)}, when this page was
+          opened. What changed before is not known here.
         </p>
       ) : (
         <>
           <p class="faint">
             {shown.length < chosen.length ? `The newest ${numberText(shown.length)} of ` : ''}
-            {counted(chosen.length, 'change')} since {clock.format(oldest.at)}
+            {counted(chosen.length, 'change')} since {clockText(oldest.at)}
             {paused === undefined ? '' : '; paused'}. Kept for ten minutes, from when this page was opened.
           </p>
           <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
             {shown.map(({ number, at, change, differences }) => (
               <tr key={number}>
-                <td class="time">{clock.format(at)}</td>
+                <td class="time">{clockText(at)}</td>
                 {'resource_provider' in change ? (
                   <>
                     <td>

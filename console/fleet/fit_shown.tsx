@@ -102,7 +102,7 @@ function countsOf(trees: readonly Tree[], fits: Fits) {
 }
 
 /** The colour of a kind of cell, as the grid draws it. */
-export function Swatch({
+function Swatch({
   palette: { steps, near, none, drained, stripe },
   kind,
 }: {
