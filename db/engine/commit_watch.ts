@@ -101,7 +101,7 @@ export function watchCommits(options: {
       const ageMs = nowMs - each.sentMs;
       if (ageMs < statementTimeoutMs) return;
       if (heldSinceMs === undefined) {
-        // Also one that was given up: the server that waited for its standby may be gone, and with it the end of the connection.
+        // Also an answer that was given up: the server that waited for its standby may be gone, and so nobody ends the connection.
         if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
       } else if (!each.isGivenUp) {
         each.giveUp();
@@ -128,7 +128,7 @@ export function watchCommits(options: {
       if (await isConfirming(slowMs)) goOn();
       else heldSinceMs ??= performance.now();
     } catch {
-      // A server that does not answer is none that waits for a standby. What is known of it stays as it is.
+      // If the server does not answer, that does not tell whether it waits for a standby: what is known of the server stays as it is.
     } finally {
       isAsking = false;
     }

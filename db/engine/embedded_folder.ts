@@ -115,7 +115,7 @@ const held = new Set<DatabaseSync>();
  * lock of the operating system on a file there. The system grants this lock to one process of all that ask at the same
  * time, also in several containers, and takes it back when the process ends, also after a kill -9.
  *
- * Node.js can lock files only by its SQLite, of which a transaction that may write holds such a lock. Nothing is written,
+ * Node.js can lock files only by its SQLite: a transaction that may write holds such a lock on its file. Nothing is written,
  * and the file is never removed: two processes could then hold locks on two files of the same name.
  *
  * @returns a function that unlocks the folder

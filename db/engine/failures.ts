@@ -44,7 +44,10 @@ export const isPassing = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.tooManyConnections, '57P01', '57P02', '57P03') ||
   (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
 
-/** Whether the server, or a pooler, has no place for a further connection: of several servers, one that may be the wanted one. */
+/**
+ * Whether the server, or a pooler, has no place for a further connection. Of several servers it is enough that one has none: it may be the
+ * wanted one.
+ */
 export const isTooManyConnections = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.tooManyConnections) ||
   (hasSqlstate(error, '08P01') && error instanceof Error && poolerIsFull.test(error.message)) ||
@@ -54,7 +57,7 @@ export const isTooManyConnections = (error: unknown): boolean =>
 const poolerIsFull =
   /no more connections allowed|(client|too many) connections exceeded|too many (clients|connections)|connection slots/;
 
-/** PgBouncer has one code for all reasons, 08P01. With these texts, which are never translated, it would refuse the next attempt too. */
+/** PgBouncer has one code for all refusals, 08P01. After these texts, which are never translated, the next attempt would be refused too. */
 const refusedForGood =
   /authentication failed|^auth failed|^login rejected|^no such (user|database)|^unsupported startup parameter|^SSL required/;
 

@@ -71,7 +71,7 @@ async function passTakenIds(kysely: Kysely<Tables>, { table, sequence }: Numbere
     ))`.execute(kysely);
 }
 
-/** @throws NoIdLeft if a sequence gives numbers that are too large for its column, as those do which were made before PostgreSQL 10 */
+/** @throws NoIdLeft if a sequence gives numbers that are too large for its column, as sequences from before PostgreSQL 10 do */
 async function refuseLongSequences(kysely: Kysely<Tables>, cause: Error): Promise<void> {
   const { rows } = await sql<{ readonly sequence: string }>`
     select d.objid::regclass::text as sequence

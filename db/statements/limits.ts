@@ -194,8 +194,8 @@ const endCounting = sql`
   delete from doubtful_usages where exists (select from ended)`;
 
 /**
- * Begins to count what projects use, if there is no limit yet: first all statements that begin from now on are counted; when those that began
- * before have ended, all that is there is counted once.
+ * Begins to count what projects use, if there is no limit yet. First all statements that begin from now on add to the counts. When all
+ * statements that began earlier have ended, everything that projects have is counted once.
  */
 async function beginCounting(database: Database): Promise<void> {
   const { kysely, transaction } = database;

@@ -8,7 +8,7 @@ import { leavesNoFormer } from './consumers/consumer_row.ts';
 export type LockedRows = {
   /** UUIDs of providers. */
   readonly providers: readonly string[];
-  /** UUIDs of consumers, of which the record or an allocation is locked. */
+  /** UUIDs of consumers whose record or an allocation is locked. */
   readonly consumers: readonly string[];
 };
 

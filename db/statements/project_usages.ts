@@ -95,9 +95,9 @@ const projectLocks = 1024;
 const projectLock = 1_460_000;
 
 /**
- * Locks, until the end of the transaction, the projects of which a statement that follows raises the usage. Where it comes nearer to a
- * limit, no other transaction raises it meanwhile, and the snapshot of the statement has every earlier raise. Otherwise the project gets no
- * limit meanwhile.
+ * Locks the projects whose usage a later statement of the transaction raises, until its end. If the raise comes nearer to a limit of the
+ * project, no other transaction raises the usage meanwhile, and the snapshot of the statement has every earlier raise. If no limit is
+ * concerned, the project gets no limit meanwhile.
  *
  * @param condition evaluated before the first lock
  */

@@ -45,7 +45,7 @@ export type UsageFilter = {
   readonly incomplete: { readonly projectId: string; readonly userId: string };
 };
 
-/** After which record a page begins: one of what is held now, or one that has ended. */
+/** The record after which a page begins: a record of what is held now, or a record that has ended. */
 export type UsagePosition =
   | { readonly of: 'open'; readonly id: number; readonly consumer: string }
   | { readonly of: 'ended'; readonly id: number; readonly untilMicros: string };

@@ -20,7 +20,10 @@ export const changesToken = (
 ): Pick<Answer, 'headers'> =>
   version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};
 
-/** A client, as those are told apart that share places. With noauth2, clients can claim to be any user, so it is their address. */
+/**
+ * The name by which a client's share of seats is counted: its user, or with noauth2 its address, since there a client may claim to be
+ * any user.
+ */
 export const clientOf = ({ identity, network }: Pick<ApiRequest, 'identity' | 'network'>, { api }: Config): string =>
   api.authStrategy === 'noauth2' ? `the address ${network()}` : `user ${identity.userId}`;
 

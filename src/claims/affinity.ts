@@ -17,8 +17,8 @@ export type Affinity = {
   /** Notes that a consumer of the claim is placed by a query. */
   note(index: number, placed: ConsumerClaim, request: CandidateRequest): void;
   /**
-   * The ids of the providers by which these trees were found: those that the consumers have something of, and all that are above
-   * them. While none of them gets another parent, they are in the same trees.
+   * The ids of the providers by which the allowed trees were found: the providers of the consumers' allocations, and all providers above
+   * these. While no such provider gets another parent, the allowed trees stay the same.
    */
   readonly reliedOn: ReadonlySet<number>;
 };

@@ -83,7 +83,7 @@ const removedAtOnce = 256;
 type RemovalOptions = Reported & {
   /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
-  /** Called after each search with how long ago the oldest term ended of which the consumer is still there. */
+  /** Called after each search with how long ago the oldest term ended whose consumer still exists. */
   readonly onSearched?: (overdueSeconds: number) => void;
   /** Called with whether usages are counted, after each search. */
   readonly onCounting?: (isCounting: boolean) => void;

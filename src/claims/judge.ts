@@ -170,7 +170,7 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   bump,
 });
 
-/** A client that may not do everything changes no consumer of another owner, and learns no more of it than that it is there. */
+/** A client with limited rights changes no consumer of another owner, and learns nothing of such a consumer but that it exists. */
 function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, ConsumerState>): void {
   if (rights === undefined) return;
   const { uncounted } = rights;

@@ -185,11 +185,11 @@ export type LimitReads = {
    */
   ofAsked(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
   /**
-   * How often each of some claims could be written with the limits, wherever its consumers are placed, all of which are new; undefined where that
-   * is not known: usages are in doubt, or the limits may have changed.
+   * For each claim: how many such claims the limits still allow, wherever their consumers are placed. All consumers of the claims must be
+   * new. Undefined where that is not known: usages are in doubt, or the limits may have changed.
    */
   ofNew(fleet: JudgingFleet, claims: readonly Claim[]): Promise<readonly number[] | undefined>;
-  /** The same for a claim of which it is known what it adds to the usages. */
+  /** Whether a claim exceeds a limit. @param usages what the claim adds to the usages */
   ofUsages(fleet: JudgingFleet, usages: readonly ProjectUsage[]): Promise<Exceeded>;
   /** Corrects usages that are in doubt. Calls that come while a correction has not begun share it. */
   correct(): Promise<void>;

@@ -105,7 +105,7 @@ export function openOwners(database: Database): Owners {
 
 const keyOf = ({ kind, name }: OwnerName): string => `${kind} ${name}`;
 
-/** Each name once: names that are equal would go one after the other, a round trip for each. */
+/** Each name once: equal names would be created one after the other, with a round trip for each. */
 function namedBy(consumers: readonly NamedOwner[]): readonly OwnerName[] {
   const names = consumers.flatMap(({ projectExternalId, userExternalId, consumerType }): OwnerName[] => [
     { kind: 'projects', name: projectExternalId },

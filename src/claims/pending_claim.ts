@@ -18,11 +18,11 @@ export type PendingClaim = {
   readonly yields: number;
   /** Whether it has waited until its project, user and types were made. */
   readonly hadOwnersMade: boolean;
-  /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
+  /** The consumers that its queries name and that it does not write. They are read together with the consumers that the claim writes. */
   readonly affinity: readonly string[];
-  /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
+  /** Its consumers whose queries name others, and the named consumers. Two claims that share such a consumer go in different batches. */
   readonly related: readonly string[];
-  /** Of a claim by query, by UUID: the providers that were chosen last, and all chosen ones that were found locked. */
+  /** Of a claim by query: the UUIDs of the providers that were chosen last, and of all chosen providers that were found locked. */
   readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
 };
 
@@ -56,7 +56,7 @@ export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placemen
   tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
 }
 
-/** Notes that some providers are locked: those claims that had chosen one of them need not wait for it. */
+/** Notes that some providers are locked. A claim by query that had chosen one of them need not wait for the lock: it avoids them. */
 export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
   for (const { tried } of claims) {
     if (!tried.chosen.some(isLocked)) continue;
@@ -79,8 +79,8 @@ export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumer
 export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.affinity];
 
 /**
- * The providers that a claim names, or that were chosen for it, and so locks, by their UUIDs. It may also lock those that
- * its consumers have now.
+ * The UUIDs of the providers that a claim locks: those that it names, and those that were chosen for it. A claim may also
+ * lock the providers of its consumers' present allocations; these are not in the list.
  */
 export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
   ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),

@@ -120,7 +120,7 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
 ];
 
 type PlacingCircumstances = PlacingOptions & {
-  /** The steps that are left for the claim, and those that its searches took, including the lists that they made. */
+  /** The steps that are left for the claim; `spent` are the steps that its searches took, including the lists that the searches made. */
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
@@ -284,8 +284,8 @@ function addTrees(ids: Set<number>, anchor: Provider, candidate: Candidate): voi
  * The order in which the consumers by query of a claim are placed: the order of the claim, but each one after those that
  * its queries name in `with`.
  *
- * @returns `placing`: indexes in the list; or `circle`: the UUIDs of consumers of which each would have to come after
- *   the next one
+ * @returns `placing`: indexes in the list; or `circle`: the UUIDs of consumers, each of which would have to come after
+ *   the next one, and the last of them after the first
  */
 export function placingOrder(
   consumers: readonly ConsumerClaim[],

@@ -30,8 +30,8 @@ export function openTryOut(database: Database, fleet: FleetKeeper, options: TryO
 }
 
 /**
- * Judges a claim on a fresh fleet, and writes nothing. What the consumers have is read before the fleet and after it: only where it
- * is the same both were true at one moment; otherwise the claim is judged again, as often as one that is written.
+ * Judges a claim on a fresh fleet, and writes nothing. The allocations of the consumers are read before the fleet and after it. If both
+ * reads are equal, allocations and fleet were true at one moment. If not, the claim is judged again, as often as a claim that is written.
  *
  * @returns what the claim would come to
  * @throws ClaimRefused

@@ -76,7 +76,7 @@ const heardEveryMs = 1_000;
 const lookForMs = 10;
 /** How long a claim is left alone that was refused although it seemed to fit: longer each time. */
 const [shortestPauseMs, longestPauseMs] = [20, 80];
-/** How often a claim is tried of which the limits alone do not tell whether it exceeds one. */
+/** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
 /** How many of the claims that wait untried are judged with each look. */
 const triedAtOnce = 10;
@@ -193,22 +193,22 @@ export function openWaiting(
       if (forLimit.size > 0) void offerByLimits();
     });
 
-  /** For what claims wait that fit or exceed a limit only together with this one. */
+  /** What claims like this one wait for: claims that fit exactly if this one does, or exceed a limit exactly if it does. */
   const alikeWaitFor = ({ kind, claim }: Waiter): Waiter['waitsFor'] | undefined => {
     if (forLimit.hasKind(kind)) return 'limit';
     return forRoom.hasAlike(claim) ? 'room' : undefined;
   };
 
   /**
-   * Whether others like it, which came before, wait: of a thousand that come at once one is judged, and one that waited for something else
-   * than they do is not written before them.
+   * Whether claims like this one wait that came before it. Then it joins them unjudged: of a thousand such claims that come at once, one is
+   * judged. And if this one waited for something else before, it is not written before them.
    */
   const mustJoin = (waiter: Waiter): boolean =>
     waiter.wait.line === undefined &&
     !waiter.isTimeOver &&
     (forLimit.hasKindBefore(waiter) || forRoom.hasAlikeBefore(waiter));
 
-  /** Lets a claim wait behind those that fit or exceed a limit only together with it: it must not be written before them. */
+  /** Lets a claim wait behind the claims like it: it must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
     const waitsFor = alikeWaitFor(waiter);
     if (waitsFor === undefined) return false;
@@ -223,7 +223,7 @@ export function openWaiting(
     for (const other of underWay) {
       if (other === waiter || judged.has(other.order) || !isBefore(other, waiter)) continue;
       const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
-      // One that the queue keeps behind another one may itself be behind this one.
+      // If the queue keeps the other claim behind a third one, the other claim may itself be behind this claim.
       if (isWaitedFor && !underWay.isQueuedBehind(other)) return true;
     }
     if (!isPatient) return false;
@@ -457,7 +457,7 @@ export function openWaiting(
 
   /** Claims that wait without having been judged, because others are before them. */
   const untried = new Set<Waiter>();
-  /** Refuses those that are wrong, and finds what the others wait for: some with each look, by one statement, on the fleet that it reads. */
+  /** Judges some untried claims with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
   const tryOutUntried = (): void => {
     for (const waiter of [...untried.values().take(triedAtOnce)]) {
       untried.delete(waiter);
@@ -491,7 +491,7 @@ export function openWaiting(
     const [next] = line;
     if (next === undefined) lines.delete(lineOf(waiter));
     else if (index > 0) return;
-    // Where only this process had claims of late, the next one is its own; the statement that writes it proves that.
+    // If no other process had a first claim of late, the next claim of the line is of this process; the write of the claim proves that.
     else if (next.state === 'in line' && next.isAsked && performance.now() - elsewhereAtMs > aloneAfterMs)
       letWait(next);
     else void lookAtLines();

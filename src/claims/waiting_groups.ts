@@ -59,7 +59,7 @@ export type WaitingGroups<Item> = {
   remove(item: Item): void;
   /** Whether a claim waits that fits at the same places as another one. */
   hasAlike(claim: Claim): boolean;
-  /** Whether such a claim came before it. */
+  /** Whether a claim waits that fits at the same places as this one, and came before it. */
   hasAlikeBefore(item: Item): boolean;
   /** Whether it must still be found out if a claim fits. */
   isUnlooked(item: Item): boolean;
@@ -82,7 +82,10 @@ export type WaitingGroups<Item> = {
   };
 };
 
-/** How long between two tries of a claim of which the fleet alone cannot tell whether it fits; twice the number of such claims if that is more. */
+/**
+ * The time between two tries of a claim if the fleet alone cannot tell whether the claim fits. If many such claims wait, it is longer: as
+ * many milliseconds as twice their number.
+ */
 const tryEveryMs = 100;
 /** With more entries all trees are looked at instead. */
 const mostFreed = 1000;
@@ -94,7 +97,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   let freed: (readonly number[] | 'all')[] = [];
   let changes = 0;
   let unasked = 0;
-  /** The number of changes when a claim was tried last of which the fleet alone does not tell whether it fits. */
+  /** For claims that the fleet alone cannot judge: the number of changes when the claim was last tried. */
   const triedAtChange = new WeakMap<Item, number>();
 
   const isBehind = (group: Group<Item>, nowMs: number): boolean => {

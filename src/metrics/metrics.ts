@@ -53,7 +53,7 @@ export type Metrics = {
   showWaiting(waiting: Pick<WaitingClaims, 'size' | 'longestSeconds'>): void;
   /** Counts consumers that were removed because their terms had ended. */
   readonly consumersRemoved: (count: number) => void;
-  /** Notes how long ago the oldest term ended of which the consumer is still there. */
+  /** Notes how long ago the oldest term ended whose consumer still exists. */
   readonly endedTermsSearched: (overdueSeconds: number) => void;
   /** Counts that the fleet differed from the database. */
   readonly fleetDiffered: () => void;
@@ -165,7 +165,7 @@ export function openMetrics(
     help: 'Consumers that this process removed because their terms had ended.',
     registers,
   });
-  /** When the oldest term ended of which the consumer may still be there, by `performance.now()`. */
+  /** When the oldest term ended whose consumer may still exist, by `performance.now()`. */
   let oldestEndMs = performance.now();
   new Gauge({
     name: 'placement_terms_overdue_seconds',

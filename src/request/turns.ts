@@ -88,7 +88,10 @@ export const roundsPerLook = 1_000;
 let takenMs = 0;
 let isCounting = false;
 
-/** What turns took since the last one began that a request had waited for, and when that was. */
+/**
+ * How long all turns took in this round, in milliseconds, and when the round began. A round begins with a turn that a request waited for,
+ * or where a request begins to wait and no other does.
+ */
 let turnsMs = 0;
 let roundBeganMs = 0;
 

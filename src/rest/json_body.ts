@@ -27,7 +27,7 @@ export async function jsonBody(
   tooWide?: TooWide,
 ): Promise<Chunk | JsonChunks> {
   const held = heldChunks(chunks, hold, turns, tooWide);
-  // Where nothing was awaited nothing may be: the moment is not held yet.
+  // Await only if it is a promise: an await lets the fleet change, and the snapshot is not held yet.
   let first = held.next();
   if (first instanceof Promise) first = await first;
   let second = held.next();

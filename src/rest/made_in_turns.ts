@@ -51,7 +51,7 @@ function* writeItems<Item>(
 }
 
 /**
- * The body of an answer with one list of things that are not of the fleet, or of which a view was made before.
+ * The body of an answer with one list. Its items must not change with the fleet while the answer is made.
  *
  * @param name of the list in the answer
  * @param more the JSON texts of further fields

@@ -142,7 +142,7 @@ export function granularProviders(
 }
 
 /**
- * All ways to take one provider of each list, of which none is empty. The provider of the last list changes first.
+ * All ways to take one provider of each list; no list is empty. The provider of the last list changes first.
  *
  * @param canSucceed whether the providers taken of the first lists may lead to a choice
  */

@@ -103,7 +103,7 @@ export function* resolveRequest(
   };
 }
 
-/** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
+/** Looks up the names of a variant. Trees keep nothing for a variant: it would push out what they keep for plain queries. */
 export const resolveVariant = (names: KnownNames, request: CandidateRequest): Resolution =>
   atOnce(resolveRequest(names, request, undefined));
 

@@ -134,9 +134,9 @@ export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unkno
     inventory_to_remove as (${inventoriesToRemove(claims)}),`;
 
 /**
- * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that is committed
- * while this statement runs is as if it had come after the claim. An earlier statement waits for the providers of the claims: a
- * change that is committed during that wait is seen here, as by all that read before the claim is written.
+ * Claims that relied on providers in which more than the usage has changed since. The rows of the providers need no lock: a change that
+ * is committed while this statement runs counts as one that came after the claim. An earlier statement waits for the locks of the claims'
+ * providers; this statement sees the changes that are committed during that wait, as does whoever reads before the claim is written.
  */
 export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
       union all
@@ -149,8 +149,9 @@ const relationLocks = 1024;
 const relationLock = 1_430_000;
 
 /**
- * Locks the consumers that claims by query name, and those that name them. It runs before the statement that looks where
- * they are: so of two claims that name each other, the later one sees what the earlier one has written.
+ * Locks the consumers that claims by query name, and the consumers whose queries name them. The lock comes before the
+ * statement that looks where the consumers are placed: so of two claims that name each other's consumers, the later one
+ * sees what the earlier one has written.
  */
 export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
   const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(numberOfLock)));

@@ -73,7 +73,7 @@ export type InventoryWrite = {
 /** A class or a trait, and the name by which a claim found it. */
 export type NamedId = { readonly id: number; readonly name: string };
 
-/** A consumer that a claim by query names, and the ids of the providers of which it had something when the claim was judged. */
+/** A consumer that a claim by query names, and the ids of the providers of its allocations when the claim was judged. */
 export type AffinityGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
 
 /** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
@@ -93,15 +93,15 @@ export type ClaimWrite = {
    */
   readonly keptClasses?: readonly NamedId[];
   /**
-   * The ids of the providers whose inventories, traits, aggregates, UUIDs and parents must be as they were judged: of a claim
-   * by query also those that it takes nothing from, and with If-Match those of which its consumers have something.
+   * The ids of the providers whose inventories, traits, aggregates, UUIDs and parents must be as they were judged. For a claim by query
+   * these include providers that the claim takes nothing from, and with If-Match the providers of its consumers' allocations.
    */
   readonly reliedOn?: readonly number[];
   /** The consumers that its queries name, which must have something of the same providers. */
   readonly affinity?: readonly AffinityGuard[];
   /**
-   * The consumers that name others or are named: no two transactions that have one in common look at the same time where the
-   * others are.
+   * The consumers of the claim whose queries name other consumers, and the named consumers. Transactions that share such a consumer run
+   * one after the other, so that each sees where the earlier ones have placed it.
    */
   readonly relatedConsumers?: readonly string[];
   /** Given while usages are counted: what the claim adds to them, and the limits that it must not exceed. */

@@ -101,7 +101,7 @@ export type SeenAllocation = {
   readonly used: number;
 };
 
-/** The same with the names that a client has seen: those of its provider and its class, of which an entity tag is made. */
+/** The same with the UUID of its provider and the name of its class as a client has seen them; entity tags are made of these. */
 export type NamedAllocation = SeenAllocation & { readonly provider_uuid: string; readonly class_name: string };
 
 /** These rows as a table `(id, provider_id, class_id, used)`. */

@@ -285,8 +285,8 @@ const mayHaveOtherInventories = (
         or (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 
 /**
- * Tells the trigger of migration 006 that each provider whose generation is raised is in the change log by what is taken of it. A
- * row more for each takes 4 to 6 % of the database's CPU time for a claim.
+ * Tells the trigger of migration 006 that the change log has a row for each provider whose generation is raised: the row of the amounts
+ * taken. A second row for each provider would take 4 to 6 % of the database's CPU time for a claim.
  */
 const generationsAreLogged = sql`, set_config('placement.generations', 'logged', true)`;
 
@@ -457,8 +457,8 @@ const removedConsumers = sql`
     ),`;
 
 /**
- * Ends the statement if it did not write each row whose number it has compared. An UPDATE finds its rows in the snapshot of the
- * statement, which may be older than the locks: it does not find a row that has the right number now, and another one in the snapshot.
+ * Ends the statement with an error if it did not write each row whose generation it has compared. An UPDATE finds its rows in the snapshot
+ * of the statement, which may be older than the locks: it misses a row whose generation is right now, but is another one in the snapshot.
  */
 const orLostRace = (parts: { readonly known: boolean; readonly removed: boolean }): RawBuilder<unknown> => sql`
       case when (select count(*) from bumped) = (select count(*) from to_bump)${parts.known ? areConsumersWritten(parts) : sql``}

@@ -40,7 +40,8 @@ type WrittenRecord = {
 
 /**
  * The outcome of a write: `no owner` if the project, the user or the type does not exist, `changed` if a guard failed, `in doubt` if
- * what the project uses must be corrected first. `exceeded` is a limit of which `used` is used already.
+ * what the project uses must be corrected first. `exceeded` is a limit that the write would exceed; `used` is the
+ * usage before the write.
  */
 export type ConsumerWritten =
   | WrittenRecord

@@ -35,8 +35,9 @@ export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0
 const removalLock = 1_450_000;
 
 /**
- * For how many seconds a term has ended of which the consumer is still there, null if there is none, and whether usages are counted. The first end
- * is looked up in the index; for any term that has ended the planner would read the whole table, since it expects to meet one soon.
+ * How many seconds ago the oldest term ended whose consumer still exists, null if there is none, and whether usages are counted. The
+ * index tells the earliest end. If the statement asked for any ended term instead, the planner would read the whole table, since it
+ * expects to meet one soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   onlyRow(

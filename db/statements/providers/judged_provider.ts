@@ -98,8 +98,8 @@ export function memberChanges<Member>(
 export type JudgedNode = { readonly id: number; readonly uuid: string; readonly parentId: number | null };
 
 /**
- * Parts of a WITH clause, of which the last, `changed`, has a row for each provider of some whole trees that has another parent than
- * the request was judged by, is gone or is new in them.
+ * Tables of a WITH clause. The last table, `changed`, has a row for each provider of some whole trees that is gone, is new in the trees,
+ * or has another parent than when the request was judged.
  *
  * @param nodes all providers of the trees
  */

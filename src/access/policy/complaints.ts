@@ -68,7 +68,7 @@ type Visited = {
   readonly name: string;
   /** How many names were visited before it. */
   readonly at: number;
-  /** The smallest `at` of all names that are known to be in one circle with it. */
+  /** The smallest `at` of all names that are known to be in a circle with this name. */
   lowest: number;
   /** Whether it may still be in one circle with a name that is visited later. */
   isOpen: boolean;
@@ -93,7 +93,7 @@ export function namesInCircles(references: ReadonlyMap<string, readonly string[]
     open.push(begun);
     return begun;
   };
-  /** All that are open since the first of them, each of which leads to all others. */
+  /** Closes a name and all names that were opened after it. Each of them leads to all others: more than one are a circle. */
   const close = (first: Visited): void => {
     const members = open.splice(open.lastIndexOf(first));
     for (const member of members) {

@@ -176,8 +176,8 @@ type Begun = {
  * that does not exist. A request is allowed only by true. So what is unknown allows nothing behind a `not` either, and
  * takes nothing away where the other checks decide: `role:admin or rule:unknown` allows administrators.
  *
- * Each rule is evaluated once. That is right since all evaluations of a rule take the same way: one that came to a result
- * met no rule that it was within, so none does. It is a loop, because a chain of rules may be long.
+ * Each rule is evaluated once. A rule with a result refers to no rule that is still being evaluated, so its result holds for
+ * every caller. This is a loop and not a recursion, because a chain of rules may be long.
  *
  * @param within the names of the rules that are being evaluated already.
  * @param results is completed.
@@ -257,7 +257,7 @@ function evaluateMatch(
   { credentials, target }: Circumstances,
 ): boolean | undefined {
   const literal = literalText(kind);
-  // A request that is about no project is not about that of a token which has none.
+  // If the target has no project, it does not match a token without a project: null is no value.
   const wanted = fillTemplate(match, target, literal === undefined);
   if (wanted === undefined) return undefined;
   if (kind === 'role') {

@@ -8,7 +8,7 @@ import { hashOf, isToken } from './token_text.ts';
 const heldMs = 3_000;
 /** So many tokens are known at a time; of more, the one that was read first is read again. */
 const mostKnown = 20_000;
-/** The same for tokens that do not exist, so that inventing them forgets none that does. */
+/** The same for tokens that do not exist. They have a cache of their own: a client that invents tokens pushes no real one out. */
 const mostUnknown = 10_000;
 
 /** The identity of a token, or why the token is refused: for the log, since clients are not told. */
@@ -19,7 +19,7 @@ export type OwnTokens = (text: string) => TokenVerdict | Promise<TokenVerdict>;
 
 type KnownToken = { readonly identity: Identity; readonly untilMs: number };
 
-/** Tokens by their rows in the database, of which each process reads a token that is in use once in `heldMs`. */
+/** Finds tokens by their rows in the database. Each process reads the row of a token in use once in `heldMs`. */
 export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): OwnTokens {
   const known = new Cache<string, KnownToken>(mostKnown);
   const unknown = new Cache<string, { readonly untilMs: number }>(mostUnknown);

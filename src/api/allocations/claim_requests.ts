@@ -222,7 +222,7 @@ const keptQueries = 1000;
 const longestKept = 1000;
 const kept = new Cache<string, PlacementQuery>(keptQueries);
 
-/** Reads a query, or finds it among those that were read before; one that names consumers does not come again. */
+/** Reads a query, or finds it in the cache. Queries that name consumers are not cached: they seldom repeat. */
 function readQuery(consumer: string, text: unknown, version: number): PlacementQuery {
   const key = `${version} ${text}`;
   const known = typeof text === 'string' ? kept.get(key) : undefined;

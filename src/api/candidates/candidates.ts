@@ -46,7 +46,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   return answerAtOneSnapshot(wanted, dependencies, async (current, allowed) => {
     const token = changesToken(request, dependencies.fleet);
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
-    // Where nothing was awaited nothing may be: the trees that are allowed, and the answer, are of one moment.
+    // Await only if it is a promise: an await lets the fleet change, and the allowed trees and the answer must be of one snapshot.
     if (resolved instanceof Promise) resolved = await resolved;
     const { candidates, settle } = openSearch(current, resolved, {
       strategy,

@@ -54,7 +54,7 @@ const suffixed = [
   { since: since.numberedGroups, names: grouped, suffix: numberSuffix, wide: [] },
 ];
 
-/** The names of parameters by version, of which an error about an unknown one tells those that are known. */
+/** The parameters of each version. An error about an unknown parameter lists them. */
 export type QueryParameters = readonly Since<v.GenericSchema>[];
 
 /** The parameters of GET /allocation_candidates, without some of them and with others. */

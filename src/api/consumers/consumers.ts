@@ -77,7 +77,7 @@ const listQueries = [
 ] as const;
 const noParameters = object({});
 
-/** With what else GET shows, which may be sent back. */
+/** Clients may send back the other fields that GET shows; only the UUID is compared. */
 const ownerChange = {
   project_id: ownerId,
   user_id: ownerId,

@@ -20,7 +20,7 @@ import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.t
  * The parameters by which consumers are selected, and what they hold.
  */
 
-/** Of the owner of the consumer, and of the providers of which it has something. */
+/** Parameters about the owner of a consumer, and about the providers of its allocations. */
 export const ownerParameters = {
   project_id: v.optional(ownerId),
   user_id: v.optional(ownerId),

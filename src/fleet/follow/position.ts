@@ -51,7 +51,11 @@ function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Posit
 /** Whether the rows of a transaction have been told at a position. */
 const isTold = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
 
-/** Whether at a position something has been told that was not read. @param lastXid the newest transaction of which rows were read */
+/**
+ * Whether a client at this position has been told rows that the fleet has not read.
+ *
+ * @param lastXid the newest transaction whose rows the fleet has read
+ */
 function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: number): boolean {
   if (next > lastXid + 1) return true;
   for (const xid of snapshot.underWay) if (xid < next && !underWay.includes(xid)) return true;

@@ -40,7 +40,10 @@ export type FleetKeeper = {
   readonly hold: (giveUp: () => void) => HeldSnapshot;
   /** How many snapshots are held, and how many providers are kept for them. */
   readonly heldSnapshots: HeldSnapshots['counts'];
-  /** The moment of the last refresh, as of which `known` is, but for own writes. Another object once own writes of providers are shown. */
+  /**
+   * The moment of the last refresh: `known` shows the database at this moment, and own writes in addition. The object is replaced when own
+   * writes of providers are shown.
+   */
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
   readonly ownWrites: readonly string[];

@@ -141,7 +141,7 @@ function copyTree(root: Provider): ReadonlyMap<Provider, Provider> {
   return copies;
 }
 
-/** All but the links. The object is made as those of new providers, so that V8 knows one form of provider only. */
+/** A copy of a provider without its links to others. It is made like a new provider, so that V8 knows one form of provider only. */
 function copyAlone(provider: Provider): Provider {
   const copy = blankProvider(provider.id);
   copy.uuid = provider.uuid;

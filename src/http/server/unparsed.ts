@@ -73,8 +73,7 @@ const problems: Readonly<Record<string, ParseProblem>> = {
 };
 
 /**
- * Lets the app have requests of which node-server can make a URL, and answers the others: their Host header or target is no part of
- * one.
+ * Gives a request to the app if node-server can make a URL of its Host header and its target. Answers all other requests without the app.
  *
  * @param serve makes node-server's listener, whose errors another function answers
  */

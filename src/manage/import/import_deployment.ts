@@ -219,7 +219,7 @@ const inTarget: Readonly<Record<ColumnKind, (column: RawBuilder<unknown>) => Raw
   time: (column) => sql`to_char(${column}, 'YYYY-MM-DD HH24:MI:SS.US')`,
 };
 
-/** Texts of which clients know one spelling, and MySQL mostly finds any. */
+/** Names that clients write in one spelling, while MySQL, with most collations, finds a name by any spelling. */
 const names: readonly (readonly [table: CopiedTable['name'], column: string])[] = [
   ['resource_providers', 'name'],
   ['projects', 'external_id'],

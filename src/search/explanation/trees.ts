@@ -197,7 +197,7 @@ function forget(verdicts: TreeVerdicts): void {
   for (const list of [verdicts.alone, verdicts.left, verdicts.without, verdicts.otherAmount]) list.fill(undefined);
 }
 
-/** Verdicts of which none is known yet. */
+/** The verdicts of a tree before any verdict is known. */
 export const newVerdicts = (count: number): TreeVerdicts => ({
   fits: undefined,
   alone: Array.from({ length: count }, () => undefined),
