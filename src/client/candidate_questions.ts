@@ -1,5 +1,5 @@
 import { candidateParameters } from './candidates.ts';
-import { optional } from './filters.ts';
+import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import type { UnlimitedQuery } from './placing.ts';
@@ -101,10 +101,9 @@ export function candidateQuestions(call: Call): CandidateQuestions {
     more: Readonly<Record<string, string | number | undefined>>,
     options: CallOptions | undefined,
   ) => {
-    const parameters = Object.entries(more).flatMap(([name, value]) => optional(name, value));
     const path = pathOf('allocation_candidates', question);
     return answered<Answer>(
-      call({ method: 'GET', path, since, query: [...candidateParameters(query), ...parameters] }, options),
+      call({ method: 'GET', path, since, query: [...candidateParameters(query), ...allOptional(more)] }, options),
     );
   };
   return {

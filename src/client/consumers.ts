@@ -1,5 +1,5 @@
 import { namesSince, termsSince } from './claim.ts';
-import { optional } from './filters.ts';
+import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -99,10 +99,9 @@ export function consumerCalls(call: Call): ConsumerCalls {
   const page: ConsumerCalls['page'] = async (asked = {}, options) => {
     const { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker } = asked;
     const { expiring_before, name, name_contains } = asked;
-    const named = { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker };
     const before = expiring_before instanceof Date ? expiring_before.toISOString() : expiring_before;
     const query = [
-      ...Object.entries(named).flatMap(([key, value]) => optional(key, value)),
+      ...allOptional({ project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker }),
       ...optional('expiring_before', before, termsSince),
       ...optional('name', name, namesSince),
       ...optional('name_contains', name_contains, namesSince),
@@ -112,7 +111,7 @@ export function consumerCalls(call: Call): ConsumerCalls {
   };
   return {
     page,
-    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
     show: (uuid, options) =>
       answered(call({ method: 'GET', path: root + pathOf(uuid), since: consumersSince }, options)),
     set: (uuid, { project_id, user_id, consumer_type, consumer_generation, name }, options) =>
@@ -143,5 +142,3 @@ export function consumerCalls(call: Call): ConsumerCalls {
       ),
   };
 }
-
-const usualLimit = 1000;

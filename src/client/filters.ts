@@ -84,3 +84,7 @@ const resourcesText = (resources: Resources): string =>
 /** A parameter, if it has a value. */
 export const optional = (name: string, value: string | number | undefined, since = 0): readonly Parameter[] =>
   value === undefined ? [] : [{ name, value: String(value), since }];
+
+/** The parameters that have a value, by name. */
+export const allOptional = (values: Readonly<Record<string, string | number | undefined>>): readonly Parameter[] =>
+  Object.entries(values).flatMap(([name, value]) => optional(name, value));

@@ -1,7 +1,7 @@
 import type { NamedProvider } from './candidate_questions.ts';
 import { namesSince } from './claim.ts';
 import type { ConsumerOwner, ConsumerQuery } from './consumers.ts';
-import { optional, type Resources } from './filters.ts';
+import { allOptional, type Resources } from './filters.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
@@ -38,18 +38,15 @@ export type HoldingCalls = {
   page(query?: HoldingQuery & Page, options?: CallOptions): Promise<readonly Holding[]>;
 };
 
-const usualLimit = 1000;
-
 /** Makes the calls about holdings. */
 export function holdingCalls(call: Call): HoldingCalls {
   const page: HoldingCalls['page'] = async (asked = {}, options) => {
     const { project_id, user_id, consumer_type, name_contains, resource_provider, in_tree, resource_class } = asked;
     const { limit, marker } = asked;
     const owner = { project_id, user_id, consumer_type, name_contains };
-    const named = { ...owner, resource_provider, in_tree, resource_class, limit, marker };
-    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const query = allOptional({ ...owner, resource_provider, in_tree, resource_class, limit, marker });
     const reply = call({ method: 'GET', path: pathOf('holdings'), since: namesSince, query }, options);
     return (await answered<{ readonly holdings: readonly Holding[] }>(reply)).holdings;
   };
-  return { page, list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit) };
+  return { page, list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)) };
 }

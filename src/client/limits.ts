@@ -1,4 +1,4 @@
-import { optional } from './filters.ts';
+import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -71,13 +71,11 @@ export type LimitCalls = {
 const since = versionNumber('2.7');
 const root = pathOf('limits');
 const defaults = pathOf('default_limits');
-const usualLimit = 1000;
 
 /** Makes the calls about limits. */
 export function limitCalls(call: Call): LimitCalls {
   const page: LimitCalls['page'] = async ({ limit, marker } = {}, options) => {
-    const query = Object.entries({ limit, marker }).flatMap(([name, value]) => optional(name, value));
-    const reply = call({ method: 'GET', path: root, since, query }, options);
+    const reply = call({ method: 'GET', path: root, since, query: allOptional({ limit, marker }) }, options);
     return (await answered<{ readonly limits: readonly ProjectLimits[] }>(reply)).limits;
   };
   const put = <Shown>(path: string, body: object, options: WriteOptions | undefined): Promise<Shown> =>
@@ -86,7 +84,7 @@ export function limitCalls(call: Call): LimitCalls {
     answered(call({ method: 'DELETE', path, since, query: optional('generation', generation) }, options));
   return {
     page,
-    list: (options) => allPages((more) => page(more, options), usualLimit),
+    list: (options) => allPages((more) => page(more, options)),
     show: (projectId, options) => answered(call({ method: 'GET', path: root + pathOf(projectId), since }, options)),
     set: (projectId, { resources = {}, consumers = {}, generation }, options) =>
       put(root + pathOf(projectId), { resources, consumers, generation }, options),

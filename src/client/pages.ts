@@ -14,10 +14,12 @@ type Marked =
   | { readonly consumer: string }
   | { readonly project_id: string };
 
-/** The items of all pages. A page is requested after all items before it were taken. @param limit the size of a page */
+/** How many items a page has, except for the last one; it is also the default of the service. */
+const limit = 1000;
+
+/** The items of all pages. A page is requested after all items before it were taken. */
 export async function* allPages<Item extends Marked>(
   page: (asked: Page) => Promise<readonly Item[]>,
-  limit: number,
 ): AsyncGenerator<Item, void> {
   for (let marker: string | undefined; ; ) {
     const items = await page({ limit, marker });

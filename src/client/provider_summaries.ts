@@ -1,5 +1,5 @@
 import { consumersSince } from './consumers.ts';
-import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
+import { allOptional, filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
@@ -54,8 +54,7 @@ export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
     const query = [
       ...optional('uuid', uuids && `in:${uuids.join(',')}`),
       ...filterParameters({ required, member_of, in_tree }, since),
-      ...optional('limit', limit),
-      ...optional('marker', marker),
+      ...allOptional({ limit, marker }),
     ];
     const path = pathOf('provider_summaries');
     const reply = call({ method: 'GET', path, since: consumersSince, query }, options);
@@ -63,8 +62,6 @@ export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
   };
   return {
     page,
-    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
   };
 }
-
-const usualLimit = 1000;

@@ -1,4 +1,4 @@
-import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
+import { allOptional, filterParameters, type ProviderFilter, type Resources } from './filters.ts';
 import { type AskedSince, type Microversion, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
@@ -74,7 +74,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
     answered<Provider<Version>>(call({ method: 'GET', path: root + pathOf(uuid) }, options));
   return {
     list: async ({ name, uuid, ...filter } = {}, options) => {
-      const query = [...optional('name', name), ...optional('uuid', uuid), ...filterParameters(filter, filtersSince)];
+      const query = [...allOptional({ name, uuid }), ...filterParameters(filter, filtersSince)];
       const reply = call({ method: 'GET', path: root, query }, options);
       const { resource_providers } = await answered<{ resource_providers: readonly Provider<Version>[] }>(reply);
       return resource_providers;

@@ -1,4 +1,4 @@
-import { optional } from './filters.ts';
+import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -51,14 +51,13 @@ const root = pathOf('tokens');
 /** Makes the calls about tokens. */
 export function tokenCalls(call: Call): TokenCalls {
   const page: TokenCalls['page'] = async ({ project_id, user_id, limit, marker } = {}, options) => {
-    const named = { project_id, user_id, limit, marker };
-    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const query = allOptional({ project_id, user_id, limit, marker });
     const reply = call({ method: 'GET', path: root, since: tokensSince, query }, options);
     return (await answered<{ readonly tokens: readonly ServiceToken[] }>(reply)).tokens;
   };
   return {
     page,
-    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
     create: ({ user_id, project_id, roles, expires_in }, options) =>
       answered(
         call(
@@ -74,5 +73,3 @@ export function tokenCalls(call: Call): TokenCalls {
     delete: (id, options) => answered(call({ method: 'DELETE', path: root + pathOf(id), since: tokensSince }, options)),
   };
 }
-
-const usualLimit = 1000;

@@ -1,5 +1,5 @@
 import { isNotFound } from './errors.ts';
-import { optional } from './filters.ts';
+import { allOptional } from './filters.ts';
 import type { Guarded } from './inventories.ts';
 import { type Microversion, versionNumber } from './microversions.ts';
 import {
@@ -47,7 +47,7 @@ const root = pathOf('traits');
 export function traitCalls(call: Call): TraitCalls {
   return {
     list: async ({ name, associated } = {}, options) => {
-      const query = [...optional('name', name), ...optional('associated', associated?.toString())];
+      const query = allOptional({ name, associated: associated?.toString() });
       const reply = call({ method: 'GET', path: root, since, query }, options);
       return (await answered<{ traits: readonly string[] }>(reply)).traits;
     },

@@ -1,7 +1,7 @@
 import type { NamedProvider } from './candidate_questions.ts';
 import { namesSince } from './claim.ts';
 import type { ConsumerOwner } from './consumers.ts';
-import { optional } from './filters.ts';
+import { allOptional, optional } from './filters.ts';
 import type { HoldingQuery } from './holdings.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 
@@ -79,7 +79,7 @@ const parametersOf = ({ from, until, ...others }: UsageRecordQuery) => {
   const { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class } = others;
   const named = { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class };
   const times = { from: timeText(from), until: timeText(until) };
-  return Object.entries({ ...named, ...times }).flatMap(([name, value]) => optional(name, value));
+  return allOptional({ ...named, ...times });
 };
 
 async function* allRecords(
@@ -87,11 +87,7 @@ async function* allRecords(
   { open, ...query }: UsageRecordQuery & { readonly open?: boolean | undefined },
   options: CallOptions | undefined,
 ): AsyncGenerator<UsageRecord, void> {
-  const asked = [
-    ...parametersOf(query),
-    ...optional('open', open === undefined ? undefined : String(open)),
-    ...optional('limit', 1000),
-  ];
+  const asked = [...parametersOf(query), ...allOptional({ open: open?.toString(), limit: 1000 })];
   for (let marker: string | undefined; ; ) {
     const parameters = [...asked, ...optional('marker', marker)];
     const reply = call({ method: 'GET', path: pathOf('usage_records'), since: namesSince, query: parameters }, options);

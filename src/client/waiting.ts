@@ -1,4 +1,4 @@
-import { optional } from './filters.ts';
+import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -42,19 +42,17 @@ export type WaitingCalls = {
 /** The version that brought claims that wait. */
 export const waitingSince = versionNumber('2.8');
 const root = pathOf('waiting');
-const usualLimit = 1000;
 
 /** Makes the calls about claims that wait. */
 export function waitingCalls(call: Call): WaitingCalls {
   const page: WaitingCalls['page'] = async ({ project_id, line, limit, marker } = {}, options) => {
-    const named = { project_id, line, limit, marker };
-    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const query = allOptional({ project_id, line, limit, marker });
     const reply = call({ method: 'GET', path: root, since: waitingSince, query }, options);
     return (await answered<{ readonly waiting: readonly WaitingClaim[] }>(reply)).waiting;
   };
   return {
     page,
-    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
     remove: async (consumer, options) =>
       void (await call({ method: 'DELETE', path: root + pathOf(consumer), since: waitingSince }, options)),
   };
