@@ -130,7 +130,7 @@ function startFailure(folder: string, error: unknown): Error {
  * PostgreSQL asks for a sync of its log by `fsync`: PGlite's `fdatasync`, which is PostgreSQL's default, does nothing and
  * cannot be replaced.
  */
-export const syncSettings = ['-c', 'wal_sync_method=fsync'];
+const syncSettings = ['-c', 'wal_sync_method=fsync'];
 
 /** The files of an embedded database, for PGlite's option `fs`. */
 type DurableFiles = {
@@ -145,7 +145,7 @@ type DurableFiles = {
  * commits, data files before a checkpoint counts, and folders after a file was made or renamed. PGlite's own `NodeFS`
  * answers all that without doing it.
  */
-export function durableFiles(folder: string): DurableFiles {
+function durableFiles(folder: string): DurableFiles {
   const fs = new NodeFS(folder);
   const init = fs.init.bind(fs);
   let syncs = 0;
@@ -183,7 +183,7 @@ const isOfLog = (path: string): boolean => path.startsWith(`${PGlite.paths.PGDAT
  * @param onStop called once, when PostgreSQL has stopped
  * @returns whether it has stopped
  */
-export function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => boolean {
+function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => boolean {
   const causes: unknown[] = [];
   const hasStopped = (): boolean => causes.length > 0;
   const { Module } = pglite;

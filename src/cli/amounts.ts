@@ -23,14 +23,15 @@ export const collectAmounts = (text: string, before: Resources = {}): Resources 
 /** For options that may be repeated. */
 export const collect = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
 
-const inventoryFields: readonly (keyof Inventory)[] = [
+/** The fields of an inventory, in the order in which they are shown. */
+export const inventoryFields = [
   'total',
   'reserved',
   'min_unit',
   'max_unit',
   'step_size',
   'allocation_ratio',
-];
+] as const satisfies readonly (keyof Inventory)[];
 
 /** Fields to change, by class. */
 export type InventoryChanges = { readonly [resourceClass: string]: Partial<Inventory> };

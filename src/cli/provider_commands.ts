@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Resources } from '../client/index.ts';
 import { compareNames } from '../text/strings.ts';
 import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
@@ -8,13 +9,13 @@ import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
 import { fields } from './table.ts';
 
-type ProviderListOptions = {
-  readonly name?: string;
-  readonly resource?: Readonly<Record<string, number>>;
+type ProviderOptions = {
   readonly required?: readonly string[];
   readonly memberOf?: readonly string[];
   readonly inTree?: string;
 };
+
+type ProviderListOptions = ProviderOptions & { readonly name?: string; readonly resource?: Resources };
 
 /** Adds the commands of `placement provider`. */
 export function addProviderCommands(program: Command): void {
@@ -142,12 +143,6 @@ function refuseBothParents(set: Command): void {
     });
   }
 }
-
-type ProviderOptions = {
-  readonly required?: readonly string[];
-  readonly memberOf?: readonly string[];
-  readonly inTree?: string;
-};
 
 /** Adds `provider summary` to the commands about providers. */
 function addProviderSummaries(provider: Command): void {

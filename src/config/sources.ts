@@ -47,7 +47,7 @@ export type Sources = {
 type SettingPlace = readonly [group: string, name: string];
 
 /** What a variable begins with that gives an option another default. */
-export const defaultPrefix = 'DEFAULT_';
+const defaultPrefix = 'DEFAULT_';
 
 const key = (group: string, name: string): string => `${group}.${name}`;
 const known = new Map(options.map((option) => [key(option.group, option.name), option]));

@@ -294,7 +294,7 @@ const maxWaiting = 511;
  * already have many. With SO_REUSEPORT, few clients with long-lived connections, such as schedulers, would often share
  * one worker while others are idle.
  */
-export function openHandOver(): HandOver {
+function openHandOver(): HandOver {
   const loads = new Map<ChildProcess, Load>();
   const waiting = new Set<Arrived>();
   let closed = false;

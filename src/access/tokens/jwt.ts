@@ -151,7 +151,7 @@ export function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdi
 }
 
 /** A claim by its name, or by a JSON pointer (RFC 6901); undefined where there is none. */
-export function claimAt(payload: JWTPayload, name: string): unknown {
+function claimAt(payload: JWTPayload, name: string): unknown {
   if (!name.startsWith('/')) return Object.hasOwn(payload, name) ? payload[name] : undefined;
   let value: unknown = payload;
   for (const part of name.slice(1).split('/')) {

@@ -4,16 +4,7 @@ import { createToken, type NewToken, type TokenRow } from '../../../db/statement
 import { makeToken } from './token_text.ts';
 
 /** A token as answers of the API and the command show it: without the token itself. */
-export type ShownToken = {
-  readonly id: string;
-  readonly prefix: string;
-  readonly user_id: string;
-  readonly project_id: string;
-  readonly roles: readonly string[];
-  readonly created_at: string;
-  readonly expires_at: string | null;
-  readonly used_at: string | null;
-};
+export type ShownToken = Readonly<ReturnType<typeof showToken>>;
 
 /** The user, the project and the roles that a token gives, and how long it is valid. */
 export type WantedToken = Pick<NewToken, 'userId' | 'projectId' | 'roles' | 'seconds'>;
@@ -28,16 +19,7 @@ export async function issueToken(database: Pick<Database, 'write'>, wanted: Want
 }
 
 /** A stored token as it is shown. */
-export const showToken = ({
-  uuid,
-  prefix,
-  userId,
-  projectId,
-  roles,
-  created,
-  expires,
-  used,
-}: TokenRow): ShownToken => ({
+export const showToken = ({ uuid, prefix, userId, projectId, roles, created, expires, used }: TokenRow) => ({
   id: uuid,
   prefix,
   user_id: userId,

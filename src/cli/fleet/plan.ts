@@ -1,7 +1,7 @@
 import { type Inventory, type NewInventory, providerUuid, type WholeProvider } from '../../client/index.ts';
 import { inventoryDefaults } from '../../placement/inventory.ts';
 import { nearName, unnumbered } from '../../text/strings.ts';
-import { resourcesText } from '../amounts.ts';
+import { inventoryFields, resourcesText } from '../amounts.ts';
 import { isSameList, type ListDifference, listDifference } from '../differences.ts';
 import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
 import type { FileKeys, FileProvider, FleetFile } from './fleet_file.ts';
@@ -67,7 +67,7 @@ export type StepContext = {
 };
 
 /** The UUID that a provider of a file gets if it is made. */
-export const newUuidOf = ({ name, uuid }: FileProvider): string => uuid ?? providerUuid(name);
+const newUuidOf = ({ name, uuid }: FileProvider): string => uuid ?? providerUuid(name);
 
 /**
  * Compares a file with what is there. It reads and writes nothing: what a provider of the file leaves out stays, and so do all providers
@@ -215,8 +215,6 @@ const asDrained = (
         traits: [...target.traits, ...present.traits.filter(isDrainMark)],
         inventories: present.inventories,
       };
-
-const inventoryFields = ['total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'] as const;
 
 function inventoryDifferences(before: Stock, after: Stock): readonly InventoryDifference[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) => {

@@ -1,5 +1,6 @@
 import type { Inventory } from '../../client/index.ts';
 import { escapeControls } from '../../text/print.ts';
+import { inventoryFields } from '../amounts.ts';
 import { defaultFields, type FleetPlan, type ProviderStep } from './plan.ts';
 
 /** The difference of one provider, in lines. */
@@ -21,15 +22,13 @@ export function stepText(step: ProviderStep, aggregateNames: ReadonlyMap<string,
   ].join('\n');
 }
 
-const fields = ['total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'] as const;
-
 function inventoryText(name: string, before: Inventory | undefined, after: Inventory | undefined): string {
   if (after === undefined) return `- inventory ${name}`;
   if (before === undefined) {
-    const chosen = fields.filter((field) => field === 'total' || after[field] !== defaultFields[field]);
+    const chosen = inventoryFields.filter((field) => field === 'total' || after[field] !== defaultFields[field]);
     return `+ inventory ${name}: ${chosen.map((field) => `${field} ${after[field]}`).join(', ')}`;
   }
-  const changed = fields.filter((field) => before[field] !== after[field]);
+  const changed = inventoryFields.filter((field) => before[field] !== after[field]);
   return `${name}: ${changed.map((field) => `${field} ${before[field]} -> ${after[field]}`).join(', ')}`;
 }
 
