@@ -11,15 +11,12 @@ import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, checkViews, giveToken, openView } from './pages.ts';
+import { checkAccessibility, checkViews, giveToken, openView, rowOf } from './pages.ts';
 import { browserForTests, type Served, serve, shows, viewTests } from './serving.ts';
 
 const hosts = 40;
 const textOf = async (page: Page, selector: string): Promise<string> =>
   (await page.locator(selector).first().innerText()).trim();
-/** The row of a table whose first cell begins with a text. */
-const rowOf = (page: Page, start: string) =>
-  page.locator('tbody tr', { has: page.locator('th', { hasText: start }) }).first();
 
 const browserOf = browserForTests();
 
@@ -124,43 +121,6 @@ for (const engine of engines) {
         // After the consumer is deleted, the view says that it has nothing.
         await placement.allocations.delete(consumer);
         await shows(page, 'It has nothing (any more).');
-      }));
-
-    test('the limits of a project are shown with what it uses, and follow its claims', (t) =>
-      onView(t, 'limits', async (page) => {
-        const { placement } = served;
-        await shows(page, 'No project has limits of its own.');
-        await page.getByRole('textbox', { name: 'Project', exact: true }).fill('vision');
-        await page.getByRole('button', { name: 'Show' }).click();
-        await page.getByRole('heading', { level: 1, name: 'vision' }).waitFor();
-        await shows(page, 'Nothing limits this project.');
-        const limits = { resources: { VCPU: 4, PGPU: null }, consumers: { all: 10 }, generation: null };
-        await placement.limits.set('vision', limits);
-        const consumer = crypto.randomUUID();
-        await placement.allocations.place(consumer, {
-          candidates: { resources: { VCPU: 2 } },
-          project_id: 'vision',
-          user_id: 'ada',
-          consumer_type: 'JOB',
-          consumer_generation: null,
-        });
-        try {
-          const cells = async (name: string) =>
-            (await rowOf(page, name).locator('td').allInnerTexts()).map((text) => text.trim());
-          await until('the claim is counted', async () => (await cells('VCPU'))[0] === '2');
-          assert.deepEqual(await cells('VCPU'), ['2', '4', '50%', '', 'project']);
-          assert.deepEqual(await cells('PGPU'), ['0', 'none', '—', '', 'project']);
-          assert.deepEqual(await cells('consumers'), ['1', '10', '10%', '', 'project']);
-          await openView(page, served.url, 'limits');
-          await page.getByRole('link', { name: 'vision' }).click();
-          await page.getByRole('link', { name: 'Its consumers' }).click();
-          await page.getByRole('link', { name: consumer }).click();
-          await page.getByRole('link', { name: 'its limits' }).click();
-          await page.waitForURL(`${served.url}/console/limits/vision`);
-        } finally {
-          await placement.allocations.delete(consumer);
-          await placement.limits.delete('vision');
-        }
       }));
 
     /** A claim that waits, and the code of the error that ends its wait. */

@@ -9,6 +9,12 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 /** The rows of the tables of a page. */
 export const rows = (page: Page) => page.locator('tbody tr');
 
+/** The first row of a table that has a text in its heading. */
+export const rowOf = (page: Page, text: string) =>
+  rows(page)
+    .filter({ has: page.locator('th', { hasText: text }) })
+    .first();
+
 /** The button with exactly this name. */
 export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
