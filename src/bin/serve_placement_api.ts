@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
-import { metricsAddress } from '../http/probes.ts';
+import { metricsAddress } from '../http/metrics.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
 import { listenForOperator, operatorSocket } from '../http/server/operator_socket.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';

@@ -11,7 +11,7 @@ import {
   type WaitingPlace,
 } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { openFairSeats } from '../queue/items.ts';
+import { openFairSeats } from '../queue/fair_seats.ts';
 import { ApiError } from '../request/errors.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import type { Claims } from './claims.ts';

@@ -24,16 +24,9 @@ import {
   routedPath,
   targetOf,
 } from './exchange.ts';
+import { type MetricsOptions, metricsAddress, mountMetrics, observing } from './metrics.ts';
 import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
-import {
-  answerOptions,
-  type MetricsOptions,
-  metricsAddress,
-  mountMetrics,
-  mountProbes,
-  observing,
-  type Probed,
-} from './probes.ts';
+import { answerOptions, mountProbes, type Probed } from './probes.ts';
 import { TokenRefused } from './unauthorized.ts';
 
 type Apis = readonly [...ServedApi[], ServedApi];

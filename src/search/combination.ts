@@ -1,8 +1,8 @@
 import type { Provider } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../request/turns.ts';
 import { type Choice, providerOf } from './candidate.ts';
+import { canBeOneSubtree, isOneSubtree, type Level, listed, providersAt } from './levels.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
-import { canBeOneSubtree, isOneSubtree, type Level, listed, providersAt } from './tree_visit.ts';
 
 /** A combination of choices at an anchor, which the search extends and takes back level by level. */
 export type Combination = {

@@ -3,12 +3,12 @@ import { type ApiError, badRequest } from '../request/errors.ts';
 import type { Sharing } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { type Combination, giveBack, isDeadEnd, isPossible, satisfiesSubtrees, take } from './combination.ts';
+import { choiceAt, depthsOf, type Level, levelsAt, levelsInPieces } from './levels.ts';
 import { classesOfSeveral, occupancyOf, SharedUsage, usesEachTreeOnce } from './occupancy.ts';
 import { choiceAlone, choicesFor, isAlone } from './options.ts';
 import type { ProviderOrder } from './order.ts';
 import { type Limits, overspends } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
-import { choiceAt, depthsOf, type Level, levelsAt, levelsInPieces } from './tree_visit.ts';
 
 /**
  * After this number of steps without a candidate, a few seconds, the search at an anchor fails with an error. To

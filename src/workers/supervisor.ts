@@ -7,7 +7,7 @@ import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { keystonePatienceMs } from '../access/keystone/settings.ts';
 import { policyProblems } from '../access/policy/policy.ts';
 import { type Config, ConfigError } from '../config/config.ts';
-import { metricsAddress } from '../http/probes.ts';
+import { metricsAddress } from '../http/metrics.ts';
 import { type Address, acceptMs, bind, type Listening, urlOf } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';

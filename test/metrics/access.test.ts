@@ -5,7 +5,7 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, defaultConfig } from '../../src/config/config.ts';
-import { metricsAddress } from '../../src/http/probes.ts';
+import { metricsAddress } from '../../src/http/metrics.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { runToEnd, startCommand, withCommands } from '../manage/commands.ts';

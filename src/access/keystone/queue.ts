@@ -1,4 +1,4 @@
-import { openFairSeats } from '../../queue/items.ts';
+import { openFairSeats } from '../../queue/fair_seats.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
 /** The client of a question. Clients take turns, however many questions each of them has. */

@@ -1,7 +1,7 @@
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type ChangedParts, readChangedParts } from '../../../db/fleet/changed_parts.ts';
-import { openFairSeats } from '../../queue/items.ts';
+import { openFairSeats } from '../../queue/fair_seats.ts';
 import type { FleetKeeper } from '../keep/keeper.ts';
 import { bitsToRead, type ChangeSet, changeSetOf, type Interest } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';

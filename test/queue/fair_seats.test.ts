@@ -1,7 +1,7 @@
 /** A limited number of places that clients share. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openFairSeats } from '../../src/queue/items.ts';
+import { openFairSeats } from '../../src/queue/fair_seats.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
 test('a client loses a place only if it has most of them; a client is refused only if no other has two more', (t) => {

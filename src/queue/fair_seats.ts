@@ -1,0 +1,94 @@
+/** Seats that clients share, a limited number: for questions that wait, or for clients that follow. */
+type FairSeats<T> = {
+  /** How many are taken. */
+  readonly size: number;
+  /** How many of them one client has. */
+  sizeOf(client: string): number;
+  /**
+   * Takes a seat for a client. If all seats are taken, the client with most seats loses its youngest one, but only if it then
+   * still has at least as many as this client.
+   *
+   * @returns whether there was one
+   */
+  take(client: string, occupant: T): boolean;
+  /** Gives a seat back. @returns whether it was still taken */
+  leave(client: string, occupant: T): boolean;
+  /** Gives back the oldest seat of the client that is next, and returns its occupant. Clients take turns. */
+  next(): T | undefined;
+  /** Gives back all seats, and returns their occupants. */
+  clear(): readonly T[];
+};
+
+/**
+ * There are no occupants at first. While seats are free, a client may take all of them. When none is free, clients with fewer seats go
+ * before those with more.
+ *
+ * @param options.most how many seats there are
+ * @param options.takeAway called with each occupant whose seat another client gets
+ */
+export function openFairSeats<T>({
+  most,
+  takeAway,
+}: {
+  readonly most: number;
+  readonly takeAway: (occupant: T) => void;
+}): FairSeats<T> {
+  /** The occupants by client, the oldest first; the first client is the next one. */
+  const taken = new Map<string, Set<T>>();
+  let size = 0;
+
+  const sizeOf = (client: string): number => taken.get(client)?.size ?? 0;
+
+  function leave(client: string, occupant: T): boolean {
+    const own = taken.get(client);
+    if (!own?.delete(occupant)) return false;
+    if (own.size === 0) taken.delete(client);
+    size -= 1;
+    return true;
+  }
+
+  function makeRoom(client: string): boolean {
+    if (size < most) return true;
+    let [greatest, occupants]: [string, ReadonlySet<T>] = ['', new Set()];
+    for (const [other, theirs] of taken) if (theirs.size > occupants.size) [greatest, occupants] = [other, theirs];
+    if (occupants.size <= sizeOf(client) + 1) return false;
+    for (const youngest of [...occupants].slice(-1)) {
+      leave(greatest, youngest);
+      takeAway(youngest);
+    }
+    return true;
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+    sizeOf,
+    take: (client, occupant) => {
+      if (!makeRoom(client)) return false;
+      const own = taken.get(client);
+      if (own === undefined) taken.set(client, new Set([occupant]));
+      else own.add(occupant);
+      size += 1;
+      return true;
+    },
+    leave,
+    next: () => {
+      const [first] = taken;
+      if (first === undefined) return undefined;
+      const [client, own] = first;
+      const [oldest] = own;
+      // The client goes behind the others.
+      taken.delete(client);
+      taken.set(client, own);
+      if (oldest !== undefined) leave(client, oldest);
+      return oldest;
+    },
+    clear: () => {
+      const all = [...taken.values()].flatMap((own) => [...own]);
+      taken.clear();
+      size = 0;
+      return all;
+    },
+  };
+}
