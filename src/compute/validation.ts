@@ -68,20 +68,12 @@ export function readQuery<const Schema extends QuerySchema>(
       throw badRequest(`Invalid input for query parameters ${name}. Value: ${list}. ${list} is too long`);
     }
     for (const value of values) {
-      read[name] = checkInput({ [name]: value }, v.object({ [name]: schema }), 'query parameters')[name];
+      const result = v.safeParse(v.object({ [name]: schema }), { [name]: value });
+      if (!result.success) throw invalidInput(result.issues, 'query parameters');
+      read[name] = result.output[name];
     }
   }
   return read as QueryValues<Schema>; // each value is the output of its parameter's schema
-}
-
-function checkInput<Schema extends v.GenericSchema>(
-  input: unknown,
-  schema: Schema,
-  what: string,
-): v.InferOutput<Schema> {
-  const result = v.safeParse(schema, input);
-  if (result.success) return result.output;
-  throw invalidInput(result.issues, what);
 }
 
 function invalidInput(issues: Issues, what: string): ApiError {

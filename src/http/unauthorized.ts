@@ -57,27 +57,23 @@ export const busyDetail = 'Too many requests wait for the Keystone service alrea
 export const busyAfterSeconds = 5;
 
 /** The answer to a request whose token cannot be validated, since Keystone does not answer. */
-export const keystoneUnavailable = (asked: Asked): Response =>
+export const keystoneUnavailable = (asked: Asked): Response => serviceUnavailable(asked, unavailableDetail);
+
+/** The same at once, since too many requests wait to ask Keystone. */
+export const keystoneBusy = (asked: Asked): Response => {
+  const response = serviceUnavailable(asked, busyDetail);
+  response.headers.set('retry-after', String(busyAfterSeconds));
+  return response;
+};
+
+const serviceUnavailable = (asked: Asked, detail: string): Response =>
   frameworkError(
     asked,
     503,
     'Service Unavailable',
     'The server is currently unavailable. Please try again at a later time.',
-    unavailableDetail,
+    detail,
   );
-
-/** The same at once, since too many requests wait to ask Keystone. */
-export const keystoneBusy = (asked: Asked): Response => {
-  const response = frameworkError(
-    asked,
-    503,
-    'Service Unavailable',
-    'The server is currently unavailable. Please try again at a later time.',
-    busyDetail,
-  );
-  response.headers.set('retry-after', String(busyAfterSeconds));
-  return response;
-};
 
 /** An error in the form of upstream's framework for errors of its middleware. */
 function frameworkError(

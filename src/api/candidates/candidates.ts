@@ -7,7 +7,7 @@ import { normalUuid } from '../../placement/uuid.ts';
 import { badRequest } from '../../request/errors.ts';
 import { changedTooMuch, inPieces, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { jsonBody, takeBackMemory } from '../../rest/json_body.ts';
+import { madeInTurns } from '../../rest/made_in_turns.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/anchors.ts';
 import type { Candidate } from '../../search/candidate.ts';
 import type { CandidateRequest } from '../../search/request.ts';
@@ -60,15 +60,9 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
       settle();
       return dependencies.fleet.hold(giveUp);
     };
-    const body = await jsonBody(candidatesJson(current, wanted, some, request.version, turns), hold, turns, tooWide);
-    return {
-      status: 200,
-      body,
-      lastModified: new Date(),
-      ...token,
-      // Only the memory of a body that is sent as a whole comes back.
-      ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
-    };
+    const make = () => candidatesJson(current, wanted, some, request.version, turns);
+    const made = await madeInTurns(request, { hold }, make, tooWide);
+    return { status: 200, ...made, lastModified: new Date(), ...token };
   });
 }
 
