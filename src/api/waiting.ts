@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { isStorable } from '../../db/engine/encoding.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/waiting.ts';
 import { since } from '../placement/microversions.ts';
@@ -8,6 +7,7 @@ import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
+import { isStorable } from '../text/strings.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { nextLink, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';

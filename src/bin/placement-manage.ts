@@ -16,7 +16,7 @@ import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
 import { schemaProblem } from '../manage/upgrade_checks.ts';
-import { type Owner, ownerOr } from '../placement/owner.ts';
+import { type Owner, ownerOr } from '../placement/consumer.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, problemsOf } from '../start/config_flags.ts';
 import { describeDatabase } from '../start/database.ts';

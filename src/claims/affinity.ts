@@ -1,7 +1,7 @@
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
-import { ownerOr } from '../placement/owner.ts';
+import { ownerOr } from '../placement/consumer.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/anchors.ts';
 import type { CandidateRequest } from '../search/request.ts';

@@ -1,5 +1,4 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isStorable } from '../../db/engine/encoding.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
   type ConsumerAllocationRow,
@@ -8,6 +7,7 @@ import {
   readProviderAllocations,
 } from '../../db/statements/claims/read_allocations.ts';
 import { inBatches } from '../queue/queue.ts';
+import { isStorable } from '../text/strings.ts';
 
 /** Reads allocations from the database. Reads that are requested while one is under way share the next statement. */
 export type AllocationReads = {

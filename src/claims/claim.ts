@@ -1,8 +1,8 @@
 import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
 import type { LineTurn } from '../../db/statements/waiting.ts';
+import type { Owner } from '../placement/consumer.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
-import type { Owner } from '../placement/owner.ts';
 import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LeavingClaim } from '../../db/statements/waiting.ts';
-import type { Owner } from '../placement/owner.ts';
+import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
 import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
 import { placesAlike, type TakenAmount } from './would_take.ts';

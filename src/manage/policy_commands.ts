@@ -5,7 +5,7 @@ import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules, type PolicySettings } from '../access/policy/policy.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { teamsPolicy } from '../access/policy/teams.ts';
-import type { Owner } from '../placement/owner.ts';
+import type { Owner } from '../placement/consumer.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';

@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
+import type { Owner } from '../placement/consumer.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
-import type { Owner } from '../placement/owner.ts';
 import type { Version } from '../placement/versions.ts';
 import type { ApiError } from '../request/errors.ts';
 import type { Turns } from '../request/turns.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { isStorable } from '../../db/engine/encoding.ts';
 import { isUuidLike } from '../placement/uuid.ts';
+import { isStorable } from '../text/strings.ts';
 import { failed, pythonRepr, unexpectedKeys } from './schema_complaint.ts';
 
 /**

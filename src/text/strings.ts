@@ -39,6 +39,12 @@ export const rstrip = (text: string): string => text.replace(trailing, '');
 /** Python's str.strip(). */
 export const strip = (text: string): string => lstrip(rstrip(text));
 
+/**
+ * Whether the database can store a text: PostgreSQL allows no NUL, and UTF-8 no lone surrogate. Any other text cannot
+ * be in the database, so a search for it finds nothing.
+ */
+export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0');
+
 /** A name without its numbers: `rack-1` and `rack-2` are of a series, and neither is a mistake for the other. */
 export const unnumbered = (name: string): string => name.replaceAll(/\d+/g, '0');
 

@@ -1,4 +1,3 @@
-import { isStorable } from '../../../db/engine/encoding.ts';
 import { failureKind } from '../../../db/engine/failures.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
@@ -8,6 +7,7 @@ import { isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, notFound } from '../../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
+import { isStorable } from '../../text/strings.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answers.ts';
 import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';

@@ -1,4 +1,3 @@
-import { isStorable } from '../../../db/engine/encoding.ts';
 import {
   type Claim,
   type ClaimOutcome,
@@ -13,15 +12,16 @@ import {
 import { placingOrder } from '../../claims/placing.ts';
 import type { Wait } from '../../claims/waiter.ts';
 import type { Config } from '../../config/config.ts';
+import type { Owner } from '../../placement/consumer.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
-import type { Owner } from '../../placement/owner.ts';
 import { withName } from '../../placement/uuid.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
 import type { AllowsOwner, Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
+import { isStorable } from '../../text/strings.ts';
 import { preconditionFailed } from '../answers.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
