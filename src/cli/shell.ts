@@ -142,20 +142,3 @@ function connected(command: Command, flags: ConnectionFlags): Placement {
     return command.error(`error: ${messageOf(error)}`);
   }
 }
-
-/** Runs a call for each name, one after the other. Prints the names that succeeded, even if a later one fails. */
-export async function oneAfterTheOther(
-  names: readonly string[],
-  call: (name: string) => Promise<unknown>,
-  printDone: (done: readonly string[]) => void,
-): Promise<void> {
-  const done: string[] = [];
-  try {
-    for (const name of names) {
-      await call(name);
-      done.push(name);
-    }
-  } finally {
-    if (done.length > 0) printDone(done);
-  }
-}

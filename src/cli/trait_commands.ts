@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
+import { addCustomNameCommands } from './custom_names.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
 import { meaningOfTrait } from './meanings.ts';
-import { oneAfterTheOther, shellOf } from './shell.ts';
+import { shellOf } from './shell.ts';
 import { column } from './table.ts';
 
 /** Adds the commands of `placement trait`. */
@@ -47,26 +48,7 @@ export function addTraitCommands(program: Command): void {
         print(traits, () => column('trait', traits));
       });
   }
-  trait
-    .command('create')
-    .description('make sure that custom traits exist')
-    .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
-    .action(async (names: readonly string[], _options: object, command: Command) => {
-      const { placement, print } = shellOf(command, []);
-      await oneAfterTheOther(names, placement.traits.ensure, (made) =>
-        print(made, () => `There is ${made.join(', ')} now.`),
-      );
-    });
-  trait
-    .command('delete')
-    .description('delete custom traits that no provider has')
-    .argument('<CUSTOM_NAME...>', 'their names')
-    .action(async (names: readonly string[], _options: object, command: Command) => {
-      const { placement, print } = shellOf(command, []);
-      await oneAfterTheOther(names, placement.traits.delete, (gone) =>
-        print(gone, () => `${gone.join(', ')} deleted.`),
-      );
-    });
+  addCustomNameCommands(trait, { noun: 'traits', holder: 'provider', calls: ({ traits }) => traits });
 }
 
 const changes = [
