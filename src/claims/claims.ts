@@ -23,7 +23,7 @@ import {
   watchForStaleness,
 } from './judge_batch.ts';
 import { allCount, type CountingOptions, openLimitReads } from './limits.ts';
-import { openOwners } from './outcome.ts';
+import { openOwners } from './owners.ts';
 import {
   avoidLocked,
   type BatchedClaim,

@@ -18,7 +18,8 @@ import {
   type Staleness,
 } from './judge_batch.ts';
 import { type CountingOptions, type JudgingFleet, type LimitReads, limitExceeded } from './limits.ts';
-import { type Owners, outcomeOf } from './outcome.ts';
+import { outcomeOf } from './outcome.ts';
+import type { Owners } from './owners.ts';
 import { type BatchedClaim, readBy } from './pending_claim.ts';
 
 /**

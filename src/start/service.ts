@@ -13,7 +13,7 @@ import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
 import { keepHistory } from '../claims/history.ts';
 import { compactFromTimeToTime, countingOptions, openLimitReads } from '../claims/limits.ts';
-import { openOwners } from '../claims/outcome.ts';
+import { openOwners } from '../claims/owners.ts';
 import { openWaiting, type WaitingClaims } from '../claims/waiting.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { openOwners } from '../../src/claims/outcome.ts';
+import { openOwners } from '../../src/claims/owners.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';

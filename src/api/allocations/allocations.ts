@@ -13,19 +13,16 @@ import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '
 import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
+import { allocationsPhrase, writeClaim } from './claim_refusals.ts';
 import {
-  allocationsPhrase,
   answerAfter,
   answerTo,
   asksForDryRun,
-  claimOf,
-  claimRules,
   consumerClaim,
   expectKnownOnly,
   refuseDryRunOfUrl,
-  writeClaim,
 } from './claim_requests.ts';
-import { namingNewerFields } from './newer_fields.ts';
+import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
 import { askedWait, waitFor } from './waits.ts';
 
 // Routes

@@ -1,32 +1,18 @@
-import {
-  type Claim,
-  type ClaimOutcome,
-  ClaimRefused,
-  type ClaimRights,
-  type ConsumerClaim,
-  type InventoryFault,
-  type PlacementQuery,
-  type RefusalReason,
-  type UncountedRights,
-} from '../../claims/claim.ts';
-import { placingOrder } from '../../claims/placing.ts';
+import type { ConsumerClaim, PlacementQuery } from '../../claims/claim.ts';
 import type { Wait } from '../../claims/waiter.ts';
 import type { Config } from '../../config/config.ts';
-import type { Owner } from '../../placement/consumer.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
-import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
-import type { AllowsOwner, Answer, ApiRequest } from '../../rest/endpoint.ts';
+import { ApiError, badRequest } from '../../request/errors.ts';
+import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { Cache } from '../../text/cache.ts';
 import { isStorable } from '../../text/strings.ts';
-import { preconditionFailed } from '../answers.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import { goesOn, incompleteOwner, termOf } from '../consumers/consumer.ts';
-import type { Dependencies } from '../dependencies.ts';
 import type { ConsumerBody } from './bodies.ts';
 
 /** The claim for one consumer of a body, at any version. */
@@ -66,41 +52,6 @@ export function consumerClaim(
 export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly ConsumerClaim[] =>
   claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
 
-/** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
-export const allocationsPhrase = (uuid: string): string => `What consumer ${uuid} has`;
-const inventoriesPhrase = (uuid: string): string => `What resource provider ${uuid} has`;
-
-/** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
-type ClaimWording = {
-  readonly version: number;
-  readonly notFound: string;
-  readonly concurrentUpdate?: string;
-  /** Makes the error for a request that a rule of the policy does not allow. */
-  readonly forbidden: (rule: string) => ApiError;
-};
-
-/** How the claim of a request is written, or only judged. */
-type Writing = ClaimWording & {
-  readonly isDryRun: boolean;
-  /** How it waits where it cannot be written at once; undefined if it does not. */
-  readonly wait?: Wait | undefined;
-};
-
-/** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim(
-  { claims, waiting }: Dependencies,
-  claim: Claim,
-  { isDryRun, wait, ...writing }: Writing,
-): Promise<ClaimOutcome> {
-  try {
-    if (isDryRun) return await claims.tryOut(claim);
-    return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
-  } catch (error) {
-    if (!(error instanceof ClaimRefused)) throw error;
-    throw refusals[error.reason](error, writing);
-  }
-}
-
 /**
  * Whether a body asks for a dry run.
  *
@@ -137,49 +88,6 @@ async function withHeaders(more: Readonly<Record<string, string>>, answer: () =>
   }
 }
 
-const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
-  'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
-  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
-  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
-  'consumer generation': ({ message, consumer }) =>
-    new ApiError(409, message, {
-      code: errorCodes.concurrentUpdate,
-      ...(consumer === undefined ? {} : { sentence: `${message}; it is that of consumer ${consumer}` }),
-    }),
-  'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
-  'unknown provider': ({ message }) => badRequest(message),
-  'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
-  'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
-  limit: ({ message }, { version }) => limitRefused(message, version),
-  'invalid inventory': ({ message, fault }, { version }) =>
-    conflict(
-      `Unable to allocate inventory: ${message}`,
-      fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
-    ),
-  'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
-  'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
-  'given up': ({ message }) => badRequest(message),
-  'not its turn': ({ message }) => conflict(message, errorCodes.noCandidates),
-  'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
-  query: ({ message }) => badRequest(message),
-  'concurrent update': ({ message }, { concurrentUpdate }) =>
-    conflict(
-      `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,
-      errorCodes.concurrentUpdate,
-    ),
-};
-
-/** The error for a write that exceeds a limit. Versions before limits have no code for it. */
-export const limitRefused = (message: string, version: number): ApiError =>
-  new ApiError(403, message, { code: version < since.teams ? errorCodes.undefined : errorCodes.limitExceeded });
-
-/** From 2.2 on; upstream's versions have no code for these. */
-const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
-  absent: errorCodes.inventoryAbsent,
-  constraints: errorCodes.inventoryConstraints,
-  capacity: errorCodes.capacityExceeded,
-};
-
 /*
  * Claims by query: `candidates` in the place of `allocations`, from microversion 2.4 on.
  */
@@ -191,9 +99,6 @@ const mostQueries = 8;
 
 /** How long one of them may be, in bytes of UTF-8. */
 const longestQuery = 16_384;
-
-/** How many consumers of one POST may be by query. */
-const mostPlaced = 500;
 
 /**
  * The queries of a consumer in a body; none where it has allocations.
@@ -259,127 +164,3 @@ function parseText(consumer: string, text: unknown, version: number): PlacementQ
 }
 
 const refused = (consumer: string, problem: string): ApiError => badRequest(`Consumer ${consumer}: ${problem}`);
-
-/** The rule of claims by query; while no policy file has it, that of other claims and of candidates. */
-const placeRule = 'placement:allocations:place';
-const candidatesRule = 'placement:allocation_candidates:list';
-
-/** What the policy says of a request to write allocations before its body is read. */
-export type ClaimRules = {
-  /** The rule of claims that name their providers. */
-  readonly rule: string;
-  /** Undefined where that rule allows none, and only a claim by query may be allowed. `owners` are those that it allows: undefined for all. */
-  readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
-  /** Whether a policy file has the rule of claims by query. */
-  readonly isPlaceWritten: boolean;
-  /** The configured owner of allocations without a record. */
-  readonly incompleteOwner: Owner;
-  /** The configured types that do not count for limits. */
-  readonly uncountedTypes: readonly string[];
-};
-
-/** @throws ApiError 403 where the policy allows the request with no body */
-export function claimRules(request: ApiRequest, rule: string, config: Config): ClaimRules {
-  const isPlaceWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
-  const { uncountedTypes } = config.placement;
-  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config), uncountedTypes };
-  try {
-    return { ...rules, named: { owners: request.allowedOwners(rule) } };
-  } catch (error) {
-    if (!isPlaceWritten) throw error;
-    request.allowedOwners(placeRule);
-    return { ...rules, named: undefined };
-  }
-}
-
-/**
- * What the policy allows the client of a claim; undefined where that does not depend on the owners of consumers.
- *
- * @param placed how many of the consumers are by query
- * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
- */
-function rightsOf(
-  consumers: readonly ConsumerClaim[],
-  placed: number,
-  request: ApiRequest,
-  { rule, named, isPlaceWritten, incompleteOwner }: ClaimRules,
-): ClaimRights | undefined {
-  const isAllPlaced = isPlaceWritten && placed === consumers.length;
-  if (!isAllPlaced && named === undefined) {
-    throw request.forbidden(rule, `A claim that names its providers needs it; one by 'candidates' needs ${placeRule}.`);
-  }
-  const ofQueries = placed === 0 ? undefined : isPlaceWritten ? placeRule : candidatesRule;
-  const byName = isAllPlaced ? undefined : named?.owners;
-  const byQuery = ofQueries === undefined ? undefined : request.allowedOwners(ofQueries);
-  if (byName === undefined && byQuery === undefined) return undefined;
-  const allows = (owner: Owner): boolean => byName?.(owner) !== false && byQuery?.(owner) !== false;
-  const deciding = ofQueries ?? rule;
-  const other = consumers.find((consumer) => !allows(consumer));
-  if (other !== undefined) {
-    const { uuid, name, projectId, userId } = other;
-    throw request.forbidden(
-      deciding,
-      `Consumer ${withName(uuid, name)} is to be of project ${projectId} and user ${userId}.`,
-    );
-  }
-  return { allows, rule: deciding, incompleteOwner };
-}
-
-const uncountedRule = 'placement:allocations:uncounted';
-
-/**
- * Requires the rule for a consumer type that does not count for limits, where a consumer is to have one.
- *
- * @throws ApiError 403
- */
-export function requireUncounted(
-  { consumerType, ...owner }: Owner & { readonly consumerType?: string | null | undefined },
-  request: Pick<ApiRequest, 'allowedOwners' | 'forbidden'>,
-  uncountedTypes: readonly string[],
-): void {
-  if (consumerType === undefined || consumerType === null || !uncountedTypes.includes(consumerType)) return;
-  if (request.allowedOwners(uncountedRule)?.(owner) === false) throw request.forbidden(uncountedRule);
-}
-
-/** Whose consumers may keep a type that does not count for limits; undefined where all may. */
-function uncountedRights(
-  request: Pick<ApiRequest, 'allowedOwners'>,
-  types: readonly string[],
-): UncountedRights | undefined {
-  if (types.length === 0) return undefined;
-  try {
-    const allows = request.allowedOwners(uncountedRule);
-    return allows && { types, allows, rule: uncountedRule };
-  } catch (error) {
-    if (!(error instanceof ApiError && error.status === 403)) throw error;
-    return { types, allows: () => false, rule: uncountedRule };
-  }
-}
-
-/**
- * The claim of some consumers.
- *
- * @throws ApiError 403 where the client may not make this claim, and 400 for too many queries
- */
-export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
-  const count = consumers.filter(({ queries }) => queries !== undefined).length;
-  for (const consumer of consumers) requireUncounted(consumer, request, rules.uncountedTypes);
-  const uncounted = uncountedRights(request, rules.uncountedTypes);
-  const ofOwners = rightsOf(consumers, count, request, rules);
-  const { rule, incompleteOwner } = rules;
-  const rights =
-    uncounted === undefined ? ofOwners : { ...(ofOwners ?? { allows: () => true, rule, incompleteOwner }), uncounted };
-  if (count === 0) return { consumers, inventories: [], rights };
-  if (count > mostPlaced) {
-    throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
-  }
-  const order = placingOrder(consumers);
-  if ('circle' in order) {
-    const [first = ''] = order.circle;
-    throw badRequest(
-      `Each of the consumers ${order.circle.join(', ')} names the next one in 'with' of its 'candidates', and the last one names ` +
-        `${first}: none of them can be placed first.`,
-    );
-  }
-  return { consumers, inventories: [], placing: order.placing, rights };
-}

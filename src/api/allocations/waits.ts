@@ -7,7 +7,7 @@ import type { ApiRequest } from '../../rest/endpoint.ts';
 import { preferredWait } from '../../rest/preferred_wait.ts';
 import { clientOf } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { claimOf, claimRules } from './claim_requests.ts';
+import { claimOf, claimRules } from './claim_rights.ts';
 
 /** How long the claim of a request may wait, in seconds (from 2.8); undefined without the preference. @throws ApiError 400 */
 export const askedWait = (request: ApiRequest, { placement }: Config): number | undefined =>

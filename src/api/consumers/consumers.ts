@@ -26,7 +26,8 @@ import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { isStorable } from '../../text/strings.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
-import { limitRefused, requireUncounted } from '../allocations/claim_requests.ts';
+import { limitRefused } from '../allocations/claim_refusals.ts';
+import { requireUncounted } from '../allocations/claim_rights.ts';
 import { newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import {

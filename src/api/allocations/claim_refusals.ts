@@ -1,0 +1,90 @@
+import {
+  type Claim,
+  type ClaimOutcome,
+  ClaimRefused,
+  type InventoryFault,
+  type RefusalReason,
+} from '../../claims/claim.ts';
+import type { Wait } from '../../claims/waiter.ts';
+import { since } from '../../placement/microversions.ts';
+import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
+import { preconditionFailed } from '../answers.ts';
+import type { Dependencies } from '../dependencies.ts';
+
+/** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
+export const allocationsPhrase = (uuid: string): string => `What consumer ${uuid} has`;
+const inventoriesPhrase = (uuid: string): string => `What resource provider ${uuid} has`;
+
+/** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
+type ClaimWording = {
+  readonly version: number;
+  readonly notFound: string;
+  readonly concurrentUpdate?: string;
+  /** Makes the error for a request that a rule of the policy does not allow. */
+  readonly forbidden: (rule: string) => ApiError;
+};
+
+/** How the claim of a request is written, or only judged. */
+type Writing = ClaimWording & {
+  readonly isDryRun: boolean;
+  /** How it waits where it cannot be written at once; undefined if it does not. */
+  readonly wait?: Wait | undefined;
+};
+
+/** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
+export async function writeClaim(
+  { claims, waiting }: Dependencies,
+  claim: Claim,
+  { isDryRun, wait, ...writing }: Writing,
+): Promise<ClaimOutcome> {
+  try {
+    if (isDryRun) return await claims.tryOut(claim);
+    return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
+  } catch (error) {
+    if (!(error instanceof ClaimRefused)) throw error;
+    throw refusals[error.reason](error, writing);
+  }
+}
+
+const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
+  'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
+  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
+  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
+  'consumer generation': ({ message, consumer }) =>
+    new ApiError(409, message, {
+      code: errorCodes.concurrentUpdate,
+      ...(consumer === undefined ? {} : { sentence: `${message}; it is that of consumer ${consumer}` }),
+    }),
+  'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'unknown provider': ({ message }) => badRequest(message),
+  'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
+  'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
+  limit: ({ message }, { version }) => limitRefused(message, version),
+  'invalid inventory': ({ message, fault }, { version }) =>
+    conflict(
+      `Unable to allocate inventory: ${message}`,
+      fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
+    ),
+  'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
+  'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'given up': ({ message }) => badRequest(message),
+  'not its turn': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
+  query: ({ message }) => badRequest(message),
+  'concurrent update': ({ message }, { concurrentUpdate }) =>
+    conflict(
+      `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,
+      errorCodes.concurrentUpdate,
+    ),
+};
+
+/** The error for a write that exceeds a limit. Versions before limits have no code for it. */
+export const limitRefused = (message: string, version: number): ApiError =>
+  new ApiError(403, message, { code: version < since.teams ? errorCodes.undefined : errorCodes.limitExceeded });
+
+/** From 2.2 on; upstream's versions have no code for these. */
+const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
+  absent: errorCodes.inventoryAbsent,
+  constraints: errorCodes.inventoryConstraints,
+  capacity: errorCodes.capacityExceeded,
+};

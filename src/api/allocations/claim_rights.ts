@@ -1,0 +1,172 @@
+import * as v from 'valibot';
+import type { Claim, ClaimRights, ConsumerClaim, UncountedRights } from '../../claims/claim.ts';
+import { placingOrder } from '../../claims/placing.ts';
+import type { Config } from '../../config/config.ts';
+import type { Owner } from '../../placement/consumer.ts';
+import { since } from '../../placement/microversions.ts';
+import { withName } from '../../placement/uuid.ts';
+import { type Version, versionText } from '../../placement/versions.ts';
+import { ApiError, badRequest } from '../../request/errors.ts';
+import type { AllowsOwner, ApiRequest } from '../../rest/endpoint.ts';
+import { incompleteOwner } from '../consumers/consumer.ts';
+
+/** How many consumers of one POST may be by query. */
+const mostPlaced = 500;
+
+/** The rule of claims by query; while no policy file has it, that of other claims and of candidates. */
+const placeRule = 'placement:allocations:place';
+const candidatesRule = 'placement:allocation_candidates:list';
+
+/** What the policy says of a request to write allocations before its body is read. */
+export type ClaimRules = {
+  /** The rule of claims that name their providers. */
+  readonly rule: string;
+  /** Undefined where that rule allows none, and only a claim by query may be allowed. `owners` are those that it allows: undefined for all. */
+  readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
+  /** Whether a policy file has the rule of claims by query. */
+  readonly isPlaceWritten: boolean;
+  /** The configured owner of allocations without a record. */
+  readonly incompleteOwner: Owner;
+  /** The configured types that do not count for limits. */
+  readonly uncountedTypes: readonly string[];
+};
+
+/** @throws ApiError 403 where the policy allows the request with no body */
+export function claimRules(request: ApiRequest, rule: string, config: Config): ClaimRules {
+  const isPlaceWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
+  const { uncountedTypes } = config.placement;
+  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config), uncountedTypes };
+  try {
+    return { ...rules, named: { owners: request.allowedOwners(rule) } };
+  } catch (error) {
+    if (!isPlaceWritten) throw error;
+    request.allowedOwners(placeRule);
+    return { ...rules, named: undefined };
+  }
+}
+
+/**
+ * What the policy allows the client of a claim; undefined where that does not depend on the owners of consumers.
+ *
+ * @param placed how many of the consumers are by query
+ * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
+ */
+function rightsOf(
+  consumers: readonly ConsumerClaim[],
+  placed: number,
+  request: ApiRequest,
+  { rule, named, isPlaceWritten, incompleteOwner }: ClaimRules,
+): ClaimRights | undefined {
+  const isAllPlaced = isPlaceWritten && placed === consumers.length;
+  if (!isAllPlaced && named === undefined) {
+    throw request.forbidden(rule, `A claim that names its providers needs it; one by 'candidates' needs ${placeRule}.`);
+  }
+  const ofQueries = placed === 0 ? undefined : isPlaceWritten ? placeRule : candidatesRule;
+  const byName = isAllPlaced ? undefined : named?.owners;
+  const byQuery = ofQueries === undefined ? undefined : request.allowedOwners(ofQueries);
+  if (byName === undefined && byQuery === undefined) return undefined;
+  const allows = (owner: Owner): boolean => byName?.(owner) !== false && byQuery?.(owner) !== false;
+  const deciding = ofQueries ?? rule;
+  const other = consumers.find((consumer) => !allows(consumer));
+  if (other !== undefined) {
+    const { uuid, name, projectId, userId } = other;
+    throw request.forbidden(
+      deciding,
+      `Consumer ${withName(uuid, name)} is to be of project ${projectId} and user ${userId}.`,
+    );
+  }
+  return { allows, rule: deciding, incompleteOwner };
+}
+
+const uncountedRule = 'placement:allocations:uncounted';
+
+/**
+ * Requires the rule for a consumer type that does not count for limits, where a consumer is to have one.
+ *
+ * @throws ApiError 403
+ */
+export function requireUncounted(
+  { consumerType, ...owner }: Owner & { readonly consumerType?: string | null | undefined },
+  request: Pick<ApiRequest, 'allowedOwners' | 'forbidden'>,
+  uncountedTypes: readonly string[],
+): void {
+  if (consumerType === undefined || consumerType === null || !uncountedTypes.includes(consumerType)) return;
+  if (request.allowedOwners(uncountedRule)?.(owner) === false) throw request.forbidden(uncountedRule);
+}
+
+/** Whose consumers may keep a type that does not count for limits; undefined where all may. */
+function uncountedRights(
+  request: Pick<ApiRequest, 'allowedOwners'>,
+  types: readonly string[],
+): UncountedRights | undefined {
+  if (types.length === 0) return undefined;
+  try {
+    const allows = request.allowedOwners(uncountedRule);
+    return allows && { types, allows, rule: uncountedRule };
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 403)) throw error;
+    return { types, allows: () => false, rule: uncountedRule };
+  }
+}
+
+/**
+ * The claim of some consumers.
+ *
+ * @throws ApiError 403 where the client may not make this claim, and 400 for too many queries
+ */
+export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
+  const count = consumers.filter(({ queries }) => queries !== undefined).length;
+  for (const consumer of consumers) requireUncounted(consumer, request, rules.uncountedTypes);
+  const uncounted = uncountedRights(request, rules.uncountedTypes);
+  const ofOwners = rightsOf(consumers, count, request, rules);
+  const { rule, incompleteOwner } = rules;
+  const rights =
+    uncounted === undefined ? ofOwners : { ...(ofOwners ?? { allows: () => true, rule, incompleteOwner }), uncounted };
+  if (count === 0) return { consumers, inventories: [], rights };
+  if (count > mostPlaced) {
+    throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
+  }
+  const order = placingOrder(consumers);
+  if ('circle' in order) {
+    const [first = ''] = order.circle;
+    throw badRequest(
+      `Each of the consumers ${order.circle.join(', ')} names the next one in 'with' of its 'candidates', and the last one names ` +
+        `${first}: none of them can be placed first.`,
+    );
+  }
+  return { consumers, inventories: [], placing: order.placing, rights };
+}
+
+/** The fields of claims that OpenStack does not know, with the versions that brought them, the newest first. */
+const newerFields: readonly (readonly [name: string, since: Version])[] = [
+  ['name', since.names],
+  ['line', since.waiting],
+  ['expires_in', since.terms],
+  ['candidates', since.placing],
+  ['dry_run', since.placing],
+];
+
+/**
+ * Adds to a refusal by the policy that the body has a field of a newer version than the request: with it another rule might decide. A body
+ * that the version knows gets the refusal as it is.
+ *
+ * @returns the error to throw
+ */
+export async function namingNewerFields(
+  request: Pick<ApiRequest, 'version' | 'json'>,
+  refusal: unknown,
+): Promise<unknown> {
+  if (!(refusal instanceof ApiError) || request.version >= since.placing) return refusal;
+  const body = await request.json(v.record(v.string(), v.unknown())).catch(() => undefined);
+  if (body === undefined) return refusal;
+  const parts = [body, ...Object.values(body)].filter((part) => typeof part === 'object' && part !== null);
+  const found = newerFields.find(([name]) => parts.some((part) => Object.hasOwn(part, name)));
+  if (found === undefined) return refusal;
+  const [name, first] = found;
+  const { status, code, vary } = refusal;
+  return new ApiError(
+    status,
+    `${refusal.message} '${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`,
+    { code, vary },
+  );
+}
