@@ -38,9 +38,9 @@ export const newestXid = (first: string, ...others: readonly (string | null)[]):
   others.reduce<string>((newest, xid) => (xid !== null && BigInt(xid) > BigInt(newest) ? xid : newest), first);
 
 /**
- * Parses a snapshot: transactions from `xmax` on had not begun, those in `underWay` were running, all others had ended.
+ * The parts of the text of a `pg_snapshot`: transactions from `xmax` on had not begun, those in `underWay` were running, all others had ended.
  */
-export function partsOf(snapshot: string): { readonly xmax: string; readonly underWay: readonly string[] } {
+export function snapshotParts(snapshot: string): { readonly xmax: string; readonly underWay: readonly string[] } {
   const [, xmax = '0', list = ''] = snapshot.split(':');
   return { xmax, underWay: list === '' ? [] : list.split(',') };
 }
@@ -63,7 +63,7 @@ type Unread = {
  * A number up to that of a transaction whose commit is on the disk is never given again.
  */
 function unreadAt({ snapshot, lastXid }: LogPoint): Unread {
-  const { underWay } = partsOf(snapshot);
+  const { underWay } = snapshotParts(snapshot);
   const next = BigInt(lastXid) + 1n;
   const gaps = { first: [] as string[], last: [] as string[] };
   let from = next;
@@ -80,7 +80,7 @@ function unreadAt({ snapshot, lastXid }: LogPoint): Unread {
 
 /** Whether the rows of a transaction that has ended were read at a point. */
 export function isRead({ snapshot, lastXid }: LogPoint, xid: string): boolean {
-  return BigInt(xid) <= BigInt(lastXid) && !partsOf(snapshot).underWay.includes(xid);
+  return BigInt(xid) <= BigInt(lastXid) && !snapshotParts(snapshot).underWay.includes(xid);
 }
 
 /**

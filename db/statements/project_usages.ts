@@ -105,9 +105,9 @@ export function lockRaised(
   writes: readonly CountedWrite[],
   condition: RawBuilder<unknown> = sql``,
 ): readonly RawBuilder<unknown>[] {
-  const limited = new Set(writes.flatMap(({ limits }) => limits.map(({ project }) => numberOfLock(project))));
+  const limited = new Set(writes.flatMap(({ limits }) => limits.map(({ project }) => projectLockNumber(project))));
   const raised = writes.flatMap(({ usages }) =>
-    usages.flatMap(({ project, amount }) => (project !== null && amount > 0 ? [numberOfLock(project)] : [])),
+    usages.flatMap(({ project, amount }) => (project !== null && amount > 0 ? [projectLockNumber(project)] : [])),
   );
   const numbers = [...new Set([...limited, ...raised])].sort((a, b) => a - b);
   if (numbers.length === 0) return [];
@@ -121,11 +121,14 @@ export function lockRaised(
 /** Locks a project, or all projects, until the end of the transaction: no other transaction raises what it uses meanwhile. */
 export const lockProject = (project: string | 'all'): RawBuilder<unknown> =>
   sql`select pg_advisory_xact_lock(${sql.lit(projectLock)}, number)
-    from generate_series(${project === 'all' ? 0 : numberOfLock(project)}::integer,
-      ${project === 'all' ? projectLocks - 1 : numberOfLock(project)}::integer) as number`;
+    from generate_series(${project === 'all' ? 0 : projectLockNumber(project)}::integer,
+      ${project === 'all' ? projectLocks - 1 : projectLockNumber(project)}::integer) as number`;
 
-/** By the FNV-1a hash of the name. */
-function numberOfLock(project: string): number {
+/**
+ * The second key of the lock of a project: the FNV-1a hash of its id, which may be any text. Processes of two releases run side by side, so
+ * it never changes.
+ */
+function projectLockNumber(project: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(project)) hash = Math.imul(hash ^ byte, 0x01000193);
   return (hash >>> 0) % projectLocks;

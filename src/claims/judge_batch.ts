@@ -62,7 +62,7 @@ export function judgeBatch(
   const onSteps = (taken: number): void => {
     steps += taken;
   };
-  const inOrder = followOrder();
+  const waitingOrder = followOrder();
   for (const entry of batch) {
     const { item } = entry;
     item.claim.order?.noteHeldUp(false);
@@ -70,7 +70,7 @@ export function judgeBatch(
       failed.push({ entry, error: givenUp() });
       continue;
     }
-    if (inOrder.mustYield(item)) {
+    if (waitingOrder.mustYield(item)) {
       again.push({ entry, item: { ...item, yields: item.yields + 1 } });
       continue;
     }
@@ -102,7 +102,7 @@ export function judgeBatch(
       const ofOrder = order === undefined ? write : { ...write, inOrder: true, turn: order.turn };
       const ofAll = counted === undefined ? ofOrder : { ...ofOrder, counted };
       judged.push({ entry, write: ofAll, usageChanges, placement });
-      inOrder.noteJudged(item);
+      waitingOrder.noteJudged(item);
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
@@ -114,7 +114,7 @@ export function judgeBatch(
       else if (isAnyPromised) again.push({ entry, item });
       else {
         refused.push({ entry, refusal: error });
-        inOrder.noteJudged(item);
+        waitingOrder.noteJudged(item);
       }
     }
   }

@@ -98,7 +98,8 @@ export const takenOver = (): ApiError =>
   conflict('A later request for the same consumers waits in the place of this one.', errorCodes.concurrentUpdate);
 export const waitEnded = (): ApiError =>
   conflict('The wait of the claim was ended by DELETE /waiting.', errorCodes.noCandidates);
-export const notItsTurn = ({ wait: { line } }: Waiter): ClaimRefused =>
+/** The time of the claim was over before its turn came, or before it could be placed. */
+export const timeRanOut = ({ wait: { line } }: Waiter): ClaimRefused =>
   new ClaimRefused(
     'no candidates',
     line === undefined

@@ -21,9 +21,9 @@ import {
   keyOf,
   kindOf,
   lineOf,
-  notItsTurn,
   processEnds,
   takenOver,
+  timeRanOut,
   tooMany,
   type Wait,
   type Waiter,
@@ -294,7 +294,7 @@ export function openWaiting(
     if (waiter.state === 'waiting') submit(waiter);
     else {
       claims.tryOut(waiter.claim).then(
-        () => end(waiter, notItsTurn(waiter)),
+        () => end(waiter, timeRanOut(waiter)),
         (error: unknown) => end(waiter, error),
       );
     }
@@ -350,7 +350,7 @@ export function openWaiting(
       waiter.state = 'in line';
       if (waiter.wait.line === undefined) inDoubt.add(waiter);
       void lookAtLines();
-    } else if (reason === 'not its turn') end(waiter, notItsTurn(waiter));
+    } else if (reason === 'not its turn') end(waiter, timeRanOut(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
       tell(waiter, error);

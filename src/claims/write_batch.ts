@@ -167,6 +167,7 @@ export function openBatchWriter(
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
 const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'turn', 'order'].includes(guard);
 
+/** The refusal of a claim that is not the first one of its line, or whose row in `waiting` is gone. */
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 

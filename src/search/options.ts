@@ -2,7 +2,7 @@ import { hasAnyTrait, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } f
 import { cacheOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Turns } from '../request/turns.ts';
 import { type Choice, granularChoice } from './candidate.ts';
-import { inOrder, type ProviderOrder } from './order.ts';
+import { orderProviders, type ProviderOrder } from './order.ts';
 import { type Limits, overspends, type Work } from './request.ts';
 import { keptGroups, type ResolvedGroup } from './resolve.ts';
 
@@ -134,11 +134,13 @@ export function granularProviders(
   usable: readonly Provider[],
   order: ProviderOrder,
 ): readonly Provider[] {
-  const own = inOrder(treeOptions(anchor, group)[0] ?? none, order);
+  const own = orderProviders(treeOptions(anchor, group)[0] ?? none, order);
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
   // Keys compare all of them; else those that share come last.
-  return typeof order === 'object' ? inOrder([...own, ...others], order) : [...own, ...inOrder(others, order)];
+  return typeof order === 'object'
+    ? orderProviders([...own, ...others], order)
+    : [...own, ...orderProviders(others, order)];
 }
 
 /**
@@ -154,7 +156,7 @@ function* products(
   turns: Turns | undefined,
 ): Generator<Choice | undefined> {
   const roundsOfStep = 1 + group.traits.required.length;
-  const ordered = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
+  const ordered = order === 'steady' ? lists : lists.map((list) => orderProviders(list, order));
   const nextIndexes = ordered.map(() => 0);
   const taken: Provider[] = [];
   for (;;) {

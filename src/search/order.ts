@@ -34,11 +34,11 @@ export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item>
 /** In which order the providers of a tree are tried: by keys of `order`, and in another order where these are equal. */
 export type ProviderOrder = Order | { readonly keys: readonly TreeKey[]; readonly equals: Order };
 
-/** Providers in order. As `walk`, for lists so short that stopping in between saves nothing. */
-export function inOrder(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
+/** Puts providers in an order. It is `walk` for lists so short that stopping in between saves nothing. */
+export function orderProviders(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
   const { length } = providers;
   if (order === 'steady' || length < 2) return providers;
-  if (typeof order === 'object') return sortedBy(order.keys, inOrder(providers, order.equals));
+  if (typeof order === 'object') return sortedBy(order.keys, orderProviders(providers, order.equals));
   const { index, step } = wayThrough(length, order);
   return providers.map((provider, count) => providers[(index + count * step) % length] ?? provider);
 }

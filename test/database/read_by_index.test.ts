@@ -8,7 +8,7 @@ import { sql, type Transaction } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
-import { inventoryChangesSince, type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
+import { inventoryChangesSince, type Moment, readMoment, snapshotParts } from '../../db/fleet/change_log.ts';
 import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Tables } from '../../db/tables.ts';
 import { engines, withFreshDatabase } from '../support/engines.ts';
@@ -68,7 +68,7 @@ for (const engine of engines) {
           // text.
           const now = async () => {
             const moment = await readMoment(kysely);
-            const { xmax } = partsOf(moment.snapshot);
+            const { xmax } = snapshotParts(moment.snapshot);
             const open = { ...moment, snapshot: `${early.xid}:${xmax}:${early.xid}` };
             return { open, closed: { ...moment, snapshot: `${xmax}:${xmax}:` } };
           };
@@ -107,7 +107,7 @@ for (const [what, asked] of Object.entries(reads)) {
         // The statistics count rows that are visible, so these are.
         await grow(database, asked, 20_000, xid);
         const moment = await readMoment(database.kysely);
-        const { xmax } = partsOf(moment.snapshot);
+        const { xmax } = snapshotParts(moment.snapshot);
         const before = String(BigInt(xid) - 3n); // so that there is a gap as well
         const open = { ...moment, snapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
         await grow(database, asked, 3);

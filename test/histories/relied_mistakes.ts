@@ -14,7 +14,7 @@ export const reliedMistakes: readonly Mistake[] = [
     name: 'after the crash of a backend, processes go on with numbers of transactions that were lost',
     file: 'db/fleet/change_log.ts',
     from: 'const next = BigInt(lastXid) + 1n;',
-    to: 'const next = BigInt(partsOf(snapshot).xmax);',
+    to: 'const next = BigInt(snapshotParts(snapshot).xmax);',
     also: [
       {
         file: 'db/engine/server_state.ts',

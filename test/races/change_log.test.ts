@@ -14,8 +14,8 @@ import {
   inventoryChangesSince,
   isLogTooShort,
   type Moment,
-  partsOf,
   readMoment,
+  snapshotParts,
 } from '../../db/fleet/change_log.ts';
 import { readChangedIds } from '../../db/fleet/changed_parts.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
@@ -182,7 +182,7 @@ test('a log is not too short for a transaction that began before the horizon and
       let moment: Moment = { snapshot: '', lastXid: '0', serverRun: '' };
       await until('no other transaction is under way', async () => {
         moment = await readMoment(database.kysely);
-        return partsOf(moment.snapshot).underWay.length === 1;
+        return snapshotParts(moment.snapshot).underWay.length === 1;
       });
       const isTooShort = async () =>
         (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(moment)} as yes`)).yes;

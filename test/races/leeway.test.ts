@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
+import { type Moment, readMoment, snapshotParts } from '../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
@@ -139,7 +139,7 @@ test('it fails if changes since its judgement may be pruned, but not after chang
       'insert into resource_provider_traits (resource_provider_id, trait_id) select 2, min(id) from traits',
     );
     assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, [undefined]);
-    await pruneChanges(database, partsOf((await now(connections)).snapshot).xmax);
+    await pruneChanges(database, snapshotParts((await now(connections)).snapshot).xmax);
     const second = { ...claim(['second']), providers: [{ providerId: 1, generation: 6, bump: 1 }] };
     assert.deepEqual((await writeClaims(database, [second], { judgedOn: since })).lost, ['provider']);
   });

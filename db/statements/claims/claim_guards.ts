@@ -154,7 +154,7 @@ const relationLock = 1_430_000;
  * sees what the earlier one has written.
  */
 export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
-  const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(numberOfLock)));
+  const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(relationLockNumber)));
   if (numbers.size === 0) return [];
   const ordered = [...numbers].sort((a, b) => a - b);
   return [
@@ -163,8 +163,11 @@ export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | unde
   ];
 }
 
-/** By the last digits of a UUID, which are random. */
-const numberOfLock = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
+/**
+ * The second key of the lock of a consumer: the last digits of its UUID, which are random and need no hash, unlike the ids of projects
+ * (`projectLockNumber`). Processes of two releases run side by side, so it never changes.
+ */
+const relationLockNumber = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
 
 /** Claims that name consumers which have something of other providers by now. */
 export const lostAffinity = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`

@@ -29,7 +29,7 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
   sql`
     with ${askedProviders(providers)}, made as (
       insert into resource_providers (id, uuid, name, generation, root_provider_id, created_at, updated_at)
-      select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from asked, ${providerTagsAreWritten} ${inOrder}
+      select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from asked, ${providerTagsAreWritten} ${orderByName}
       on conflict do nothing
       returning id
     ), ${madeTags}
@@ -56,7 +56,7 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       join parent on parent.uuid = below.uuid
     ), made as (
       insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
-      select id, uuid, name, 0, parent_id, root_id, ${utcNow} from child, ${providerTagsAreWritten} ${inOrder}
+      select id, uuid, name, 0, parent_id, root_id, ${utcNow} from child, ${providerTagsAreWritten} ${orderByName}
       on conflict do nothing
       returning id, parent_provider_id
     ), ${madeTags}
@@ -77,7 +77,7 @@ const askedProviders = (providers: readonly NewProvider[]) => {
 };
 
 /** So that two transactions that insert the same names do not wait for each other in a circle. */
-const inOrder = sql`order by name collate "C"`;
+const orderByName = sql`order by name collate "C"`;
 
 /** The root of a parent from before roots were noted, which the online data migration has not reached yet. */
 const topOf = sql`

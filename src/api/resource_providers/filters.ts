@@ -1,11 +1,5 @@
 import * as v from 'valibot';
-import {
-  anyProvider,
-  conditionsOf,
-  type FewProviders,
-  fewestFor,
-  type ProviderFilter,
-} from '../../fleet/model/filters.ts';
+import { anyProvider, checksOf, type FewProviders, fewestFor, type ProviderFilter } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
@@ -67,7 +61,7 @@ function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Pr
   const isOne = first !== undefined && named.every((provider) => provider === first);
   const only = named.length === 0 ? undefined : new Set(isOne ? [first] : []);
   const { few, isWanted, rounds } = wantedBy(fleet, filter, only);
-  const among = treeRoot === undefined ? inOrder(fleet, few) : treeOf(treeRoot);
+  const among = treeRoot === undefined ? sortedById(fleet, few) : treeOf(treeRoot);
   return yield* keep(among, isWanted, rounds, turns);
 }
 
@@ -95,7 +89,7 @@ function* resolve(
     return { resources: amounts, traits: { required, forbidden }, memberOf, forbiddenAggregates, treeRoot };
   } catch (error) {
     for (const { few, isWanted, rounds } of before.map((filter) => wantedBy(fleet, filter))) {
-      if ((yield* keep(inOrder(fleet, few), isWanted, rounds, turns)).length === 0) return undefined;
+      if ((yield* keep(sortedById(fleet, few), isWanted, rounds, turns)).length === 0) return undefined;
     }
     throw error;
   }
@@ -118,22 +112,21 @@ const dense = 1 / 16;
 
 /** The providers that satisfy a filter. @param named the only ones that may be asked for, if the request names them */
 export function wantedBy(fleet: Fleet, filter: ProviderFilter, named?: ReadonlySet<Provider>): Wanted {
-  const conditions = conditionsOf(filter);
-  if (named !== undefined) conditions.unshift((provider) => named.has(provider));
+  const checks = checksOf(filter);
+  if (named !== undefined) checks.unshift((provider) => named.has(provider));
   let few: FewProviders = { size: dense * fleet.byId.size, list: undefined };
   if (named !== undefined && named.size < few.size) few = { size: named.size, list: () => named };
   const { list } = fewestFor(fleet, filter, few);
   const { traits, memberOf, forbiddenAggregates } = filter;
   return {
     few: list && [...list()],
-    isWanted: (provider) => conditions.every((holds) => holds(provider)),
-    rounds:
-      1 + conditions.length + [...traits.required, traits.forbidden, ...memberOf, forbiddenAggregates].flat().length,
+    isWanted: (provider) => checks.every((holds) => holds(provider)),
+    rounds: 1 + checks.length + [...traits.required, traits.forbidden, ...memberOf, forbiddenAggregates].flat().length,
   };
 }
 
 /** A list with all of few providers, or all of the fleet, by ascending id. */
-const inOrder = (fleet: Fleet, few: readonly Provider[] | undefined): readonly Provider[] =>
+const sortedById = (fleet: Fleet, few: readonly Provider[] | undefined): readonly Provider[] =>
   few?.toSorted((one, other) => one.id - other.id) ?? fleet.byId.list();
 
 /** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */

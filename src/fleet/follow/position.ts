@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type LogPoint, partsOf } from '../../../db/fleet/change_log.ts';
+import { type LogPoint, snapshotParts } from '../../../db/fleet/change_log.ts';
 import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import type { LogState } from '../../../db/fleet/log_position.ts';
 
@@ -23,7 +23,7 @@ type Snapshot = { readonly xmax: number; readonly underWay: ReadonlySet<number> 
 
 /** Parses PostgreSQL's text form of `pg_snapshot`. */
 function parseSnapshot(text: string): Snapshot {
-  const { xmax, underWay } = partsOf(text);
+  const { xmax, underWay } = snapshotParts(text);
   return { xmax: Number(xmax), underWay: new Set(underWay.map(Number)) };
 }
 

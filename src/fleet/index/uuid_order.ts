@@ -26,7 +26,7 @@ export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrde
     added = [];
   };
 
-  const inOrder = (): readonly string[] => {
+  const sortedUuids = (): readonly string[] => {
     if (sorted !== undefined && sorted.length > 2 * present.size + fewAdded) forget();
     sorted ??= [...present.keys()].sort();
     for (const uuid of added) {
@@ -44,7 +44,7 @@ export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrde
       if (added.length > fewAdded) forget();
     },
     *after(uuid) {
-      const all = inOrder();
+      const all = sortedUuids();
       for (let index = indexBehind(all, uuid); index < all.length; index++) {
         const next = all[index];
         if (next !== undefined && present.has(next)) yield next;

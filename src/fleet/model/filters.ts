@@ -8,7 +8,7 @@ export type TraitIds = { readonly required: readonly (readonly number[])[]; read
 
 /**
  * What one provider must have and be by itself, with the names looked up. A condition that request groups of candidates
- * have as well is a field of it, with its check in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet
+ * have as well is a field of it, with its check in `satisfiesAlone`, in `checksOf`, and in `fewestFor` if the fleet
  * has an index for it. A filter that only lists have, such as the name, is in `find` of `src/api/resource_providers/filters.ts`.
  */
 export type ProviderFilter = {
@@ -50,10 +50,10 @@ export function hasRoom(provider: Provider, classId: number, amount: number): bo
 }
 
 /**
- * The conditions of a filter, all of which a provider must meet: together they say what `satisfiesAlone` says. They are for many
- * providers, of which most share their traits and aggregates with others.
+ * The checks of a filter: a provider satisfies the filter if all of them hold, as `satisfiesAlone` says. They are for many providers, most
+ * of which share their traits and aggregates with others.
  */
-export function conditionsOf(filter: ProviderFilter): ((provider: Provider) => boolean)[] {
+export function checksOf(filter: ProviderFilter): ((provider: Provider) => boolean)[] {
   const { resources, traits, memberOf, forbiddenAggregates, treeRoot } = filter;
   const hasTraits = traits.required.length + traits.forbidden.length > 0;
   const hasAggregates = memberOf.length + forbiddenAggregates.length > 0;
