@@ -19,7 +19,7 @@ const limit = 1000;
 
 /** The items of all pages. A page is requested after all items before it were taken. */
 export async function* allPages<Item extends Marked>(
-  page: (asked: Page) => Promise<readonly Item[]>,
+  page: (asked: Page & { readonly limit: number }) => Promise<readonly Item[]>,
 ): AsyncGenerator<Item, void> {
   for (let marker: string | undefined; ; ) {
     const items = await page({ limit, marker });

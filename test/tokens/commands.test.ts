@@ -58,6 +58,13 @@ for (const engine of engines) {
         if (engine === 'embedded') {
           const { mode } = await stat(path.join(world.config.embeddedPath ?? '', 'operator.sock'));
           assert.equal(mode & 0o077, 0);
+          const wanted = ['--user', 'u'.repeat(256), '--project', 'p', '--role', 'member'];
+          const refused = await world.run('placement-manage', 'token', 'create', ...wanted);
+          assert.equal(refused.code, 1);
+          assert.match(
+            refused.stderr,
+            /serves the embedded database refuses req-\S+: .*user_id: .* is too long\. \[POST \/tokens: 400 /,
+          );
         }
         assert.equal((await world.run('placement-manage', 'token', 'revoke', second.id)).code, 0);
         const again = await world.run('placement-manage', 'token', 'revoke', second.id);
