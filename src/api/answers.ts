@@ -106,6 +106,21 @@ export function checkMarker(marker: string | undefined, exists: (marker: string)
   throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
 }
 
+/** The JSON of a list, whose name is its path: one page of what was found, and links to the next page if there is more. */
+export function pageJson<Item>(
+  request: ApiRequest,
+  path: `/${string}`,
+  found: readonly Item[],
+  page: { readonly limit: number; represent(item: Item): object; markerOf(last: Item): string },
+): object {
+  const items = found.slice(0, page.limit);
+  const last = found.length > page.limit ? items.at(-1) : undefined;
+  return {
+    [path.slice(1)]: items.map((item) => page.represent(item)),
+    ...(last === undefined ? {} : { [`${path.slice(1)}_links`]: nextLink(request, path, page.markerOf(last)) }),
+  };
+}
+
 /** Links to the next page: the same query, beginning behind the last of this one. */
 export function nextLink(request: ApiRequest, path: string, last: string) {
   const query = new URLSearchParams([

@@ -18,11 +18,18 @@ import { anyType, type LimitKind, limitsInForce } from '../placement/limits.ts';
 import { since } from '../placement/microversions.ts';
 import { badRequest, conflict, errorCodes, noSuchClass, notFound, tryLater } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { either, integer, integerOrNull, keyed, number, object, oneOf, text } from '../rest/json_schema.ts';
-import { checkQuery, checkValue, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
+import { either, integer, integerOrNull, keyed, number, object, oneOf } from '../rest/json_schema.ts';
+import {
+  checkQuery,
+  checkUnrepeated,
+  checkValue,
+  integerParameter,
+  noParameters,
+  refuseRepeated,
+} from '../rest/schema_check.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { ownerId } from './allocations/bodies.ts';
-import { nextLink, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
+import { pageJson, pageParameters, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
 import { incompleteOwner } from './consumers/consumer.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -82,28 +89,20 @@ const newDefaults = object({
   generation: integerOrNull({ minimum: 0, maximum: maxInteger }),
 });
 
-const listParameters = { limit: v.optional(integerParameter(1, 1000)), marker: v.optional(text()) };
-const noParameters = object({});
+const listParameters = object(pageParameters(1000));
 const removalParameters = { generation: v.optional(integerParameter(0, maxInteger)) };
 
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const { limit = usualLimit, marker = '' } = checkQuery(request.query(), object(listParameters));
-  refuseRepeated(request.query(), Object.keys(listParameters));
+  const { limit = usualLimit, marker = '' } = checkUnrepeated(request.query(), listParameters);
   const read = await readAsked(dependencies, { after: marker, limit: limit + 1 });
-  const page = read.projects.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    status: 200,
-    json: {
-      limits: page.map((project) => represent(project, read.defaults, dependencies)),
-      ...(read.projects.length > limit && last !== undefined
-        ? { limits_links: nextLink(request, path, last.project) }
-        : {}),
-    },
-    lastModified: new Date(),
-  };
+  const json = pageJson(request, path, read.projects, {
+    limit,
+    represent: (project) => represent(project, read.defaults, dependencies),
+    markerOf: ({ project }) => project,
+  });
+  return { status: 200, json, lastModified: new Date() };
 }
 
 async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {

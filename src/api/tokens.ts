@@ -7,9 +7,9 @@ import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { integer, list as listOf, object, text } from '../rest/json_schema.ts';
-import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
+import { checkQuery, checkUnrepeated, noParameters } from '../rest/schema_check.ts';
 import { ownerId } from './allocations/bodies.ts';
-import { checkMarker, nextLink, pageParameters, usualLimit } from './answers.ts';
+import { checkMarker, pageJson, pageParameters, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 
 // Routes
@@ -27,8 +27,11 @@ export const tokenEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const listParameters = { project_id: v.optional(ownerId), user_id: v.optional(ownerId), ...pageParameters(1000) };
-const noParameters = object({});
+const listParameters = object({
+  project_id: v.optional(ownerId),
+  user_id: v.optional(ownerId),
+  ...pageParameters(1000),
+});
 
 /** A policy can only name roles of one word. */
 const role = text({ minLength: 1, maxLength: 255, pattern: /^[^\s,]+$/ });
@@ -46,22 +49,13 @@ const newToken = object({
 // Handlers
 
 async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
-  const query = checkQuery(request.query(), object(listParameters));
-  refuseRepeated(request.query(), Object.keys(listParameters));
+  const query = checkUnrepeated(request.query(), listParameters);
   const { limit = usualLimit, marker, project_id: projectId, user_id: userId } = query;
   checkMarker(marker, () => false);
   const asked = { projectId, userId, marker: marker === undefined ? undefined : normalUuid(marker), limit };
   const found = await repeatLostRaces(() => listTokens(database, asked));
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    status: 200,
-    json: {
-      tokens: page.map(showToken),
-      ...(found.length > limit && last !== undefined ? { tokens_links: nextLink(request, path, last.uuid) } : {}),
-    },
-    lastModified: new Date(),
-  };
+  const json = pageJson(request, path, found, { limit, represent: showToken, markerOf: ({ uuid }) => uuid });
+  return { status: 200, json, lastModified: new Date() };
 }
 
 /** The answer is the only place where the token itself is ever shown. */

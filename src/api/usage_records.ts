@@ -16,9 +16,9 @@ import { normalUuid } from '../placement/uuid.ts';
 import { badRequest } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, oneOf, text, time } from '../rest/json_schema.ts';
-import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
+import { checkUnrepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
-import { nextLink, pageParameters, usualLimit } from './answers.ts';
+import { pageJson, pageParameters, usualLimit } from './answers.ts';
 import { incompleteOwner, ownerOf } from './consumers/consumer.ts';
 import { ofOneProject, ownerParameters, treeNamed } from './consumers/filter.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -47,10 +47,14 @@ const filters = {
   from: v.optional(time),
   until: v.optional(time),
 };
-const recordParameters = { ...filters, open: v.optional(oneOf(['true', 'false'])), ...pageParameters(1000) };
+const recordParameters = object({
+  ...filters,
+  open: v.optional(oneOf(['true', 'false'])),
+  ...pageParameters(1000),
+});
 
 const isKey = (name: string): name is TotalKey => totalKeys.some((key) => key === name);
-const totalParameters = {
+const totalParameters = object({
   ...filters,
   by: v.pipe(
     text(),
@@ -59,7 +63,7 @@ const totalParameters = {
       failed('pattern', (value) => `${value} is not a list of different ones of ${totalKeys.join(', ')}`),
     ),
   ),
-};
+});
 
 /** The largest number of sums of one answer. */
 const mostTotals = 10_000;
@@ -68,8 +72,7 @@ const mostTotals = 10_000;
 
 /** What is held now comes first, and then what was held: a record that ends meanwhile is told, or told again with its end. */
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked = checkQuery(request.query(), object(recordParameters));
-  refuseRepeated(request.query(), Object.keys(recordParameters));
+  const asked = checkUnrepeated(request.query(), recordParameters);
   const { limit = usualLimit, marker, open } = asked;
   const after = marker === undefined ? undefined : (readPosition(marker) ?? refuseMarker(marker));
   const filter = await filterOf(asked, dependencies);
@@ -81,23 +84,16 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     const behind = after?.of === 'ended' ? after : undefined;
     found.push(...(await listEndedRecords(database, filter, behind, limit + 1 - found.length)));
   }
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    status: 200,
-    json: {
-      usage_records: page.map((record) => represent(record, config)),
-      ...(found.length > limit && last !== undefined
-        ? { usage_records_links: nextLink(request, path, positionText(last)) }
-        : {}),
-    },
-    lastModified: new Date(),
-  };
+  const json = pageJson(request, path, found, {
+    limit,
+    represent: (record) => represent(record, config),
+    markerOf: positionText,
+  });
+  return { status: 200, json, lastModified: new Date() };
 }
 
 async function sum(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked = checkQuery(request.query(), object(totalParameters));
-  refuseRepeated(request.query(), Object.keys(totalParameters));
+  const asked = checkUnrepeated(request.query(), totalParameters);
   const by = asked.by.split(',').filter(isKey);
   const totals = await sumUsage(dependencies.database, await filterOf(asked, dependencies), by, mostTotals + 1);
   if (totals.length > mostTotals) {

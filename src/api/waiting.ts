@@ -6,10 +6,10 @@ import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
-import { checkQuery, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
+import { checkUnrepeated, integerParameter } from '../rest/schema_check.ts';
 import { isStorable } from '../text/strings.ts';
 import { ownerId } from './allocations/bodies.ts';
-import { nextLink, usualLimit } from './answers.ts';
+import { pageJson, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 
 // Routes
@@ -39,32 +39,25 @@ export const waitingEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const parameters = {
+const parameters = object({
   project_id: v.optional(ownerId),
   line: v.optional(text({ minLength: 1, maxLength: 64 })),
   limit: v.optional(integerParameter(1, 1000)),
   marker: v.optional(integerParameter(0, Number.MAX_SAFE_INTEGER)),
-};
+});
 
 // Handlers
 
 async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
-  const asked = checkQuery(request.query(), object(parameters));
-  refuseRepeated(request.query(), Object.keys(parameters));
+  const asked = checkUnrepeated(request.query(), parameters);
   const { project_id: projectId, line, limit = usualLimit, marker: after = -1 } = asked;
   const found = await repeatLostRaces(() => listWaiting(database, { projectId, line, after, limit: limit + 1 }));
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    status: 200,
-    json: {
-      waiting: page.map((claim) => represent(claim, request)),
-      ...(found.length > limit && last !== undefined
-        ? { waiting_links: nextLink(request, path, String(last.number)) }
-        : {}),
-    },
-    lastModified: new Date(),
-  };
+  const json = pageJson(request, path, found, {
+    limit,
+    represent: (claim) => represent(claim, request),
+    markerOf: ({ number }) => String(number),
+  });
+  return { status: 200, json, lastModified: new Date() };
 }
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
-import { text } from './json_schema.ts';
+import { object, text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
 import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
@@ -47,6 +47,20 @@ export const integerParameter = (minimum: number, maximum: number) =>
     ),
     v.transform(Number),
   );
+
+/**
+ * Checks the parameters of a query against a schema by which none may be repeated.
+ *
+ * @throws ApiError 400 naming the parameter and the value
+ */
+export function checkUnrepeated<Schema extends v.GenericSchema>(query: Query, schema: Schema): v.InferOutput<Schema> {
+  const values = checkQuery(query, schema);
+  refuseRepeated(query, namesOf(schema));
+  return values;
+}
+
+/** For endpoints whose query may have nothing. */
+export const noParameters = object({});
 
 /** Refuses parameters that are given more than once where one value is expected. @throws ApiError 400 naming parameter and values */
 export function refuseRepeated(query: Query, names: Iterable<string>): void {

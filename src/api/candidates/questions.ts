@@ -9,7 +9,7 @@ import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { uuidText } from '../../rest/json_schema.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Query, queryOf } from '../../rest/query_string.ts';
-import { checkQuery, integerParameter, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkUnrepeated, integerParameter } from '../../rest/schema_check.ts';
 import { type Condition, requestWith } from '../../search/conditions.ts';
 import { countPlacements } from '../../search/count/count.ts';
 import type { ConditionFigures, Explanation } from '../../search/explanation/explain.ts';
@@ -124,8 +124,7 @@ function readQuestion<Entries extends v.ObjectEntries>(
       `Invalid query string parameters: 'limit' was unexpected, since all trees are asked about. Got: ${limit}`,
     );
   }
-  const options = checkQuery(query, v.looseObject(entries));
-  refuseRepeated(query, Object.keys(entries));
+  const options = checkUnrepeated(query, v.looseObject(entries));
   const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
   for (const name of ofConsumers) {
     const value = request.version >= since.placing ? asked.last(name) : undefined;

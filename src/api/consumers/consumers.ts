@@ -22,13 +22,13 @@ import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
-import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkQuery, checkUnrepeated, noParameters } from '../../rest/schema_check.ts';
 import { isStorable } from '../../text/strings.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { limitRefused } from '../allocations/claim_refusals.ts';
 import { requireUncounted } from '../allocations/claim_rights.ts';
-import { newest, nextLink, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
+import { newest, pageJson, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import {
   answerOf,
@@ -76,7 +76,6 @@ const listQueries = [
   { since: since.terms, schema: object(timedParameters) },
   { since: since.consumers, schema: object(listParameters) },
 ] as const;
-const noParameters = object({});
 
 /** Clients may send back the other fields that GET shows; only the UUID is compared. */
 const ownerChange = {
@@ -99,8 +98,8 @@ const changes = [
 // Handlers
 
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
-  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
-  refuseRepeated(request.query(), Object.keys(namedParameters));
+  const schema = bySince(listQueries, request.version);
+  const { limit = usualLimit, marker, ...asked } = checkUnrepeated(request.query(), schema);
   await checkConsumerMarker(database, marker);
   const query = {
     projectId: asked.project_id,
@@ -117,16 +116,12 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
     const onThem = { ...query, providers };
     return tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree);
   });
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    status: 200,
-    json: {
-      consumers: page.map((consumer) => represent(consumer, request, config)),
-      ...(found.length > limit && last !== undefined ? { consumers_links: nextLink(request, path, last.uuid) } : {}),
-    },
-    lastModified: newest(page.map(consumerModifiedAtMs)),
-  };
+  const json = pageJson(request, path, found, {
+    limit,
+    represent: (consumer) => represent(consumer, request, config),
+    markerOf: ({ uuid }) => uuid,
+  });
+  return { status: 200, json, lastModified: newest(found.slice(0, limit).map(consumerModifiedAtMs)) };
 }
 
 async function show(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {

@@ -4,7 +4,7 @@ import { since } from '../../placement/microversions.ts';
 import { badRequest, noSuchClass } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text } from '../../rest/json_schema.ts';
-import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { endText, incompleteOwner, ownerOf, timeText } from './consumer.ts';
@@ -28,19 +28,18 @@ export const holdingEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const parameters = {
+const parameters = object({
   ...ownerParameters,
   ...namePartParameter,
   resource_class: v.optional(text()),
   ...pageParameters(1000),
-};
+});
 
 // Handlers
 
 /** What consumers hold, one row for each consumer and provider: a page is of one moment, and has all rows of each of its consumers. */
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
-  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), object(parameters));
-  refuseRepeated(request.query(), Object.keys(parameters));
+  const { limit = usualLimit, marker, ...asked } = checkUnrepeated(request.query(), parameters);
   await checkConsumerMarker(database, marker);
   const { resource_class: className } = asked;
   const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
