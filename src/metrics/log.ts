@@ -2,6 +2,8 @@ import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { LogHealth } from '../log/log.ts';
+import { atIntervals } from './gathering.ts';
+import { registerGauges } from './gauges.ts';
 
 /** How long a scrape waits for the file system of the log file, in milliseconds: one in the network may not answer. */
 const diskPatienceMs = 1_000;
@@ -9,22 +11,14 @@ const diskPatienceMs = 1_000;
 /** Registers the metrics of the log: whether its lines arrive where they are written to. */
 export function registerLog(register: Registry, { file, isWritable, waitingBytes, linesLost }: LogHealth): void {
   const registers = [register];
-  new Gauge({
-    name: 'placement_log_writable',
-    help: 'Whether the last write to the log succeeded, 1 or 0.',
-    registers,
-    collect() {
-      this.set(isWritable() ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: 'placement_log_waiting_bytes',
-    help: 'Text of the log that is not written yet. Lines are lost where it would be more than 16 MiB.',
-    registers,
-    collect() {
-      this.set(waitingBytes());
-    },
-  });
+  registerGauges(register, [
+    ['placement_log_writable', 'Whether the last write to the log succeeded, 1 or 0.', () => (isWritable() ? 1 : 0)],
+    [
+      'placement_log_waiting_bytes',
+      'Text of the log that is not written yet. Lines are lost where it would be more than 16 MiB.',
+      waitingBytes,
+    ],
+  ]);
   new Counter({
     name: 'placement_log_lines_lost_total',
     help: 'Lines of the log that were lost, since too much text waited to be written.',
@@ -54,13 +48,6 @@ export function registerLog(register: Registry, { file, isWritable, waitingBytes
 
 /** The value of a question, or undefined where it fails or takes too long. No second question is asked while one is under way. */
 function inTime<Value>(ask: () => Promise<Value>, patienceMs: number): () => Promise<Value | undefined> {
-  let underWay: Promise<Value | undefined> | undefined;
-  return () => {
-    underWay ??= ask()
-      .catch(() => undefined)
-      .finally(() => {
-        underWay = undefined;
-      });
-    return Promise.race([underWay, sleep(patienceMs, undefined, { ref: false })]);
-  };
+  const answer = atIntervals(0, () => ask().catch(() => undefined));
+  return () => Promise.race([answer(), sleep(patienceMs, undefined, { ref: false })]);
 }

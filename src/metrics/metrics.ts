@@ -16,6 +16,7 @@ import type { ApiError } from '../request/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../request/turns.ts';
 import { capacityText, shapeCapacityText } from './capacity.ts';
 import { atIntervals, type Gathering, textOf } from './gathering.ts';
+import { registerGauges } from './gauges.ts';
 import type { IdWatch } from './id_watch.ts';
 import { limitsText } from './limits.ts';
 import { registerLog } from './log.ts';
@@ -167,14 +168,13 @@ export function openMetrics(
   });
   /** When the oldest term ended whose consumer may still exist, by `performance.now()`. */
   let oldestEndMs = performance.now();
-  new Gauge({
-    name: 'placement_terms_overdue_seconds',
-    help: 'How long ago the oldest term ended of which the consumer may still be there; while the database is away it grows.',
-    registers,
-    collect() {
-      this.set((performance.now() - oldestEndMs) / 1000);
-    },
-  });
+  registerGauges(register, [
+    [
+      'placement_terms_overdue_seconds',
+      'How long ago the oldest term ended of which the consumer may still be there; while the database is away it grows.',
+      () => (performance.now() - oldestEndMs) / 1000,
+    ],
+  ]);
   const differences = new Counter({
     name: 'placement_fleet_differences_total',
     help: 'How often a comparison found that the database was changed unnoticed, so that the fleet was loaded whole.',
@@ -226,24 +226,19 @@ export function openMetrics(
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
     claimWaited: (seconds) => waited.observe(seconds),
-    showWaiting: (waiting) => {
-      new Gauge({
-        name: 'placement_waiting_claims',
-        help: 'Claims of this process that wait for room, for a limit or for their turn.',
-        registers,
-        collect() {
-          this.set(waiting.size);
-        },
-      });
-      new Gauge({
-        name: 'placement_waiting_longest_seconds',
-        help: 'How long the claim has waited that has waited longest of those that wait; 0 where none waits.',
-        registers,
-        collect() {
-          this.set(waiting.longestSeconds());
-        },
-      });
-    },
+    showWaiting: (waiting) =>
+      registerGauges(register, [
+        [
+          'placement_waiting_claims',
+          'Claims of this process that wait for room, for a limit or for their turn.',
+          () => waiting.size,
+        ],
+        [
+          'placement_waiting_longest_seconds',
+          'How long the claim has waited that has waited longest of those that wait; 0 where none waits.',
+          () => waiting.longestSeconds(),
+        ],
+      ]),
     consumersRemoved: (count) => ended.inc(count),
     endedTermsSearched: (overdueSeconds) => {
       oldestEndMs = performance.now() - overdueSeconds * 1000;
@@ -314,14 +309,13 @@ function registerKeystone(register: Registry): KeystoneObserver {
     registers,
   });
   let answeredMs = performance.now();
-  new Gauge({
-    name: 'placement_keystone_answer_age_seconds',
-    help: 'Time since the last answer by which Keystone decided about a token; before the first one, since the start.',
-    registers,
-    collect() {
-      this.set((performance.now() - answeredMs) / 1000);
-    },
-  });
+  registerGauges(register, [
+    [
+      'placement_keystone_answer_age_seconds',
+      'Time since the last answer by which Keystone decided about a token; before the first one, since the start.',
+      () => (performance.now() - answeredMs) / 1000,
+    ],
+  ]);
   // So that the first one is a growth, which queries see.
   for (const outcome of outcomes) decided.inc({ outcome }, 0);
   for (const status of ['200', 'none']) attempts.inc({ status }, 0);
@@ -332,16 +326,10 @@ function registerKeystone(register: Registry): KeystoneObserver {
       if (status !== undefined && goodStatuses.has(status)) answeredMs = performance.now();
     },
     decided: (outcome) => decided.inc({ outcome }),
-    countQueued: (size) => {
-      new Gauge({
-        name: 'placement_keystone_queue_length',
-        help: 'Questions that wait for their turn to be asked of Keystone.',
-        registers,
-        collect() {
-          this.set(size());
-        },
-      });
-    },
+    countQueued: (size) =>
+      registerGauges(register, [
+        ['placement_keystone_queue_length', 'Questions that wait for their turn to be asked of Keystone.', size],
+      ]),
   };
 }
 

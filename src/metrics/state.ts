@@ -1,9 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import { type Figure, registerGauges } from './gauges.ts';
 import type { IdWatch } from './id_watch.ts';
-
-type StateFigure = readonly [name: string, help: string, value: () => number];
 
 /**
  * Registers the metrics that are read from the process at each scrape: of its fleet, its connections, and the ids of the
@@ -22,7 +21,7 @@ export function registerState(
   last: { readonly fleetAgeSeconds: () => number; readonly isReady: () => boolean },
 ): void {
   const registers = [register];
-  const gauges: readonly StateFigure[] = [
+  registerGauges(register, [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
     [
@@ -38,17 +37,7 @@ export function registerState(
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
     ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
     ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],
-  ];
-  for (const [name, help, value] of gauges) {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value());
-      },
-    });
-  }
+  ]);
   new Gauge({
     name: 'placement_ids_used_ratio',
     help: 'What is used of the ids of a table, 0 to 1; at 1 no row can be added to it. Read once a minute.',
@@ -59,7 +48,7 @@ export function registerState(
       for (const [table, used] of ids.used()) this.set({ table }, used);
     },
   });
-  const counters: readonly StateFigure[] = [
+  const counters: readonly Figure[] = [
     ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
     ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],
   ];

@@ -1,7 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Registry } from 'prom-client';
 import { atIntervals, type Figures, type Gathered, type Gathering, type Offered } from '../metrics/gathering.ts';
+import { registerGauges } from '../metrics/gauges.ts';
 import { ask } from './ask.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
@@ -26,19 +27,11 @@ const shapesPatienceMs = 30_000;
  */
 export function openWorkerFigures(serving: () => readonly ChildProcess[], shapesIntervalMs: number): WorkerFigures {
   const register = new Registry();
-  const registers = [register];
-  new Gauge({
-    name: 'placement_workers',
-    help: 'Worker processes that serve.',
-    registers,
-    collect() {
-      this.set(serving().length);
-    },
-  });
+  registerGauges(register, [['placement_workers', 'Worker processes that serve.', () => serving().length]]);
   const restarts = new Counter({
     name: 'placement_worker_restarts_total',
     help: 'Worker processes that ended and were replaced.',
-    registers,
+    registers: [register],
   });
 
   const figuresOf = async (worker: ChildProcess): Promise<Figures> =>
