@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import type { CommitWatch } from './commit_watch.ts';
@@ -61,7 +61,7 @@ export function lendingFrom(
   const nameOf = (text: string): string => {
     let name = names.get(text);
     if (name === undefined) {
-      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+      name = hash('sha256', text, 'base64url').slice(0, 22);
       names.set(text, name);
     }
     return name;

@@ -3,48 +3,50 @@ import type { Database } from '../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
 
+/** Runs work; where the role lacks a privilege, the error becomes another one, with the remedy. */
+async function withRemedy<T>(
+  database: Database,
+  work: () => Promise<T>,
+  remedied: (message: string, names: Awaited<ReturnType<typeof readRoleAndDatabase>>) => string,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
+    throw new Error(remedied(error.message, await readRoleAndDatabase(database)), { cause: error });
+  }
+}
+
 /**
  * Runs a change of the schema. Since PostgreSQL 15 a role may create tables in schema public only if it owns the
  * database.
  *
  * @throws Error with the statement that grants the missing privilege; any other error as it is.
  */
-export async function withPrivilegeRemedy<T>(database: Database, change: () => Promise<T>): Promise<T> {
-  try {
-    return await change();
-  } catch (error) {
-    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
-    const { role, name } = await readRoleAndDatabase(database);
+export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise<T>): Promise<T> =>
+  withRemedy(database, change, (message, { role, name }) => {
     // Any other refusal is about existing tables: those of an OpenStack Placement that uses another role.
-    const remedy = /^permission denied for (schema|database)/.test(error.message)
+    const remedy = /^permission denied for (schema|database)/.test(message)
       ? `Let it own the database, as a superuser: alter database ${name} owner to ${role};`
       : 'Set [placement_database] connection to the role that owns the tables.';
-    throw new Error(`Role ${role} may not change the schema of database ${name}: ${error.message}. ${remedy}`, {
-      cause: error,
-    });
-  }
-}
+    return `Role ${role} may not change the schema of database ${name}: ${message}. ${remedy}`;
+  });
 
 /**
  * Reads or writes what the service needs. A role may use the tables of another role only if that role grants it.
  *
  * @throws Error with role, database and the statement that grants the missing privilege; any other error as it is.
  */
-export async function withUsageRemedy<T>(database: Database, use: () => Promise<T>): Promise<T> {
-  try {
-    return await use();
-  } catch (error) {
-    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
-    const { role, name, schema } = await readRoleAndDatabase(database);
-    throw new Error(
-      `Role ${role} may not use the tables of database ${name}: ${error.message}. Set [placement_database] connection to ` +
-        `the role that owns the tables, or grant them, as that role: grant usage on schema ${schema} to ${role}; ` +
-        `grant select, insert, update, delete on all tables in schema ${schema} to ${role}; ` +
-        `grant usage on all sequences in schema ${schema} to ${role};`,
-      { cause: error },
-    );
-  }
-}
+export const withUsageRemedy = <T>(database: Database, use: () => Promise<T>): Promise<T> =>
+  withRemedy(
+    database,
+    use,
+    (message, { role, name, schema }) =>
+      `Role ${role} may not use the tables of database ${name}: ${message}. Set [placement_database] connection to ` +
+      `the role that owns the tables, or grant them, as that role: grant usage on schema ${schema} to ${role}; ` +
+      `grant select, insert, update, delete on all tables in schema ${schema} to ${role}; ` +
+      `grant usage on all sequences in schema ${schema} to ${role};`,
+  );
 
 /** The names of the role, the database and the schema, quoted for SQL. A schema that the role may not use is not the current one. */
 const readRoleAndDatabase = ({ kysely }: Database) =>

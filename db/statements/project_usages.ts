@@ -244,17 +244,15 @@ export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =
 
 /**
  * Subtracts allocations that a statement deletes, while usages are counted; a process that does not know that they are leaves it to the
- * triggers, which put the usages in doubt. An earlier statement has locked their consumers, so the snapshot
- * has the owners that these have now.
- *
- * @param released the name of a table with the columns consumer_id, resource_class_id and used
+ * triggers, which put the usages in doubt. The statement has the allocations in a table `released` with the columns consumer_id,
+ * resource_class_id and used. An earlier statement has locked their consumers, so the snapshot has the owners that these have now.
  */
-export const countedReleases = (released: string): RawBuilder<unknown> => sql`
+export const countedReleases = (): RawBuilder<unknown> => sql`
     counted as (
       ${insertSums(sql`
         select c.project_id, c.consumer_type_id, r.resource_class_id as class_id,
           case when grouping(r.resource_class_id) = 0 then -sum(r.used) else -count(distinct r.consumer_id) end as amount
-        from ${sql.table(released)} r left join lateral (
+        from released r left join lateral (
           select project_id, consumer_type_id from consumers where uuid = r.consumer_id offset 0
         ) as c on true
         where exists (select from usage_counting)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
@@ -76,9 +76,7 @@ export type Waiter = {
 
 /** A claim is known by its project and its consumers. */
 export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
-  createHash('sha256')
-    .update(JSON.stringify([owner.projectId, inOrderOfUuids(consumers).map(({ uuid }) => uuid)]))
-    .digest('hex');
+  hash('sha256', JSON.stringify([owner.projectId, inOrderOfUuids(consumers).map(({ uuid }) => uuid)]), 'hex');
 
 export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'] =>
   consumers.toSorted((one, other) => (one.uuid < other.uuid ? -1 : 1));

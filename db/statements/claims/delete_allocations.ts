@@ -99,7 +99,7 @@ function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: bo
         and (consumer_id in ${locked} ${withOld ? orIsOld : sql``})
       returning consumer_id, resource_provider_id, resource_class_id, used
     ),
-    ${isCounting ? sql`${countedReleases('released')},` : sql``}
+    ${isCounting ? sql`${countedReleases()},` : sql``}
     gone as (delete from consumers where uuid = any(array(select consumer_id from released)))
     select consumer_id as uuid, resource_provider_id as "providerId", resource_class_id as "classId", used, pg_current_xact_id()::text as xid
     from released ${withOld ? sql`` : left}`;
@@ -130,7 +130,7 @@ export async function deleteSeenAllocations(
     ), released as (
       delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
         and (${releasesAreAccounted(isCounting)}) is not null returning id, consumer_id, resource_class_id, used
-    )${isCounting ? sql`, ${countedReleases('released')}` : sql``}
+    )${isCounting ? sql`, ${countedReleases()}` : sql``}
     select id from released`;
   const [, , removed] = await write([lock, lockAllocations, remove]);
   return removed.length;

@@ -17,7 +17,7 @@ import {
   usagesTold,
 } from '../project_usages.ts';
 import { raised } from '../rows.ts';
-import { carryTermsOver, noteRewritten } from './set_term.ts';
+import { carryTermsOver, noteRewritten, type SeenConsumer } from './set_term.ts';
 
 /** The new owner and type of a consumer; null for no type. `name` is its new name, null for none; undefined keeps the one that it has. */
 export type ConsumerOwner = {
@@ -141,19 +141,6 @@ function outcomeOf(
   if (exceeded !== undefined) return { exceeded: exceeded.guard, used: exceeded.used };
   return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
 }
-
-/** The record of a consumer, as the caller has seen it. */
-type SeenConsumer = {
-  readonly uuid: string;
-  /** A record that was deleted and created again has another id. */
-  readonly id: number;
-  readonly generation: number;
-  /**
-   * The exact allocations that it must still have, if the client named what it has seen: some writes do not raise the
-   * generation.
-   */
-  readonly allocations: readonly NamedAllocation[] | undefined;
-};
 
 /**
  * Gives the record of a consumer another owner and type, and the next generation, if it still is the one that was seen.

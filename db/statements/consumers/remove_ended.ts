@@ -132,7 +132,7 @@ async function remove(
         and (${releasesAreAccounted(isCounting)}) is not null
       returning consumer_id, resource_class_id, used
     ),
-    ${isCounting ? sql`${countedReleases('released')},` : sql``}
+    ${isCounting ? sql`${countedReleases()},` : sql``}
     sizes as (select consumer_id, count(*)::integer as count from released group by 1),
     left_behind as (
       delete from consumer_terms where consumer_id = any(array(

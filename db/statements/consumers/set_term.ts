@@ -3,13 +3,16 @@ import type { Database } from '../../engine/connect.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
 import { raised } from '../rows.ts';
 
-/** A consumer as the caller has read it. */
-type TermHolder = {
+/** The record of a consumer, as the caller has seen it. */
+export type SeenConsumer = {
   readonly uuid: string;
-  /** The id of the record. A consumer that was deleted and created again has a record with another id. */
+  /** A record that was deleted and created again has another id. */
   readonly id: number;
   readonly generation: number;
-  /** The exact allocations that it must still have, if the client named what it has seen. */
+  /**
+   * The exact allocations that it must still have, if the client named what it has seen: some writes do not raise the
+   * generation.
+   */
   readonly allocations: readonly NamedAllocation[] | undefined;
 };
 
@@ -30,7 +33,7 @@ type TermRow = { readonly isOpen: boolean; readonly expires: Date | null };
  */
 export async function setTerm(
   { write }: Pick<Database, 'write'>,
-  { uuid, id, generation, allocations }: TermHolder,
+  { uuid, id, generation, allocations }: SeenConsumer,
   seconds: number | null,
 ): Promise<TermSet> {
   const lock = sql`select id from consumers where uuid = ${uuid} for update`;

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { KeystoneQueue } from './queue.ts';
 import type { ServiceToken } from './service_token.ts';
 import { KeystoneFault, readToken, type Token, type TokenCache } from './token.ts';
@@ -130,7 +130,7 @@ export function tokenValidation({
   }
 
   return async (token, allowExpired, { client, gone }, patience) => {
-    const key = createHash('sha256').update(token).digest('base64');
+    const key = hash('sha256', token, 'base64');
     const known = cache.get(key);
     if (known !== undefined) return isCurrent(known, allowExpired) ? known : undefined;
     // An expired token is valid only where a service sends it with a valid token of its own.

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /** Tells these tokens from others, for people and for programs that look for secrets in texts. */
@@ -33,7 +33,7 @@ export function isToken(text: string): boolean {
 export const isMarked = (text: string): boolean => text.startsWith(mark);
 
 /** The SHA-256 of a token, as hexadecimal digits: by it the token is found, so that its text is never compared. */
-export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+export const hashOf = (text: string): string => hash('sha256', text, 'hex');
 
 function checksumOf(secret: string): string {
   const bytes = Buffer.alloc(4);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type LogPoint, snapshotParts } from '../../../db/fleet/change_log.ts';
 import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import type { LogState } from '../../../db/fleet/log_position.ts';
@@ -116,7 +116,7 @@ export function readToken(text: string): Position | undefined {
   return { log: body.subarray(1, 1 + logBytes).toString('base64url'), next, underWay };
 }
 
-const digest = (content: string | Buffer): Buffer => createHash('sha256').update(content).digest();
+const digest = (content: string | Buffer): Buffer => hash('sha256', content, 'buffer');
 
 /** Seven bits in each byte, the lowest first; the highest bit says that another byte follows. */
 function pushVarint(bytes: number[], value: number): void {
