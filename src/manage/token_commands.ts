@@ -24,8 +24,8 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
   token
     .command('create')
     .description('make a token, and print it: it is shown only now')
-    .requiredOption('--user <id>', 'the user that the token is for')
-    .requiredOption('--project <id>', 'the project that the token is for')
+    .requiredOption('--user <id>', 'the user that the token is for', ownerId)
+    .requiredOption('--project <id>', 'the project that the token is for', ownerId)
     .requiredOption('--role <name>', 'a role of the token: member, reader, admin, service; may be repeated', collect)
     .option(
       '--expires-in <time>',
@@ -96,6 +96,12 @@ function roleWarnings(roles: readonly string[], flags: ConfigFlags): readonly st
       const meant = near === undefined ? '' : ` Did you mean ${near}?`;
       return `Warning: no rule of the policy in force (${osloPolicy.policyFile}) asks for the role ${role}.${meant}`;
     });
+}
+
+function ownerId(value: string): string {
+  const length = [...value].length;
+  if (length >= 1 && length <= 255) return value;
+  throw new InvalidArgumentError(`The id of a user or project has 1 to 255 characters, and this one has ${length}.`);
 }
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => {

@@ -58,12 +58,13 @@ for (const engine of engines) {
         if (engine === 'embedded') {
           const { mode } = await stat(path.join(world.config.embeddedPath ?? '', 'operator.sock'));
           assert.equal(mode & 0o077, 0);
-          const wanted = ['--user', 'u'.repeat(256), '--project', 'p', '--role', 'member'];
+          const roles = Array.from({ length: 101 }, (_, index) => ['--role', `r${index}`]).flat();
+          const wanted = ['--user', 'u', '--project', 'p', ...roles];
           const refused = await world.run('placement-manage', 'token', 'create', ...wanted);
           assert.equal(refused.code, 1);
           assert.match(
             refused.stderr,
-            /serves the embedded database refuses req-\S+: .*user_id: .* is too long\. \[POST \/tokens: 400 /,
+            /serves the embedded database refuses req-\S+: .*roles: there are more than 100\. \[POST \/tokens: 400 /,
           );
         }
         assert.equal((await world.run('placement-manage', 'token', 'revoke', second.id)).code, 0);
@@ -86,6 +87,8 @@ test('what is wrong with a flag is said', async () => {
       [['create', ...right, '--expires-in', '90x'], '45s, 30m'],
       [['create', ...right, '--expires-in', '4000d'], '3650d'],
       [['create', ...right, '--role', ''], '1 to 255'],
+      [['create', ...right, '--user', 'u'.repeat(256)], '--user'],
+      [['create', ...right, '--project', ''], 'this one has 0'],
       [['revoke', 'plc_abc'], 'not the token itself'],
       [['remove'], "unknown command 'remove'"],
     ] as const) {
