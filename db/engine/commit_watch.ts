@@ -101,7 +101,7 @@ export function watchCommits(options: {
       const ageMs = nowMs - each.sentMs;
       if (ageMs < statementTimeoutMs) return;
       if (heldSinceMs === undefined) {
-        // Also an answer that was given up: the server that waited for its standby may be gone, and so nobody ends the connection.
+        // Also an answer that was given up: if the server is gone that waited for its standby, no error ends the connection.
         if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
       } else if (!each.isGivenUp) {
         each.giveUp();

@@ -18,7 +18,7 @@ type Place = {
   readonly host: string;
   /** Lets PostgreSQL wait for a standby that does not exist, or for none. */
   readonly waitFor: (standby: 'gone' | '') => Promise<void>;
-  /** The process ids of the server's backends for this database, without those of the test. */
+  /** The process ids of the server's backends that serve the service's database. */
   readonly backends: () => Promise<number[]>;
 };
 
