@@ -10,7 +10,7 @@ type NamedOwner = Pick<ConsumerWrite, 'projectExternalId' | 'userExternalId' | '
 /** Creates the projects, users and consumer types that claims name. */
 export type Owners = {
   /**
-   * Resolves when the projects, users and types of a claim exist. It waits for a transaction that has inserted one of them and has not ended.
+   * Resolves when the projects, users and types of a claim exist. It waits for a transaction that has inserted one and has not ended.
    */
   ensure(claim: { readonly consumers: readonly NamedOwner[] }): Promise<unknown>;
 };
