@@ -129,9 +129,12 @@ export async function writeEntry(files: readonly string[], project: string, fold
   });
   const entry = path.join(folder, `${randomUUID()}.mjs`);
   const processes = pathToFileURL(path.join(project, 'test', 'bench', 'processes.ts')).href;
+  const kept = pathToFileURL(path.join(project, 'test', 'support', 'kept_embedded.ts')).href;
   const head = `import { writeFileSync } from 'node:fs';
 import { after, suite } from 'node:test';
 import { cpuMs } from ${JSON.stringify(processes)};
+import { keepEmbedded } from ${JSON.stringify(kept)};
+after(keepEmbedded());
 after(() => writeFileSync(${JSON.stringify(`${entry}.cpu`)}, String(cpuMs([process.pid]))));
 `;
   await writeFile(entry, `${head}${suites.join('')}`);

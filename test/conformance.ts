@@ -5,6 +5,7 @@ import { runInOwnProcess } from './gabbi/own_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
 import { openByCommand } from './gabbi/server_command.ts';
 import { type Engine, engines, postgresqlServer } from './support/engines.ts';
+import { keepEmbedded } from './support/kept_embedded.ts';
 import { createDatabase } from './support/postgresql.ts';
 
 /*
@@ -60,6 +61,7 @@ function conclude(total: Totals): void {
 
 async function runOn(engine: Engine): Promise<Totals> {
   const label = process.send === undefined ? '' : engine;
+  const stopKeeping = keepEmbedded();
   const results = await runFolder({
     ...options,
     folder,
@@ -68,6 +70,7 @@ async function runOn(engine: Engine): Promise<Totals> {
     observe: options.server === undefined ? holdToContract : undefined,
     report: (result) => console.log(fileReport(label, result)),
   });
+  await stopKeeping();
   return sum(results.map(({ tests }) => count(tests)));
 }
 

@@ -167,7 +167,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   // Imported only here: a process on a PostgreSQL server needs neither PGlite nor the memory for its code.
   const { keepUp, openEmbedded } = await import('./embedded.ts');
   const embedded = await openEmbedded(settings);
-  const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
+  const pool = new pg.Pool({ ...embedded.poolConfig(), types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));
   const opened = database(
     { pool, take: leavingTurns(() => pool.connect()) },

@@ -11,13 +11,23 @@ import { inBackground } from './background.ts';
 import { lockFolder, prepareFolder } from './embedded_folder.ts';
 
 /** A running embedded PostgreSQL. */
-export type Embedded = { readonly poolConfig: pg.PoolConfig; close(): Promise<void> };
+export type Embedded = {
+  /** For one pool. The next pool, when that one has ended, needs another one: what ends belongs to the config. */
+  poolConfig(): pg.PoolConfig;
+  close(): Promise<void>;
+};
 
-export type EmbeddedSettings = {
+/** Where a new database comes from. Without either, PostgreSQL makes an empty one. */
+export type EmbeddedOrigin = {
+  /** A dump of a data folder (PGlite's `dumpDataDir`) that it starts from. */
+  readonly template?: Blob;
+  /** Gives a running one in memory, such as one that another test has used before. */
+  readonly inMemory?: () => Promise<Embedded>;
+};
+
+export type EmbeddedSettings = EmbeddedOrigin & {
   /** The folder, which is created if it does not exist; `memory://` stores nothing. */
   readonly embeddedPath: string;
-  /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
-  readonly template?: Blob;
   /**
    * Called when PostgreSQL has stopped by itself, since it could not write or sync its files. No statement is answered
    * after that. A new process may open the database, which then has everything that was acknowledged.
@@ -41,8 +51,9 @@ const withoutSync = '-F';
  * @throws Error with the remedy if another process uses the folder, or it cannot be used.
  */
 export async function openEmbedded(settings: EmbeddedSettings): Promise<Embedded> {
-  const { embeddedPath, stopped = () => {} } = settings;
+  const { embeddedPath, inMemory, stopped = () => {} } = settings;
   if (embeddedPath.startsWith('memory://')) {
+    if (inMemory !== undefined) return inMemory();
     const pglite = await PGlite.create({
       dataDir: 'memory://',
       ...(settings.template === undefined ? {} : { loadDataDir: settings.template }),
@@ -79,7 +90,7 @@ function embedded(
   const hasStopped = refuseAfterStop(pglite, stopped);
   return {
     // There is a single connection. Statements wait for it in the queue of the pool, without a time limit.
-    poolConfig: { ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0 } as pg.PoolConfig,
+    poolConfig: () => ({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0 }) as pg.PoolConfig,
     close: async () => {
       // After an error the client sends one more message without waiting for its answer. PGlite must still be open to
       // answer it.

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { OnStatement } from '../../db/engine/connection.ts';
+import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
 import { failureOf, hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
 import { hostsOf } from '../../db/engine/host_list.ts';
 import { nameOfHost } from '../../db/engine/hosts.ts';
@@ -29,7 +30,7 @@ import { isRefusedLogin } from './exit_code.ts';
 export async function openConfiguredDatabase(
   config: Config,
   options: {
-    readonly embeddedTemplate?: Blob;
+    readonly embedded?: EmbeddedOrigin;
     readonly warn?: (line: string) => void;
     readonly onStatement?: OnStatement | undefined;
     readonly statementTimeoutMs?: number;
@@ -41,10 +42,10 @@ export async function openConfiguredDatabase(
     config.placementDatabase;
   const { preparedStatements } = config.placementDatabase;
   if (connection === undefined) {
-    const { embeddedTemplate: template, embeddedStopped: stopped, warn } = options;
+    const { embedded, embeddedStopped: stopped, warn } = options;
     return openDatabase({
       embeddedPath,
-      ...(template === undefined ? {} : { template }),
+      ...embedded,
       ...(stopped === undefined ? {} : { stopped }),
       ...(warn === undefined ? {} : { warn }),
       ...onStatement,

@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
+import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
 import { requireWritable } from '../../db/engine/server_state.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
@@ -72,7 +73,7 @@ export type PlacementService = {
  * Opens the database, migrates its schema if the configuration says so (always on the embedded database), makes sure
  * that the standard traits and classes exist, and loads the fleet.
  *
- * @param options.embeddedTemplate a dump of an embedded database; a new embedded database starts from it
+ * @param options.embedded where a new embedded database comes from
  * @param options.logHealth what is known of the log of `options.logger`, for /metrics
  * @param options.gathering given if this process is one of several that serve one port
  * @param options.embeddedStopped called when the embedded database has stopped by itself; then the process has to end
@@ -83,7 +84,7 @@ export type PlacementService = {
 export async function openService(
   config: Config,
   options: {
-    readonly embeddedTemplate?: Blob;
+    readonly embedded?: EmbeddedOrigin;
     readonly logger?: Logger;
     readonly logHealth?: LogHealth;
     readonly gathering?: Gathering;
@@ -103,7 +104,7 @@ export async function openService(
       ? (await keystoneParts()).openKeystone(config.keystoneAuthtoken, logLines)
       : undefined;
   const database = await openConfiguredDatabase(config, {
-    ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
+    ...(options.embedded === undefined ? {} : { embedded: options.embedded }),
     ...(options.embeddedStopped === undefined ? {} : { embeddedStopped: options.embeddedStopped }),
     warn: (line) => logger.warn(line),
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),

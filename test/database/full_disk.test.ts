@@ -19,9 +19,9 @@ async function withLoggingService(
   const lines: Line[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const database = await freshDatabase(engine);
-  const { embeddedTemplate } = database;
+  const { embedded } = database;
   const config = testConfig({ placementDatabase: database.config });
-  const service = await openService(config, { logger, ...(embeddedTemplate && { embeddedTemplate }) });
+  const service = await openService(config, { logger, ...(embedded && { embedded }) });
   try {
     const { warn } = logger.levels.values;
     await use(service, () =>

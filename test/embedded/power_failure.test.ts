@@ -73,7 +73,7 @@ async function consumersIn(embeddedPath: string): Promise<Set<string>> {
 
 const serviceIn = async (embeddedPath: string) =>
   openService(testConfig({ placementDatabase: { connection: undefined, embeddedPath } }), {
-    embeddedTemplate: await embeddedTemplate(),
+    embedded: { template: await embeddedTemplate() },
   });
 
 test('acknowledged claims are there after a power failure, also while a checkpoint is made', onLinux, async (t) => {

@@ -1,8 +1,10 @@
 import type { DatabaseSettings } from '../../db/engine/connect.ts';
+import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
 import type { Config } from '../../src/config/config.ts';
+import { borrowEmbedded } from './kept_embedded.ts';
 import { createDatabase, startPostgresql } from './postgresql.ts';
 import { askForPostgresql } from './postgresql_on_demand.ts';
-import { embeddedTemplate, postgresqlTemplate } from './templates.ts';
+import { postgresqlTemplate } from './templates.ts';
 
 export type Engine = 'embedded' | 'postgresql';
 
@@ -36,17 +38,17 @@ export type TestDatabase = {
   readonly settings: DatabaseSettings;
   /** The same for the service's configuration. */
   readonly config: Partial<Config['placementDatabase']>;
-  readonly embeddedTemplate?: Blob;
+  readonly embedded?: EmbeddedOrigin;
   drop(): Promise<void>;
 };
 
 export async function freshDatabase(engine: Engine): Promise<TestDatabase> {
   if (engine === 'embedded') {
-    const template = await embeddedTemplate();
+    const embedded = { inMemory: borrowEmbedded };
     return {
-      settings: { embeddedPath: 'memory://', template },
+      settings: { embeddedPath: 'memory://', ...embedded },
       config: { connection: undefined, embeddedPath: 'memory://' },
-      embeddedTemplate: template,
+      embedded,
       drop: async () => {},
     };
   }

@@ -24,8 +24,8 @@ export function openServiceOn(
     ...overrides,
     placementDatabase: { ...database.config, ...overrides.placementDatabase },
   });
-  const { embeddedTemplate } = database;
-  return openService(config, { ...log, ...(embeddedTemplate === undefined ? {} : { embeddedTemplate }) });
+  const { embedded } = database;
+  return openService(config, { ...log, ...(embedded && { embedded }) });
 }
 
 /**

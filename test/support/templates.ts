@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { type DatabaseSettings, openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
@@ -41,6 +40,7 @@ async function readOrMakeDump(): Promise<Blob> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-template-'));
   try {
     await fill({ embeddedPath: folder });
+    const { PGlite } = await import('@electric-sql/pglite');
     const pglite = await PGlite.create(path.join(folder, 'postgresql'));
     // The service does not need these databases, and without them a copy takes half the time.
     await pglite.exec("update pg_database set datistemplate = false where datname like 'template%'");

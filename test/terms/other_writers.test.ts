@@ -173,9 +173,9 @@ test('each removal is a line of the log, and counts in the metrics', async () =>
   const lines: string[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(line) });
   const database = await freshDatabase('embedded');
-  const { embeddedTemplate } = database;
+  const { embedded } = database;
   const config = testConfig({ placementDatabase: database.config });
-  const service = await openService(config, { logger, ...(embeddedTemplate && { embeddedTemplate }) });
+  const service = await openService(config, { logger, ...(embedded && { embedded }) });
   try {
     const send = requestsTo(service, version);
     await makeProvider(send, host, { VCPU: { total: 8 } });
