@@ -125,15 +125,22 @@ function inParts(folder: string, files: readonly string[]): readonly Batch[] {
 export async function writeEntry(files: readonly string[], project: string, folder: string): Promise<string> {
   const suites = files.map((file) => {
     const url = pathToFileURL(path.join(project, file)).href;
-    return `suite(${JSON.stringify(file)}, () => import(${JSON.stringify(url)}));\n`;
+    return `suite(${JSON.stringify(file)}, () => imported(import(${JSON.stringify(url)})));\n`;
   });
   const entry = path.join(folder, `${randomUUID()}.mjs`);
   const processes = pathToFileURL(path.join(project, 'test', 'bench', 'processes.ts')).href;
   const kept = pathToFileURL(path.join(project, 'test', 'support', 'kept_embedded.ts')).href;
+  const unfollowed = pathToFileURL(path.join(project, 'test', 'support', 'unfollowed_promises.ts')).href;
   const head = `import { writeFileSync } from 'node:fs';
 import { after, suite } from 'node:test';
 import { cpuMs } from ${JSON.stringify(processes)};
 import { keepEmbedded } from ${JSON.stringify(kept)};
+import { unfollowPromises } from ${JSON.stringify(unfollowed)};
+let unimported = ${files.length};
+const imported = (file) => file.finally(() => {
+  unimported -= 1;
+  if (unimported === 0) unfollowPromises();
+});
 after(keepEmbedded());
 after(() => writeFileSync(${JSON.stringify(`${entry}.cpu`)}, String(cpuMs([process.pid]))));
 `;

@@ -23,7 +23,11 @@ import { offerPostgresql } from './support/postgresql_on_demand.ts';
 const project = path.join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
-const recorder = pathToFileURL(path.join(project, 'test', 'statements', 'recorded.ts')).href;
+/** What the process of a batch imports first. */
+const preloaded = ['support/unfollowed_promises.ts', 'statements/recorded.ts'].flatMap((file) => [
+  '--import',
+  pathToFileURL(path.join(project, 'test', file)).href,
+]);
 const shownAtEnd = 10;
 /** A batch, or the gabbi files on an engine, that takes longer hangs. The slowest takes some 3 minutes on 2 cores. */
 const hangsMs = 600_000;
@@ -161,7 +165,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   const stream = run({
     files: [entry],
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
-    execArgv: ['--liftoff-only', '--import', recorder],
+    execArgv: ['--liftoff-only', ...preloaded],
     signal: interrupted.signal,
   });
   let last = 'no test';
