@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { holdToContract } from './gabbi/contract.ts';
 import { type OpenServer, runFolder } from './gabbi/folder.ts';
@@ -6,6 +7,7 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { openByCommand } from './gabbi/server_command.ts';
 import { type Engine, engines, postgresqlServer } from './support/engines.ts';
 import { keepEmbedded } from './support/kept_embedded.ts';
+import { openMemoryFolder } from './support/memory_folder.ts';
 import { createDatabase } from './support/postgresql.ts';
 
 /*
@@ -43,10 +45,7 @@ const command = new Command('conformance')
 const [folder = ''] = command.args;
 const options = command.opts<Options>();
 
-const total =
-  options.engine === 'both'
-    ? sum(await Promise.all(engines.map((engine) => runInOwnProcess(process.argv.slice(2), engine))))
-    : await runOn(options.engine);
+const total = options.engine === 'both' ? await runOnBoth() : await runOn(options.engine);
 // To the process that started this one: test/gabbi/own_process.ts.
 if (process.send !== undefined) process.send(total);
 else conclude(total);
@@ -57,6 +56,16 @@ function conclude(total: Totals): void {
   }
   console.log(totalLine(total));
   process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
+}
+
+async function runOnBoth(): Promise<Totals> {
+  const memoryFolder = process.env.TMPDIR === undefined ? await openMemoryFolder() : undefined;
+  if (memoryFolder !== undefined) process.env.TMPDIR = memoryFolder;
+  try {
+    return sum(await Promise.all(engines.map((engine) => runInOwnProcess(process.argv.slice(2), engine))));
+  } finally {
+    if (memoryFolder !== undefined) await rm(memoryFolder, { recursive: true, force: true });
+  }
 }
 
 async function runOn(engine: Engine): Promise<Totals> {

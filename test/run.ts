@@ -87,10 +87,10 @@ async function runAll(): Promise<Totals> {
   process.env.TEST_STATEMENTS = folder;
   try {
     const jobOf = (batch: Batch) => () => runBatch(batch, folder);
-    // The gabbi files take longest.
+    // The gabbi files take longest. A test that computes waits as well, for a browser or another process.
     const results = await Promise.all([
       runLane(waiting.map(jobOf), 2 * cores),
-      runLane([...gabbitJobs(gabbits), ...computing.map(jobOf)], cores),
+      runLane([...gabbitJobs(gabbits), ...computing.map(jobOf)], cores + 2),
     ]);
     const ends = results.flat();
     if (ends.length > shownAtEnd) reportLongest(ends);
