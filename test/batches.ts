@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 /*
  * Which test files share a process, and in which of two lanes it runs. Tests that wait (for time-outs, locks, a server that starts again)
- * run many at a time, beside those that compute, of which each core runs one. This is the only place that says which is which.
+ * run beside those that compute. This is the only place that says which is which.
  */
 
 /** Test files that run in one process, one after the other. Paths begin with `test/`. */

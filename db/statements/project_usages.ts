@@ -379,7 +379,8 @@ export async function compactUsages({ kysely }: Pick<Database, 'kysely'>): Promi
       group by 1 having count(*) > 8 + 2 * count(distinct consumer_type_id)
     ),
     deleted as (
-      delete from project_usages u using long where u.project_id is not distinct from long.project_id
+      -- Ids begin at 1. "is not distinct from" compares each row with each project.
+      delete from project_usages u using long where coalesce(u.project_id, 0) = coalesce(long.project_id, 0)
       returning u.project_id, consumer_type_id, class_ids, amounts
     )
     ${insertSums(sql`select project_id, consumer_type_id, class_id, amount from deleted ${eachAmount}`)}`.execute(

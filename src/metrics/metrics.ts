@@ -171,7 +171,7 @@ export function openMetrics(
   registerGauges(register, [
     [
       'placement_terms_overdue_seconds',
-      'How long ago the oldest term ended of which the consumer may still be there; while the database is away it grows.',
+      'The time since the end of the oldest term whose consumer may still exist. It grows while the database cannot be reached.',
       () => (performance.now() - oldestEndMs) / 1000,
     ],
   ]);
