@@ -36,9 +36,8 @@ async function everything(query: Query): Promise<ReadonlyMap<string, unknown>> {
   return contents;
 }
 
-/** Tells one running database from another. */
-const transactions: Query extends (statement: string) => infer Rows ? (query: Query) => Rows : never = (query) =>
-  query('select pg_current_xact_id()::text::integer as last');
+/** The number of the transaction, which tells one running database from another. */
+const transactions = (query: Query): ReturnType<Query> => query('select pg_current_xact_id()::text::integer as last');
 
 test('a database that a test has used before has the contents of a new one', async () => {
   const [before, last] = await withBorrowed(async (query) => [await everything(query), await transactions(query)]);

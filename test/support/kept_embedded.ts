@@ -7,7 +7,7 @@ import { embeddedTemplate } from './templates.ts';
  * contents of a new one again a tenth of that.
  */
 
-/** What changes with every write to a table, and with every change of the schema. */
+/** By table, what changes with every write to it. */
 type Versions = ReadonlyMap<string, string>;
 
 type Kept = {
@@ -74,7 +74,7 @@ async function start(): Promise<Kept> {
   });
 }
 
-/** Gives a database the contents of a new one. @returns false where it is no longer as a new one can be */
+/** Gives a database the contents of a new one. @returns false where its schema was changed, or too much was written */
 async function renew(kept: Kept): Promise<boolean> {
   return withClient(kept.database, async (client) => {
     await client.query('rollback'); // a test may have left a transaction open
