@@ -123,19 +123,15 @@ function inParts(folder: string, files: readonly string[]): readonly Batch[] {
  * @returns the path of the module
  */
 export async function writeEntry(files: readonly string[], project: string, folder: string): Promise<string> {
-  const suites = files.map((file) => {
-    const url = pathToFileURL(path.join(project, file)).href;
-    return `suite(${JSON.stringify(file)}, () => imported(import(${JSON.stringify(url)})));\n`;
-  });
+  /** The URL of a file of the project, as a text of JavaScript. */
+  const urlOf = (file: string): string => JSON.stringify(pathToFileURL(path.join(project, file)).href);
+  const suites = files.map((file) => `suite(${JSON.stringify(file)}, () => imported(import(${urlOf(file)})));\n`);
   const entry = path.join(folder, `${randomUUID()}.mjs`);
-  const processes = pathToFileURL(path.join(project, 'test', 'bench', 'processes.ts')).href;
-  const kept = pathToFileURL(path.join(project, 'test', 'support', 'kept_embedded.ts')).href;
-  const unfollowed = pathToFileURL(path.join(project, 'test', 'support', 'unfollowed_promises.ts')).href;
   const head = `import { writeFileSync } from 'node:fs';
 import { after, suite } from 'node:test';
-import { cpuMs } from ${JSON.stringify(processes)};
-import { keepEmbedded } from ${JSON.stringify(kept)};
-import { unfollowPromises } from ${JSON.stringify(unfollowed)};
+import { cpuMs } from ${urlOf('test/bench/processes.ts')};
+import { keepEmbedded } from ${urlOf('test/support/kept_embedded.ts')};
+import { unfollowPromises } from ${urlOf('test/support/unfollowed_promises.ts')};
 let unimported = ${files.length};
 const imported = (file) => file.finally(() => {
   unimported -= 1;

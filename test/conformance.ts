@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { holdToContract } from './gabbi/contract.ts';
 import { type OpenServer, runFolder } from './gabbi/folder.ts';
@@ -7,7 +6,7 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { openByCommand } from './gabbi/server_command.ts';
 import { type Engine, engines, postgresqlServer } from './support/engines.ts';
 import { keepEmbedded } from './support/kept_embedded.ts';
-import { openMemoryFolder } from './support/memory_folder.ts';
+import { useMemoryFolder } from './support/memory_folder.ts';
 import { createDatabase } from './support/postgresql.ts';
 
 /*
@@ -59,12 +58,11 @@ function conclude(total: Totals): void {
 }
 
 async function runOnBoth(): Promise<Totals> {
-  const memoryFolder = process.env.TMPDIR === undefined ? await openMemoryFolder() : undefined;
-  if (memoryFolder !== undefined) process.env.TMPDIR = memoryFolder;
+  const removeMemoryFolder = await useMemoryFolder();
   try {
     return sum(await Promise.all(engines.map((engine) => runInOwnProcess(process.argv.slice(2), engine))));
   } finally {
-    if (memoryFolder !== undefined) await rm(memoryFolder, { recursive: true, force: true });
+    await removeMemoryFolder();
   }
 }
 

@@ -10,7 +10,7 @@ import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
 import { beginNoting, reportStatements } from './statements/report.ts';
 import { compileCache } from './support/compile_cache.ts';
-import { openMemoryFolder } from './support/memory_folder.ts';
+import { useMemoryFolder } from './support/memory_folder.ts';
 import { offerPostgresql } from './support/postgresql_on_demand.ts';
 
 /*
@@ -40,8 +40,7 @@ const computed: { readonly name: string; readonly ms: number }[] = [];
 
 // Every file is a process, and many start others.
 Object.assign(process.env, compileCache);
-const memoryFolder = wanted.length === 0 && process.env.TMPDIR === undefined ? await openMemoryFolder() : undefined;
-if (memoryFolder !== undefined) process.env.TMPDIR = memoryFolder;
+const removeMemoryFolder = wanted.length === 0 ? await useMemoryFolder() : undefined;
 const interrupted = new AbortController();
 // test/watch.ts has one for all runs that it starts.
 const postgresql = process.env.TEST_POSTGRESQL_ON_DEMAND === undefined ? await offerPostgresql() : undefined;
@@ -66,7 +65,7 @@ process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
 
 async function end(): Promise<void> {
   await postgresql?.stop();
-  if (memoryFolder !== undefined) await rm(memoryFolder, { recursive: true, force: true });
+  await removeMemoryFolder?.();
 }
 
 /** What one worker of a lane does at a time. */

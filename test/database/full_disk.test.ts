@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { openService, type PlacementService } from '../../src/start/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { type Engine, engines, freshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
-import { testConfig } from '../support/services.ts';
+import { openServiceOn } from '../support/services.ts';
 
 type Line = { readonly level: number; readonly msg: string; readonly reason?: string };
 
@@ -19,9 +19,7 @@ async function withLoggingService(
   const lines: Line[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const database = await freshDatabase(engine);
-  const { embedded } = database;
-  const config = testConfig({ placementDatabase: database.config });
-  const service = await openService(config, { logger, ...(embedded && { embedded }) });
+  const service = await openServiceOn(database, {}, { logger });
   try {
     const { warn } = logger.levels.values;
     await use(service, () =>

@@ -4,12 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import pg from 'pg';
 import { pino } from 'pino';
-import { openService } from '../../src/start/service.ts';
 import { startServer } from '../races/server_process.ts';
 import { waitingCount } from '../races/two_connections.ts';
 import { freshDatabase, type TestDatabase, withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
-import { openServiceOn, testConfig } from '../support/services.ts';
+import { openServiceOn } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
 const version = 'placement 2.6';
@@ -173,9 +172,7 @@ test('each removal is a line of the log, and counts in the metrics', async () =>
   const lines: string[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(line) });
   const database = await freshDatabase('embedded');
-  const { embedded } = database;
-  const config = testConfig({ placementDatabase: database.config });
-  const service = await openService(config, { logger, ...(embedded && { embedded }) });
+  const service = await openServiceOn(database, {}, { logger });
   try {
     const send = requestsTo(service, version);
     await makeProvider(send, host, { VCPU: { total: 8 } });
