@@ -231,6 +231,8 @@ async function untilWritesEnd({ kysely, statementTimeoutMs }: Database): Promise
   const writers = (among: readonly string[] | undefined) => sql<{ readonly writers: readonly string[] }>`
     select coalesce(array_agg(distinct virtualtransaction), '{}') as writers from pg_locks
     where locktype = 'relation' and relation in ('allocations'::regclass, 'consumers'::regclass) and granted
+      -- a copy of a database has the same numbers of tables
+      and database = (select oid from pg_database where datname = current_database())
       and mode in ('RowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') and pid is distinct from pg_backend_pid()
       ${among === undefined ? sql`` : sql`and virtualtransaction = any(${among}::text[])`}`;
   const endsAtMs = performance.now() + (statementTimeoutMs > 0 ? statementTimeoutMs : usualTimeoutMs);

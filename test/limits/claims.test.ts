@@ -325,23 +325,45 @@ test('a consumer counts whichever of several queries it is placed by, before the
   });
 });
 
+/** Calls back while a transaction of another program writes consumers. */
+async function whileOthersWrite<T>({ database }: PlacementService, use: () => Promise<T>): Promise<T> {
+  const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const other = database.patient.transaction().execute(async (trx) => {
+    await sql`update consumers set updated_at = updated_at`.execute(trx);
+    begun();
+    await isOver;
+  });
+  await Promise.race([hasBegun, other]);
+  try {
+    return await use();
+  } finally {
+    end();
+    await other;
+  }
+}
+
 test('a first limit that is not stored leaves no counting behind', async () => {
   const placementDatabase = { statementTimeout: 1 };
   await withTestService('postgresql', { placementDatabase }, async (service) => {
     const send = requestsTo(service, 'placement 2.7');
     await makeProvider(send, host, { VCPU: { total: 100 } });
     const { kysely } = service.database;
-    const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
-    const other = service.database.patient.transaction().execute(async (trx) => {
-      await sql`update consumers set updated_at = updated_at`.execute(trx);
-      await isOver;
-    });
-    const answer = await limit(send, { resources: { VCPU: 1 } });
-    end();
-    await other;
+    const answer = await whileOthersWrite(service, () => limit(send, { resources: { VCPU: 1 } }));
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '10']);
     const { rows } = await sql`select from usage_counting`.execute(kysely);
     assert.equal(rows.length, 0);
     accepted(await limit(send, { resources: { VCPU: 1 } }));
   });
+});
+
+test('the first limit does not wait for writes of another database of the server', async () => {
+  const placementDatabase = { statementTimeout: 1 };
+  // Both are copies of one database, so that their tables have the same numbers.
+  await withTestService('postgresql', {}, (other) =>
+    withTestService('postgresql', { placementDatabase }, async (service) => {
+      const send = requestsTo(service, 'placement 2.7');
+      accepted(await whileOthersWrite(other, () => limit(send, { resources: { VCPU: 1 } })));
+    }),
+  );
 });
