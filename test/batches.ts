@@ -14,7 +14,7 @@ export type Batch = { readonly name: string; readonly files: readonly string[] }
 /** The batches of each lane, in the order in which they begin. */
 export type Lanes = { readonly waiting: readonly Batch[]; readonly computing: readonly Batch[] };
 
-/** Files, or folders with all their files, that wait more than they compute. Each file has a process of its own. */
+/** Files, or folders with all their files, that wait more than they compute. */
 const waiting = [
   'changes/',
   'client/package',
@@ -32,8 +32,7 @@ const waiting = [
 ];
 
 /**
- * Those that take longest, which begin first in their lane: otherwise one of them may run alone at the end. Each has a process of its own,
- * and so have all that take more than some 5 s.
+ * Those that take longest, which begin first in their lane: otherwise one of them may run alone at the end. Each has a process of its own.
  */
 const longest = [
   'import/import',
@@ -42,6 +41,8 @@ const longest = [
   'histories/mistakes',
   'bench/quick',
   'races/crash',
+  'races/claims',
+  'races/one_moment',
   'database/statement_timeout',
   'documents/contributing',
   'histories/service',
@@ -63,20 +64,13 @@ const longest = [
   'kubernetes/as_in_a_pod',
 ];
 
-/** What must not share a process: it changes the process, or asserts how much memory or time the process uses. */
-const alone = [
-  'run',
-  'candidates/explosion',
-  'give_back_memory',
-  'fleet/comparison',
-  'stale/',
-  'hostile/',
-  'bodies/',
-  'log/',
-  'placing/',
-];
+/** What must not share a process: it changes the process, or asserts how much memory or time the process uses, or installs programs. */
+const alone = ['run', 'candidates/explosion', 'give_back_memory', 'fleet/comparison', 'stale/', 'hostile/', 'bodies/'];
 
-/** So many files share a process. It is a compromise: the fewer, the better are the cores used at the end of a run. */
+/**
+ * So many files share a process, which imports what they use once: a second of CPU time. It is a compromise: the fewer, the better are the
+ * cores used at the end of a run.
+ */
 const mostInOne = 8;
 
 const matches = (file: string, names: readonly string[]): boolean =>
@@ -90,18 +84,20 @@ export function lanesOf(files: readonly string[]): Lanes {
   };
   const inOrder = (batches: readonly Batch[]) => batches.toSorted((one, other) => rank(one) - rank(other));
   const single = (file: string): Batch => ({ name: file, files: [file] });
-  const computing = files.filter((file) => !matches(file, waiting));
   const isSingle = (file: string) => matches(file, alone) || matches(file, longest);
-  const byFolder = Map.groupBy(
-    computing.filter((file) => !isSingle(file)),
-    (file) => path.dirname(file),
-  );
+  const lane = (members: readonly string[]): readonly Batch[] => {
+    const byFolder = Map.groupBy(
+      members.filter((file) => !isSingle(file)),
+      (file) => path.dirname(file),
+    );
+    return inOrder([
+      ...members.filter(isSingle).map(single),
+      ...[...byFolder].flatMap(([folder, shared]) => inParts(folder, shared)),
+    ]);
+  };
   return {
-    waiting: inOrder(files.filter((file) => matches(file, waiting)).map(single)),
-    computing: inOrder([
-      ...computing.filter(isSingle).map(single),
-      ...[...byFolder].flatMap(([folder, members]) => inParts(folder, members)),
-    ]),
+    waiting: lane(files.filter((file) => matches(file, waiting))),
+    computing: lane(files.filter((file) => !matches(file, waiting))),
   };
 }
 
@@ -130,14 +126,14 @@ export async function writeEntry(files: readonly string[], project: string, fold
   const head = `import { writeFileSync } from 'node:fs';
 import { after, suite } from 'node:test';
 import { cpuMs } from ${urlOf('test/bench/processes.ts')};
-import { keepEmbedded } from ${urlOf('test/support/kept_embedded.ts')};
+import { keepDatabases } from ${urlOf('test/support/kept_databases.ts')};
 import { unfollowPromises } from ${urlOf('test/support/unfollowed_promises.ts')};
 let unimported = ${files.length};
 const imported = (file) => file.finally(() => {
   unimported -= 1;
   if (unimported === 0) unfollowPromises();
 });
-after(keepEmbedded());
+after(keepDatabases());
 after(() => writeFileSync(${JSON.stringify(`${entry}.cpu`)}, String(cpuMs([process.pid]))));
 `;
   await writeFile(entry, `${head}${suites.join('')}`);

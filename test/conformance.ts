@@ -5,7 +5,7 @@ import { runInOwnProcess } from './gabbi/own_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
 import { openByCommand } from './gabbi/server_command.ts';
 import { type Engine, engines, postgresqlServer } from './support/engines.ts';
-import { keepEmbedded } from './support/kept_embedded.ts';
+import { keepDatabases } from './support/kept_databases.ts';
 import { useMemoryFolder } from './support/memory_folder.ts';
 import { createDatabase } from './support/postgresql.ts';
 
@@ -68,7 +68,7 @@ async function runOnBoth(): Promise<Totals> {
 
 async function runOn(engine: Engine): Promise<Totals> {
   const label = process.send === undefined ? '' : engine;
-  const stopKeeping = keepEmbedded();
+  const stopKeeping = keepDatabases();
   const results = await runFolder({
     ...options,
     folder,

@@ -40,7 +40,7 @@ const computed: { readonly name: string; readonly ms: number }[] = [];
 
 // Every file is a process, and many start others.
 Object.assign(process.env, compileCache);
-const removeMemoryFolder = wanted.length === 0 ? await useMemoryFolder() : undefined;
+const removeMemoryFolder = await useMemoryFolder();
 const interrupted = new AbortController();
 // test/watch.ts has one for all runs that it starts.
 const postgresql = process.env.TEST_POSTGRESQL_ON_DEMAND === undefined ? await offerPostgresql() : undefined;
@@ -65,7 +65,7 @@ process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
 
 async function end(): Promise<void> {
   await postgresql?.stop();
-  await removeMemoryFolder?.();
+  await removeMemoryFolder();
 }
 
 /** What one worker of a lane does at a time. */

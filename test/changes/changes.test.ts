@@ -195,13 +195,8 @@ async function isExpired(send: Send, token: string): Promise<void> {
 }
 
 test('the token of one database is refused by another', async () => {
-  const tokenOf = async () => {
-    let token = '';
-    await withTestService('postgresql', {}, async (service) => {
-      token = String(at((await requestsTo(service, 'placement 2.5')('GET', '/changes')).json, 'next'));
-    });
-    return token;
-  };
-  const token = await tokenOf();
-  await withTestService('postgresql', {}, (service) => isExpired(requestsTo(service, 'placement 2.5'), token));
+  await withTestService('postgresql', {}, async (one) => {
+    const token = String(at((await requestsTo(one, 'placement 2.5')('GET', '/changes')).json, 'next'));
+    await withTestService('postgresql', {}, (other) => isExpired(requestsTo(other, 'placement 2.5'), token));
+  });
 });

@@ -13,20 +13,21 @@ import type { PlacementService } from '../../src/start/service.ts';
 import { type Actor, makeOwners, step } from '../history/steps.ts';
 import { makeHosts, run, switchOff, switchOn, takeInAll, type World } from '../history/world.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
-import { type Engine, engines, freshDatabase } from '../support/engines.ts';
+import { type Engine, engines, freshDatabase, runsOn } from '../support/engines.ts';
 import { accepted, at, requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 import { openConsumerMirror } from './consumer_mirror.ts';
 import { followFrom } from './follow.ts';
 
-const histories = Number(process.env.HISTORIES ?? 10);
+const historiesOf = (engine: Engine) => Number(process.env.HISTORIES ?? runsOn(engine, 10));
 const stepsOfEach = 40;
 
 for (const engine of engines) {
   test(`a mirror of consumers that follows changes equals what is there, on ${engine}`, async (t) => {
     const random = randomFrom(seedFor(t));
     const open = await openWorld(engine);
+    const histories = historiesOf(engine);
     let told = 0;
     let anew = 0;
     try {

@@ -10,12 +10,12 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
-import { type Engine, engines, freshDatabase } from '../support/engines.ts';
+import { type Engine, engines, freshDatabase, runsOn } from '../support/engines.ts';
 import { at, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 import { openMirror } from './mirror.ts';
 
-const histories = Number(process.env.HISTORIES ?? 12);
+const historiesOf = (engine: Engine) => Number(process.env.HISTORIES ?? runsOn(engine, 12));
 const steps = 40;
 
 for (const engine of engines) {
@@ -26,6 +26,7 @@ for (const engine of engines) {
       let told = 0;
       let anew = 0;
       let narrower = 0;
+      const histories = historiesOf(engine);
       const enough = histories * 10;
       // Where few of the random writes change a provider, there are more histories.
       for (let history = 0; history < histories || (told <= enough && history < 4 * histories); history += 1) {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { engines } from '../support/engines.ts';
+import { engines, runsOn } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
@@ -164,7 +164,7 @@ for (const engine of engines) {
       const asked = Object.entries(choices).flatMap(([name, values]) =>
         values.map((value) => new URLSearchParams({ [name]: value })),
       );
-      for (let count = 0; count < 60; count += 1) {
+      for (let count = 0; count < runsOn(engine, 60); count += 1) {
         const query = new URLSearchParams();
         for (const [name, values] of Object.entries(choices))
           if (random.percent(35)) query.set(name, random.pick(values));

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
-import { engines, withFreshDatabase } from '../support/engines.ts';
+import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 
 const projects = ['p1', 'p2', 'incomplete'];
 const users = ['u1', 'u2', 'incomplete'];
@@ -159,7 +159,7 @@ for (const engine of engines) {
               }
             },
           ),
-          { numRuns: engine === 'embedded' ? 15 : 30 },
+          { numRuns: runsOn(engine, 30) },
         );
       } finally {
         await database.close();

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { inventoryTag, nameTag } from '../../src/placement/entity_tag.ts';
-import { engines, withFreshDatabase } from '../support/engines.ts';
+import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 
 async function withDatabase(engine: (typeof engines)[number], use: (database: Database) => Promise<void>) {
   await withFreshDatabase(engine, async ({ settings }) => {
@@ -87,7 +87,7 @@ for (const engine of engines) {
             })}::jsonb) as i`.execute(kysely);
           assert.deepEqual(rows, [{ name: nameTag(text), inventory: inventoryTag(fields) }]);
         }),
-        { numRuns: 100 },
+        { numRuns: runsOn(engine, 100) },
       );
     });
   });

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { engines } from '../support/engines.ts';
+import { engines, runsOn } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { type ConfigOverrides, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
@@ -114,7 +114,7 @@ for (const engine of engines) {
         from: ['2026-08-01T00:00:00Z', '2026-09-03T04:05:06Z'],
         until: ['2026-09-30T00:00:00Z', '2026-10-15T12:00:00Z'],
       };
-      for (let round = 0; round < 60; round += 1) {
+      for (let round = 0; round < runsOn(engine, 60); round += 1) {
         const query = new URLSearchParams();
         for (const [name, values] of Object.entries(choices))
           if (random.percent(30)) query.set(name, random.pick(values));

@@ -17,7 +17,7 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { inventoryOf, type Provider } from '../../src/fleet/model/provider.ts';
 import { aggregatesTag } from '../../src/placement/entity_tag.ts';
 import { inventoriesWrite } from '../../src/writes/provider_writes.ts';
-import { engines, withFreshDatabase } from '../support/engines.ts';
+import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
 
@@ -91,7 +91,7 @@ for (const engine of engines) {
             const usable = engine === 'postgresql' ? steps : steps.filter(({ by }) => by !== 'own, during a refresh');
             await follow(database, [...first, ...usable], counts);
           }),
-          { numRuns: 30 },
+          { numRuns: runsOn(engine, 30) },
         );
         for (const [what, count] of Object.entries(counts)) assert.ok(count > 2, `${what}: only ${count}`);
       } finally {

@@ -1,10 +1,11 @@
+import pg from 'pg';
 import type { DatabaseSettings } from '../../db/engine/connect.ts';
-import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
+import type { Embedded, EmbeddedOrigin } from '../../db/engine/embedded.ts';
 import type { Config } from '../../src/config/config.ts';
-import { borrowEmbedded } from './kept_embedded.ts';
-import { createDatabase, startPostgresql } from './postgresql.ts';
+import { keptDatabases } from './kept_databases.ts';
+import { createDatabase, type FreshDatabase, startPostgresql } from './postgresql.ts';
 import { askForPostgresql } from './postgresql_on_demand.ts';
-import { postgresqlTemplate } from './templates.ts';
+import { embeddedTemplate, postgresqlTemplate } from './templates.ts';
 
 export type Engine = 'embedded' | 'postgresql';
 
@@ -16,6 +17,12 @@ export const engines: readonly Engine[] = ['embedded', 'postgresql'];
  * it takes 0.4 s, and the first one in a process 1.1 s.
  */
 export const anyEngine: Engine = 'postgresql';
+
+/**
+ * How many random cases run on an engine. A statement takes six times as long on the embedded one, and what finds a mistake on PostgreSQL is
+ * needed there only to see that the statements do the same.
+ */
+export const runsOn = (engine: Engine, runs: number): number => (engine === 'embedded' ? Math.ceil(runs / 4) : runs);
 
 /**
  * The URL of the PostgreSQL server of this test run, which is started when a test file first asks for it. A file that runs
@@ -42,6 +49,48 @@ export type TestDatabase = {
   drop(): Promise<void>;
 };
 
+const keptEmbedded = keptDatabases<Embedded>({
+  make: async () => {
+    const { openEmbedded } = await import('../../db/engine/embedded.ts'); // a test on PostgreSQL does without PGlite
+    return openEmbedded({ embeddedPath: 'memory://', template: await embeddedTemplate() });
+  },
+  withClient: async ({ poolConfig }, use) => {
+    const pool = new pg.Pool(poolConfig());
+    const client = await pool.connect();
+    try {
+      return await use(client);
+    } finally {
+      client.release();
+      await pool.end();
+    }
+  },
+  remove: (database) => database.close(),
+});
+
+const keptPostgresql = keptDatabases<FreshDatabase>({
+  make: async () => {
+    const server = await postgresqlServer();
+    return createDatabase(server, await postgresqlTemplate(server));
+  },
+  withClient: async ({ url }, use) => {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => {}); // a statement, or connect, throws it
+    await client.connect();
+    try {
+      return await use(client);
+    } finally {
+      await client.end();
+    }
+  },
+  remove: ({ drop }) => drop(),
+});
+
+/** An embedded database in memory with the schema and the standard names. The next test may get it again after it is closed. */
+async function borrowEmbedded(): Promise<Embedded> {
+  const database = await keptEmbedded.borrow();
+  return { poolConfig: database.poolConfig, close: () => keptEmbedded.giveBack(database) };
+}
+
 export async function freshDatabase(engine: Engine): Promise<TestDatabase> {
   if (engine === 'embedded') {
     const embedded = { inMemory: borrowEmbedded };
@@ -52,9 +101,13 @@ export async function freshDatabase(engine: Engine): Promise<TestDatabase> {
       drop: async () => {},
     };
   }
-  const server = await postgresqlServer();
-  const { url, drop } = await createDatabase(server, await postgresqlTemplate(server));
-  return { settings: { connection: url, maxPoolSize: 10 }, config: { connection: url }, drop };
+  const database = await keptPostgresql.borrow();
+  const { url } = database;
+  return {
+    settings: { connection: url, maxPoolSize: 10 },
+    config: { connection: url },
+    drop: () => keptPostgresql.giveBack(database),
+  };
 }
 
 /** Calls back with the URL of an empty database on PostgreSQL, and drops it in the end. */
