@@ -9,9 +9,9 @@ export const Amount = ({ of: resourceClass, is: amount }: { readonly of: string;
 /** `2 VCPU, 2 GiB MEMORY_MB`, each with the exact number as its title. */
 export const ResourcesText = ({ resources }: { readonly resources: Resources }) => (
   <>
-    {Object.entries(resources).map(([name, amount], place) => (
+    {Object.entries(resources).map(([name, amount], index) => (
       <span key={name}>
-        {place === 0 ? '' : ', '}
+        {index === 0 ? '' : ', '}
         <Amount of={name} is={amount} /> {visible(name)}
       </span>
     ))}

@@ -6,7 +6,7 @@ import { createStore } from './store.ts';
 /** All providers, as this page knows them. */
 export type Mirror = {
   readonly providers: ReadonlyMap<string, WholeProvider>;
-  /** Grows with each change of the providers, which are changed in place. */
+  /** Grows with each change of the providers: the map stays the same object. */
   readonly version: number;
   readonly isComplete: boolean;
   /** The last attempt to read failed. */
@@ -109,8 +109,8 @@ async function readEverything(): Promise<void> {
   const seen = new Set<string>();
   let marker: string | undefined;
   try {
-    for (let place = 0; ; place++) {
-      const limit = pageSizes[Math.min(place, pageSizes.length - 1)] ?? 1_000;
+    for (let index = 0; ; index++) {
+      const limit = pageSizes[Math.min(index, pageSizes.length - 1)] ?? 1_000;
       const page = await placement.providerSummaries.page({ limit, marker });
       for (const provider of page) {
         seen.add(provider.uuid);

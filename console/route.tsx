@@ -60,7 +60,7 @@ export function changed(query: URLSearchParams, values: Readonly<Record<string, 
   return next;
 }
 
-/** Shows another view. With `replace` it takes the place of the present one in the history of the browser. */
+/** Shows another view. With `replace` it replaces the present one in the history of the browser. */
 export function navigate(url: string, how: 'push' | 'replace' = 'push'): void {
   if (how === 'replace') history.replaceState(null, '', url);
   else history.pushState(null, '', url);

@@ -39,11 +39,11 @@ export function Table({
         {caption === undefined ? null : <caption class="hidden">{caption}</caption>}
         <thead>
           <tr>
-            {headings.map((heading, place) => {
+            {headings.map((heading, index) => {
               if (heading === undefined) return null;
               const { text, kind, title, sort } = typeof heading === 'string' ? { text: heading } : heading;
               return (
-                <th key={place} scope="col" class={kind} title={title} aria-sort={sort}>
+                <th key={index} scope="col" class={kind} title={title} aria-sort={sort}>
                   {text}
                 </th>
               );

@@ -83,7 +83,7 @@ export function percentText(part: number): string {
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${numberText(count)} ${count === 1 ? one : many}`;
 
-/** The first part of a UUID, for places with little room. */
+/** The first part of a UUID, for where there is little room. */
 export const shortUuid = (uuid: string): string => uuid.slice(0, 8);
 
 const times = new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeStyle: 'medium', hourCycle: 'h23' });

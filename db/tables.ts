@@ -42,7 +42,7 @@ type UsageRecord = {
 
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
- * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
+ * that its databases are adopted as they are. This service adds `provider_changes`, `provider_changes_horizon`,
  * `inventory_changes`, `consumer_terms`, `consumer_names`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
  * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `usage_history`, `open_usage_records`, `usage_records`,
  * `resource_provider_etags` and the columns `etag`.

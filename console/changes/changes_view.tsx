@@ -78,8 +78,8 @@ export function ChangesView() {
       </form>
       <figure class="rates">
         <svg viewBox={`0 0 ${seconds} 20`} preserveAspectRatio="none" aria-hidden="true">
-          {rates.map((rate, place) => (
-            <rect key={place} x={place + 0.1} width="0.8" y={20 - (rate / most) * 19} height={(rate / most) * 19} />
+          {rates.map((rate, index) => (
+            <rect key={index} x={index + 0.1} width="0.8" y={20 - (rate / most) * 19} height={(rate / most) * 19} />
           ))}
         </svg>
         <figcaption>

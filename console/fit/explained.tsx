@@ -51,12 +51,12 @@ export function Funnel({
           { text: <span class="hidden">change of the query</span> },
         ]}
       >
-        {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
-          const before = place === 0 ? trees : (conditions[place - 1]?.left ?? trees);
+        {conditions.map(({ parameter, value, alone, left, without, largest }, index) => {
+          const before = index === 0 ? trees : (conditions[index - 1]?.left ?? trees);
           const others = withoutCondition(fields, parameter, value);
           const at = (count: number) => (trees === 0 ? 0 : (count / trees) * 100);
           return (
-            <tr key={place} class={place === end ? 'end' : undefined}>
+            <tr key={index} class={index === end ? 'end' : undefined}>
               <th scope="row">
                 <span class="faint">{visible(parameter)}=</span>
                 {visible(value)}
@@ -106,9 +106,9 @@ export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] 
   return (
     <Table name="Table of the nearest trees" headings={['tree', 'unmet condition', 'why']}>
       {nearest.flatMap(({ root, unmet }) =>
-        unmet.map((condition, place) => (
-          <tr key={`${root.uuid} ${place}`}>
-            {place === 0 ? (
+        unmet.map((condition, index) => (
+          <tr key={`${root.uuid} ${index}`}>
+            {index === 0 ? (
               <th scope="rowgroup" rowSpan={unmet.length}>
                 <ProviderLink uuid={root.uuid} name={root.name} />
               </th>

@@ -249,9 +249,9 @@ function Suggestions({ fields, classes }: { readonly fields: QueryFields; readon
   return (
     <p>
       Classes with a similar name:{' '}
-      {found.map((name, place) => (
+      {found.map((name, index) => (
         <span key={name}>
-          {place === 0 ? '' : ', '}
+          {index === 0 ? '' : ', '}
           <Link to={urlOf('fit', undefined, searchOf(withName(name)))}>{visible(name)}</Link>
         </span>
       ))}

@@ -27,10 +27,10 @@ export function QueryForm({
   const [fields, setFields] = useState(() => withRow(initial));
   const [trouble, setTrouble] = useState('');
   const classes = useId();
-  const changeGroup = (place: number, group: GroupFields | undefined) =>
+  const changeGroup = (index: number, group: GroupFields | undefined) =>
     setFields({
       ...fields,
-      groups: fields.groups.flatMap((each, at) => (at !== place ? [each] : group === undefined ? [] : [group])),
+      groups: fields.groups.flatMap((each, at) => (at !== index ? [each] : group === undefined ? [] : [group])),
     });
   const hasMore = fields.root_required.length + fields.same_subtree.length > 0 || fields.order !== '';
   return (
@@ -53,14 +53,14 @@ export function QueryForm({
           <option key={name} value={name} />
         ))}
       </datalist>
-      {fields.groups.map((group, place) => (
+      {fields.groups.map((group, index) => (
         <GroupFieldset
           key={group.suffix}
           group={group}
           classes={classes}
           known={known}
-          onChange={(changed) => changeGroup(place, changed)}
-          onRemove={place === 0 ? undefined : () => changeGroup(place, undefined)}
+          onChange={(changed) => changeGroup(index, changed)}
+          onRemove={index === 0 ? undefined : () => changeGroup(index, undefined)}
         />
       ))}
       {fields.groups.length > 1 ? (
@@ -154,11 +154,11 @@ function GroupFieldset({
   readonly onChange: (group: GroupFields) => void;
   readonly onRemove: (() => void) | undefined;
 }) {
-  const change = (place: number, row: Partial<AmountField> | undefined) =>
+  const change = (index: number, row: Partial<AmountField> | undefined) =>
     onChange({
       ...group,
       resources: group.resources.flatMap((each, at) =>
-        at !== place ? [each] : row === undefined ? [] : [{ ...each, ...row }],
+        at !== index ? [each] : row === undefined ? [] : [{ ...each, ...row }],
       ),
     });
   return (
@@ -166,27 +166,27 @@ function GroupFieldset({
       <legend>
         {group.suffix === '' ? 'From any providers of a tree' : `From one provider (group ${group.suffix})`}
       </legend>
-      {group.resources.map(({ name, amount }, place) => (
-        <div class="amount" key={place}>
+      {group.resources.map(({ name, amount }, index) => (
+        <div class="amount" key={index}>
           <AmountInput
             name={name}
             amount={amount}
-            label={`Amount ${place + 1}`}
-            onChange={(next) => change(place, { amount: next })}
+            label={`Amount ${index + 1}`}
+            onChange={(next) => change(index, { amount: next })}
           />
           <input
             type="text"
             list={classes}
             value={name}
             placeholder="class, such as VCPU"
-            aria-label={`Resource class ${place + 1}`}
+            aria-label={`Resource class ${index + 1}`}
             autoComplete="off"
-            onInput={(event) => change(place, { name: event.currentTarget.value.trim().toUpperCase() })}
+            onInput={(event) => change(index, { name: event.currentTarget.value.trim().toUpperCase() })}
           />
           <button
             type="button"
-            aria-label={`Remove ${name === '' ? `row ${place + 1}` : name}`}
-            onClick={() => change(place, undefined)}
+            aria-label={`Remove ${name === '' ? `row ${index + 1}` : name}`}
+            onClick={() => change(index, undefined)}
           >
             ×
           </button>

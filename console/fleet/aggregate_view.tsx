@@ -138,9 +138,9 @@ function OneAggregate({ group, usualClass }: { readonly group: Group; readonly u
       <section>
         <h2>Its providers by {visible(resourceClass)}</h2>
         <p>
-          {[...sums.keys()].map((name, place) => (
+          {[...sums.keys()].map((name, index) => (
             <span key={name}>
-              {place === 0 ? '' : ', '}
+              {index === 0 ? '' : ', '}
               <Link to={urlWith({ class: name })} current={name === resourceClass}>
                 {visible(name)}
               </Link>

@@ -20,7 +20,7 @@ export type Picture = {
 
 /** How cells are drawn: the number of a shade (palette.ts), and `shadeCount` more where a cell is faint since a search does not find it. */
 export type Codes = {
-  /** By the place of the cell. */
+  /** By the index of the cell. */
   readonly ofCells: Uint8Array;
   readonly ofGroups: ReadonlyMap<Group, number>;
 };
@@ -202,11 +202,11 @@ function collect(block: Block, picture: Picture): void {
     const y = Math.round(top + row * scale);
     const height = Math.round(top + (row + 1) * scale) - y - gap;
     for (let column = firstColumn; column <= lastColumn; column++) {
-      const place = row * block.columns + column;
-      if (place >= count) break;
+      const index = row * block.columns + column;
+      if (index >= count) break;
       const x = Math.round(left + column * scale);
       const width = Math.round(left + (column + 1) * scale) - x - gap;
-      rectangles[codes.ofCells[block.first + place] ?? hollow]?.push(x, y, width, height);
+      rectangles[codes.ofCells[block.first + index] ?? hollow]?.push(x, y, width, height);
     }
   }
 }
@@ -279,10 +279,10 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
   context.textAlign = 'left';
   for (let row = firstRow; row <= lastRow; row++) {
     for (let column = firstColumn; column <= lastColumn; column++) {
-      const place = row * block.columns + column;
-      const tree = trees[place];
+      const index = row * block.columns + column;
+      const tree = trees[index];
       if (tree === undefined) break;
-      const code = codes.ofCells[block.first + place] ?? hollow;
+      const code = codes.ofCells[block.first + index] ?? hollow;
       if (isFaint(code)) continue;
       const ink = inkOf(code, palette);
       const x = left + column * scale + 5;
@@ -322,7 +322,7 @@ function shortened(text: string, size: number, weight: Weight, room: number): st
   return kept < 2 ? '' : `${text.slice(0, kept)}…`;
 }
 
-type Place = {
+type BarsArea = {
   readonly x: number;
   readonly y: number;
   readonly room: number;
@@ -331,7 +331,7 @@ type Place = {
 };
 
 /** The classes of a tree as bars, each with its name. */
-function drawBars(context: CanvasRenderingContext2D, tree: Tree, { x, y, room, bottom, ink }: Place): void {
+function drawBars(context: CanvasRenderingContext2D, tree: Tree, { x, y, room, bottom, ink }: BarsArea): void {
   context.font = fontOf(barTextPx, 'plain');
   let at = y;
   for (const [name, amounts] of tree.amounts) {
@@ -361,7 +361,7 @@ function outline(
 ): void {
   const box = boxOf(scene, cell);
   const gap = scene.isCollapsed ? 0 : gapOf(scene.scale);
-  const place = [
+  const rectangle = [
     box.x - camera.x - 1,
     box.y - camera.y - 1,
     Math.max(6, box.width - gap) + 2,
@@ -369,8 +369,8 @@ function outline(
   ] as const;
   context.strokeStyle = palette.background;
   context.lineWidth = width + 2;
-  context.strokeRect(...place);
+  context.strokeRect(...rectangle);
   context.strokeStyle = palette.accent;
   context.lineWidth = width;
-  context.strokeRect(...place);
+  context.strokeRect(...rectangle);
 }

@@ -112,7 +112,7 @@ function Swatch({
   return (
     <svg class="swatch" viewBox="0 0 24 12" aria-hidden="true">
       {kind === 'fits' ? (
-        [5, 12, 20].map((step, place) => <rect key={step} x={8 * place} width="8" height="12" fill={steps[step]} />)
+        [5, 12, 20].map((step, index) => <rect key={step} x={8 * index} width="8" height="12" fill={steps[step]} />)
       ) : kind === 'none' ? (
         <rect x="0.5" y="0.5" width="23" height="11" fill="none" stroke={none} />
       ) : (

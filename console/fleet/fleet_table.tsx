@@ -35,7 +35,7 @@ export function FleetTable({
   readonly groups: readonly Group[];
   readonly resourceClass: string;
   readonly measure: Measure;
-  /** Where a query fits: shown in place of the amounts. */
+  /** Where a query fits: shown instead of the amounts. */
   readonly fits?: AskedFits | undefined;
   readonly search: string;
   /** A column, with `-` before it where the largest comes first. */
@@ -49,7 +49,7 @@ export function FleetTable({
   const usualSort = fits === undefined ? usualSorts.full : usualSorts.fit;
   const sort = useMemo(() => sortOf(sortText || usualSort), [sortText, usualSort]);
   const choose = (next: string) => navigate(urlWith({ sort: next === usualSort ? '' : next, page: '' }), 'replace');
-  const setPage = (place: number) => navigate(urlWith({ page: place === 0 ? '' : String(place + 1) }));
+  const setPage = (index: number) => navigate(urlWith({ page: index === 0 ? '' : String(index + 1) }));
   const rows = useMemo(() => {
     const all = groups.flatMap((group) => group.trees.map((tree): Row => ({ tree, group })));
     const searched = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));

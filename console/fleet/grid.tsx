@@ -21,7 +21,7 @@ import {
 } from './layout.ts';
 import type { Look } from './look.ts';
 import { currentPalette } from './palette.ts';
-import { onGestures, type Place } from './pointing.ts';
+import { onGestures, type Point } from './pointing.ts';
 import type { Tree } from './trees.ts';
 
 /** The actions of the buttons beside the grid. */
@@ -239,7 +239,7 @@ export function Grid(props: Props) {
     return () => observer.disconnect();
   }, []);
 
-  // A camera that showed the whole grid still does so after a change; any other camera keeps its place. Before the next key: it must
+  // A camera that showed the whole grid still does so after a change; any other camera stays where it is. Before the next key: it must
   // find the cell of the provider that the text names.
   useLayoutEffect(() => {
     const now = view.current;
@@ -261,7 +261,7 @@ export function Grid(props: Props) {
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return;
-    const cellOn = ({ x, y }: Place): number | undefined => {
+    const cellOn = ({ x, y }: Point): number | undefined => {
       const { camera, scene } = view.current;
       return cellAt(scene, camera.x + x, camera.y + y);
     };
@@ -374,8 +374,8 @@ function Position({
 
 function cellOf({ blocks }: Scene, uuid: string): number | undefined {
   for (const { group, first } of blocks) {
-    const place = group.trees.findIndex((tree) => tree.uuid === uuid);
-    if (place !== -1) return first + place;
+    const index = group.trees.findIndex((tree) => tree.uuid === uuid);
+    if (index !== -1) return first + index;
   }
   return undefined;
 }

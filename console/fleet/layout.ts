@@ -5,7 +5,7 @@ type Part = {
   readonly group: Group;
   readonly columns: number;
   readonly rows: number;
-  /** The place of its first cell among all cells. */
+  /** The index of its first cell among all cells. */
   readonly first: number;
 };
 
@@ -32,7 +32,7 @@ export type Block = Part & {
   readonly headingPx: number;
 };
 
-/** The places of all groups at one scale, in pixels. */
+/** Where all groups are at one scale, in pixels. */
 export type Scene = {
   readonly scale: number;
   readonly blocks: readonly Block[];
@@ -62,7 +62,7 @@ const largestScale = 220;
 /** The ratios of width to height that are tried for a group. The ratio with the largest scale is taken. */
 const shapes = [0.7, 1, 1.4, 2, 2.8, 4];
 
-/** Finds the largest scale at which all groups fit into an area, and places the groups in rows. */
+/** Finds the largest scale at which all groups fit into an area, and arranges the groups in rows. */
 export function layOut(groups: readonly Group[], widthPx: number, heightPx: number): Layout {
   const made = (shape: number, fit: number) => layoutOf(groups, widthPx, shape, fit);
   const collapses = groups.length >= fewestCollapsed;
@@ -89,7 +89,7 @@ const unitOf = (scale: number, collapses: boolean): number => (collapses ? Math.
 const widthOf = (columns: number, unit: number, isAlone: boolean): number =>
   isAlone ? columns * unit : Math.max(leastBlockPx, columns * unit);
 
-/** Places the groups in rows, so that they have a width at a scale. */
+/** Arranges the groups in rows, so that they have a width at a scale. */
 function layoutOf(groups: readonly Group[], widthPx: number, shape: number, scale: number): Layout {
   const isAlone = groups.length === 1 && groups[0]?.key === '';
   const collapses = groups.length >= fewestCollapsed;
@@ -172,11 +172,11 @@ type Point = { readonly x: number; readonly y: number };
 /** The point of a scene which shows the same as a point of another one: headings and gaps are not zoomed, cells are. */
 function moved({ x, y }: Point, from: Scene, to: Scene): Point {
   const shelf = from.blocks.findLast((block) => block.y <= y)?.y ?? 0;
-  const place = Math.max(
+  const index = Math.max(
     0,
     from.blocks.findLastIndex((block) => block.y === shelf && block.x <= x),
   );
-  const [before, after] = [from.blocks[place], to.blocks[place]];
+  const [before, after] = [from.blocks[index], to.blocks[index]];
   if (before === undefined || after === undefined) return { x, y };
   const along = (at: number, size: number, cells: number, newSize: number, newCells: number): number => {
     if (from.isCollapsed || to.isCollapsed) return size === 0 ? 0 : (at / size) * newSize;
@@ -193,16 +193,16 @@ function moved({ x, y }: Point, from: Scene, to: Scene): Point {
 /** Where a cell is, in pixels. */
 export type CellBox = { readonly x: number; readonly y: number; readonly width: number; readonly height: number };
 
-/** The place in the scene of a cell: in a collapsed scene that of its group. */
+/** Where a cell of a scene is: in a collapsed scene where its group is. */
 export function boxOf(scene: Scene, cell: number): CellBox {
   const block = blockOf(scene, cell);
   if (block === undefined) return { x: 0, y: 0, width: 0, height: 0 };
   const { x, y, width, height, headingPx, columns, first } = block;
   if (scene.isCollapsed) return { x, y, width, height };
-  const place = cell - first;
+  const index = cell - first;
   return {
-    x: x + (place % columns) * scene.scale,
-    y: y + headingPx + Math.floor(place / columns) * scene.scale,
+    x: x + (index % columns) * scene.scale,
+    y: y + headingPx + Math.floor(index / columns) * scene.scale,
     width: scene.scale,
     height: scene.scale,
   };
@@ -223,8 +223,8 @@ export function cellAt({ blocks, scale, isCollapsed }: Scene, x: number, y: numb
     const column = Math.floor(right / scale);
     const row = Math.floor((down - headingPx) / scale);
     if (column < 0 || column >= columns || row < 0 || row >= rows) continue;
-    const place = row * columns + column;
-    return place < group.trees.length ? first + place : undefined;
+    const index = row * columns + column;
+    return index < group.trees.length ? first + index : undefined;
   }
   return undefined;
 }
@@ -256,9 +256,9 @@ export function neighbour(scene: Scene, cells: number, cell: number, direction: 
       ? 0
       : Math.min(Math.max(Math.round((at.x - other.x) / scene.scale), 0), other.columns - 1);
     const row = step < 0 ? other.rows - 1 : 0;
-    const place = scene.isCollapsed ? 0 : Math.min(row * other.columns + column, other.group.trees.length - 1);
+    const index = scene.isCollapsed ? 0 : Math.min(row * other.columns + column, other.group.trees.length - 1);
     const distance = Math.abs(other.x + column * scene.scale - at.x) + 3 * Math.abs(other.y - block.y);
-    if (best === undefined || distance < best.distance) best = { cell: other.first + place, distance };
+    if (best === undefined || distance < best.distance) best = { cell: other.first + index, distance };
   }
   return best?.cell ?? cell;
 }

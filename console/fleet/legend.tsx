@@ -31,12 +31,12 @@ export function Legend({
   return (
     <figure class="legend">
       <svg viewBox="0 0 100 44" preserveAspectRatio="none" role="img" aria-label={`How full: ${sentence}`}>
-        {bars.map(({ count, colour }, place) => {
+        {bars.map(({ count, colour }, index) => {
           const height = count === 0 ? 0 : Math.max(1.5, (count / most) * 36);
           return (
-            <g key={place} fill={colour}>
-              <rect x={place * width + 0.2} y={37 - height} width={width - 0.4} height={height} />
-              <rect x={place * width} y={39} width={width} height={5} />
+            <g key={index} fill={colour}>
+              <rect x={index * width + 0.2} y={37 - height} width={width - 0.4} height={height} />
+              <rect x={index * width} y={39} width={width} height={5} />
             </g>
           );
         })}

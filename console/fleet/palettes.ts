@@ -74,7 +74,7 @@ function colourAt(stops: Stops, part: number): Rgb {
   const [toAt = 1, ...to] = stops[Math.max(next, 0)] ?? [];
   const [fromAt = 0, ...from] = stops[Math.max(next - 1, 0)] ?? [];
   const way = toAt === fromAt ? 0 : (part - fromAt) / (toAt - fromAt);
-  const mix = (place: 0 | 1 | 2) => Math.round((from[place] ?? 0) + ((to[place] ?? 0) - (from[place] ?? 0)) * way);
+  const mix = (index: 0 | 1 | 2) => Math.round((from[index] ?? 0) + ((to[index] ?? 0) - (from[index] ?? 0)) * way);
   return [mix(0), mix(1), mix(2)];
 }
 
@@ -146,7 +146,7 @@ export type SystemColours = Readonly<
 export function forced({ Canvas, CanvasText, Highlight, HighlightText, GrayText }: SystemColours): Palette {
   const [from, to] = [rgbOf(Canvas), rgbOf(CanvasText)];
   const least = 0.2;
-  const start = from.map((value, place) => value + ((to[place] ?? 0) - value) * least);
+  const start = from.map((value, index) => value + ((to[index] ?? 0) - value) * least);
   const [red = 0, green = 0, blue = 0] = start;
   return palette(
     [

@@ -77,7 +77,7 @@ export function openTrees(): (all: { readonly providers: ReadonlyMap<string, Who
     for (const [root, members] of byRoot) {
       const before = known.get(root);
       const isSame =
-        before?.members.length === members.length && members.every((each, place) => each === before.members[place]);
+        before?.members.length === members.length && members.every((each, index) => each === before.members[index]);
       now.set(root, isSame && before ? before : { members, tree: treeOf(root, members) });
     }
     known = now;

@@ -11,7 +11,7 @@ let known: { readonly version: number; readonly trees: readonly Tree[] } = { ver
 /** The trees of all providers that this page knows. They are made once for each version of the mirror, whichever views show them. */
 export function useTrees(): readonly Tree[] {
   useStore(mirror);
-  // The version is read with the providers: the mirror changes them in place, so they may be newer than what the component has seen.
+  // The version is read with the providers: the mirror changes the same map, so they may be newer than what the component has seen.
   const { version, providers } = mirror.get();
   if (version !== known.version) known = { version, trees: treesOf({ providers }) };
   return known.trees;

@@ -20,7 +20,7 @@ export function HoldingsView() {
   const { query } = useRoute();
   const asked = askedBy(query);
   const sum = sumKeys.find((key) => key === asked.sum);
-  // The page may be none, so that it has a place of its own.
+  // The page may be undefined: it is in an object, so that the value tells whether it was read.
   const { value, error, isLoading, again, at } = useLoaded(
     sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined,
     async (signal) => ({

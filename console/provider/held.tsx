@@ -28,23 +28,23 @@ export function Held({
   const isOfTree = query.get('in') === 'tree' || (isDivided && query.get('in') === null);
   const after = query.get('after') ?? undefined;
   const urlWith = (values: Readonly<Record<string, string>>) => urlOf('providers', provider, changed(query, values));
-  const place = `${provider} ${isOfTree} ${after ?? ''}`;
-  const { value, error, isLoading, at } = useLoaded(`${place} ${round}`, async (signal) => {
+  const asked = `${provider} ${isOfTree} ${after ?? ''}`;
+  const { value, error, isLoading, at } = useLoaded(`${asked} ${round}`, async (signal) => {
     const where = isOfTree ? { in_tree: provider } : { resource_provider: provider };
     const page = await placement.consumers.page({ ...where, limit: pageSize + 1, marker: after }, { signal });
     const consumers = page.slice(0, pageSize);
     const hasMore = page.length > pageSize;
     if (isOfTree) {
       const amounts = await readAmounts(consumers, where, after, signal);
-      return { place, consumers, hasMore, amounts, count: undefined };
+      return { asked, consumers, hasMore, amounts, count: undefined };
     }
     const { allocations } = await placement.providers.allocations(provider, { signal });
     const amounts = new Map(Object.entries(allocations).map(([uuid, { resources }]) => [uuid, resources]));
-    return { place, consumers, hasMore, amounts, count: amounts.size };
+    return { asked, consumers, hasMore, amounts, count: amounts.size };
   });
   const [last, setLast] = useState(value);
   if (value !== undefined && value !== last) setLast(value);
-  const shown = value ?? (last?.place === place ? last : undefined);
+  const shown = value ?? (last?.asked === asked ? last : undefined);
   const choose = (tree: boolean) =>
     navigate(urlWith({ in: tree === isDivided ? '' : tree ? 'tree' : 'provider', after: '' }), 'replace');
   return (

@@ -74,8 +74,8 @@ function PastTable({ provider, isOfTree }: { readonly provider: string; readonly
           'ended by',
         ]}
       >
-        {shown.map((record, place) => (
-          <tr key={place}>
+        {shown.map((record, index) => (
+          <tr key={index}>
             <th scope="row">
               <ConsumerLink uuid={record.consumer} name={record.name} />
             </th>

@@ -11,7 +11,7 @@ import { counted, numberText, timeText, visible } from '../text.ts';
 const mostConsumers = 3;
 
 const consumersOf = ({ consumers, names }: WaitingClaim): readonly Named[] =>
-  consumers.map((uuid, place) => ({ uuid, name: names?.[place] }));
+  consumers.map((uuid, index) => ({ uuid, name: names?.[index] }));
 
 /** Claims that wait, each with a button that ends its wait where the view has one. */
 export function WaitingTable({

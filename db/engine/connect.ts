@@ -61,7 +61,7 @@ export type DatabaseSettings =
 
 /** The rows of several statements, in their order, each with the row type that its statement declares. */
 export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
-  readonly [Place in keyof Statements]: Statements[Place] extends RawBuilder<infer Row> ? readonly Row[] : never;
+  readonly [Index in keyof Statements]: Statements[Index] extends RawBuilder<infer Row> ? readonly Row[] : never;
 };
 
 /** An open database of either engine. */
@@ -232,7 +232,7 @@ function database(
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: OpenPool;
-    /** Lends connections without time limits. Where the server has no place for another one, `database` lends one of the requests' own. */
+    /** Lends connections without time limits. Where the server has no room for another one, `database` lends one of the requests' own. */
     readonly lendPatiently?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;

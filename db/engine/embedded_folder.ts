@@ -10,10 +10,10 @@ import { FolderInUse } from './failures.ts';
  * Makes sure that the folder of an embedded database has PostgreSQL's files, and that all of them are on the disk:
  * PostgreSQL relies on what was written before it started.
  *
- * - A new database is made beside its place, and gets its name when all of it is on the disk. After a power failure, or a
+ * - A new database is made under another name, and gets its own name when all of it is on the disk. After a power failure, or a
  *   kill -9, it is there as a whole or is made again.
  * - Other users of the machine cannot read it.
- * - An existing database is synced as a whole if it was not made, or synced, in this place: releases up to 0.1.0 never
+ * - An existing database is synced as a whole if it was not made, or synced, where it is now: releases up to 0.1.0 never
  *   synced, and the programs that restore a backup do not either.
  *
  * @param template a dump of a data folder, which a new database starts from

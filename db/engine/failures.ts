@@ -45,7 +45,7 @@ export const isPassing = (error: unknown): boolean =>
   (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
 
 /**
- * Whether the server, or a pooler, has no place for a further connection. Of several servers it is enough that one has none: it may be the
+ * Whether the server, or a pooler, has no room for a further connection. Of several servers it is enough that one has none: it may be the
  * wanted one.
  */
 export const isTooManyConnections = (error: unknown): boolean =>
@@ -170,7 +170,7 @@ export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || 
 type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
-  /** The database has no place for a further connection, and the service has none. */
+  /** The database has no room for a further connection, and the service has none. */
   | 'no connection left'
   /** The server waits for a synchronous standby before it answers commits. */
   | 'commits unconfirmed'

@@ -98,11 +98,11 @@ function sendSettings(client: pg.PoolClient, settings: readonly string[]): void 
 const fullServerPauseMs = 1_000;
 
 /**
- * Lets requests wait for one of the open connections of a pool where the server has no place for a further one: other programs may have
+ * Lets requests wait for one of the open connections of a pool where the server has no room for a further one: other programs may have
  * taken all. node-postgres would fail the request for which it opened that connection, while others go on.
  *
  * After a refusal no connection is opened for some time, then one; each that succeeds lets the next one be opened. Meanwhile no open one
- * is closed for being idle, since its place may be gone.
+ * is closed for being idle, since there may be no room for another one.
  *
  * @param options.hasOther whether callers have another pool to turn to. Then a pool without any connection does not ask the server again
  *   before that time is over.

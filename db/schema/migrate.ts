@@ -42,7 +42,7 @@ const successors: readonly string[] = ['006_changed_parts', '007_uptime', '008_c
 const isUnreleased = (name: string): boolean => names.includes(name);
 
 /**
- * Records the migrations of the release in place of those that were never released. A database that has run them all lacks nothing. One
+ * Records the migrations of the release instead of those that were never released. A database that has run them all lacks nothing. One
  * that has run some gets the migrations of the release, which leave alone what is there.
  *
  * One statement, so that it is done wholly or not at all; done again, it changes nothing.

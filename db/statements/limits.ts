@@ -122,7 +122,7 @@ export type NewLimits = StoredValues & {
 };
 
 /**
- * Stores the values of a project, or the defaults, in place of all that it has.
+ * Stores the values of a project, or the defaults, instead of all that it has.
  *
  * It waits for the writes that raise what the projects have, so each of these sees the limits or is seen with them. The first limit also waits
  * for the transactions of all programs that are writing allocations or consumers.

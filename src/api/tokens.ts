@@ -58,7 +58,7 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
   return { status: 200, json, lastModified: new Date() };
 }
 
-/** The answer is the only place where the token itself is ever shown. */
+/** Only this answer ever shows the token itself. */
 async function create(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const { user_id: userId, project_id: projectId, roles, expires_in: seconds } = await request.json(newToken);

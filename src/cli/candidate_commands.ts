@@ -87,8 +87,8 @@ async function showCandidates(
   const why = explained === undefined || explained.fitting ? [] : await explanationText(placement, explained, format);
   print(found, () => {
     const rows = requests.flatMap(({ allocations }, number) =>
-      Object.entries(allocations).map(([uuid, { resources }], place) => [
-        format !== 'table' || place === 0 ? number + 1 : undefined,
+      Object.entries(allocations).map(([uuid, { resources }], index) => [
+        format !== 'table' || index === 0 ? number + 1 : undefined,
         nameOf(uuid),
         uuid,
         resourcesText(resources),

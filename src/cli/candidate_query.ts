@@ -47,7 +47,7 @@ export type QueryReader = (command: Command, shell: Pick<Shell, 'placement'>) =>
 export function takeQuery(command: Command): QueryReader {
   let groups: readonly Group[] = [newGroup('')];
   const change = (next: (group: Group) => Group, changed = groups.length - 1) => {
-    groups = groups.map((group, place) => (place === changed ? next(group) : group));
+    groups = groups.map((group, index) => (index === changed ? next(group) : group));
   };
   const ask = (text: string) => (group: Group) => ({ ...group, resources: collectAmounts(text, group.resources) });
   command

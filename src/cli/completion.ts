@@ -10,7 +10,7 @@ const deadlineMs = 3_000;
 async function completions(program: Command, words: readonly string[]): Promise<readonly string[]> {
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';
-  const { command, position, option } = placeOf(program, before);
+  const { command, position, option } = completedBy(program, before);
   if (option !== undefined) {
     return option.argChoices?.filter((one) => one.startsWith(last)) ?? namesLike(option.flags, last, program);
   }
@@ -34,8 +34,8 @@ async function completions(program: Command, words: readonly string[]): Promise<
   return [...known, ...(await namesLike(wanted, last, program))];
 }
 
-/** Where the last word stands: which argument of which command it is, or the value of which option. */
-function placeOf(program: Command, before: readonly string[]) {
+/** What the last word completes: which argument of which command, or the value of which option. */
+function completedBy(program: Command, before: readonly string[]) {
   let command = program;
   let position = 0;
   let option: Option | undefined;

@@ -38,7 +38,7 @@ export function addDeleteCommand(allocation: Command): void {
           return command.error('error: --user, --type and --dry-run need --project.');
         return deleteOne(shellOf(command, []), readConsumer(which, undefined, command).uuid, options);
       }
-      // An empty shell variable in the place of the consumer must not delete the allocations of the whole project.
+      // An empty shell variable instead of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {
         return command.error(
           `error: Give a consumer or --project, not both. For one consumer leave out --project, and write ${aloneOf(which, project)}.`,

@@ -20,8 +20,8 @@ export async function explanationText(
     largest ?? undefined,
   ]);
   const treeRows = nearest.flatMap(({ root, unmet }) =>
-    unmet.map((condition, place) => [
-      format !== 'table' || place === 0 ? root.name : undefined,
+    unmet.map((condition, index) => [
+      format !== 'table' || index === 0 ? root.name : undefined,
       `${condition.parameter}=${condition.value}`,
       sentenceOf(condition, drained),
     ]),

@@ -55,7 +55,7 @@ export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => 
 
 /** A list with one line for each entry. */
 const listed = (name: string, entries: readonly string[]): readonly (readonly [string, string])[] =>
-  entries.length === 0 ? [[name, '']] : entries.map((entry, place) => [place === 0 ? name : '', entry]);
+  entries.length === 0 ? [[name, '']] : entries.map((entry, index) => [index === 0 ? name : '', entry]);
 
 /** The columns of `inventoryTable`. */
 export const inventoryColumns: readonly string[] = [

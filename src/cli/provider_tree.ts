@@ -12,7 +12,7 @@ type Node = Provider & Partial<Usage> & { readonly drained: boolean };
 
 type TreeNode = Node & { readonly children: TreeNode[] };
 
-/** A node with its place in the drawing. The level of a root is 0. */
+/** A node, and how it is drawn. The level of a root is 0. */
 type Line = { readonly node: TreeNode; readonly level: number; readonly lead: string; readonly branch: string };
 
 /** How many levels are drawn with branches. With more levels the branches would be wider than the rest of the line. */
@@ -106,8 +106,8 @@ function compactJson(trees: readonly TreeNode[]): string {
   const rest: (TreeNode | string)[] = [];
   const writeList = (nodes: readonly TreeNode[]): void => {
     rest.push(']');
-    for (const [place, node] of nodes.toReversed().entries()) {
-      if (place > 0) rest.push(',');
+    for (const [index, node] of nodes.toReversed().entries()) {
+      if (index > 0) rest.push(',');
       rest.push(node);
     }
     rest.push('[');

@@ -16,7 +16,7 @@ export type TextTable = {
   readonly isFields?: boolean;
   /** Columns that are not drawn, unless they are asked for. */
   readonly undrawn?: readonly string[];
-  /** What people see in the place of a table without rows. */
+  /** What people see instead of a table without rows. */
   readonly orElse?: string;
 };
 
@@ -40,17 +40,17 @@ export const column = (head: string, values: readonly string[]): TextTable => ({
 export function drawn({ undrawn = [], ...whole }: TextTable): string {
   if (whole.rows.length === 0 && whole.orElse !== undefined) return whole.orElse;
   const { head, rows } = withColumns(whole, (name) => !undrawn.includes(name));
-  const texts = rows.map((row) => head.map((_, place) => cellText(row[place])));
-  const widths = head.map((title, place) =>
-    texts.reduce((widest, row) => Math.max(widest, widthOf(row[place] ?? '')), widthOf(title)),
+  const texts = rows.map((row) => head.map((_, index) => cellText(row[index])));
+  const widths = head.map((title, index) =>
+    texts.reduce((widest, row) => Math.max(widest, widthOf(row[index] ?? '')), widthOf(title)),
   );
-  const isNumeric = head.map((_, place) => {
-    const cells = rows.map((row) => row[place]).filter((cell) => cell !== undefined);
+  const isNumeric = head.map((_, index) => {
+    const cells = rows.map((row) => row[index]).filter((cell) => cell !== undefined);
     return cells.length > 0 && cells.every((cell) => typeof cell === 'number');
   });
   const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
   const line = (cells: readonly string[]): string =>
-    `|${widths.map((width, place) => ` ${padded(cells[place] ?? '', width, isNumeric[place] ?? false)} `).join('|')}|`;
+    `|${widths.map((width, index) => ` ${padded(cells[index] ?? '', width, isNumeric[index] ?? false)} `).join('|')}|`;
   return [rule, line(head), rule, ...texts.map(line), ...(rows.length === 0 ? [] : [rule])].join('\n');
 }
 
@@ -73,7 +73,7 @@ export const values = ({ rows, isFields }: TextTable): string =>
 
 /** The rows as objects by the names of the columns, or the fields as one object. */
 export function objects({ head, rows, isFields }: TextTable): object {
-  if (!isFields) return rows.map((row) => Object.fromEntries(head.map((name, place) => [name, row[place] ?? null])));
+  if (!isFields) return rows.map((row) => Object.fromEntries(head.map((name, index) => [name, row[index] ?? null])));
   const byName = Map.groupBy(rows, ([name]) => String(name));
   return Object.fromEntries(
     Array.from(byName, ([name, [first, ...more]]) => [
@@ -94,7 +94,7 @@ export function narrowed(table: TextTable, names: readonly string[]): TextTable 
 const withColumns = (table: TextTable, isKept: (name: string) => boolean): TextTable => ({
   ...table,
   head: table.head.filter(isKept),
-  rows: table.rows.map((row) => row.filter((_, place) => isKept(table.head[place] ?? ''))),
+  rows: table.rows.map((row) => row.filter((_, index) => isKept(table.head[index] ?? ''))),
 });
 
 /** What can be chosen of a table: its columns, or its fields. */

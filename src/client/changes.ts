@@ -97,9 +97,9 @@ export function changesCall(call: Call): ChangesCall {
       try {
         const { changes, next } = await read(token, mayWait, options);
         if (token === undefined) yield { everything: true, token: next };
-        for (const [place, change] of changes.entries()) {
+        for (const [index, change] of changes.entries()) {
           // Only after the last of them all have been told.
-          yield { ...change, token: place === changes.length - 1 ? next : (token ?? next) };
+          yield { ...change, token: index === changes.length - 1 ? next : (token ?? next) };
         }
         token = next;
         mayWait = true;

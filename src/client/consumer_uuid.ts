@@ -11,7 +11,7 @@ export function sha1(message: Uint8Array): Uint8Array {
   words.setUint32(padded.length - 4, (message.length * 8) >>> 0);
   const state = new Uint32Array([0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0]);
   const schedule = new Uint32Array(80);
-  const at = (array: Uint32Array, place: number): number => array[place] ?? 0;
+  const at = (array: Uint32Array, index: number): number => array[index] ?? 0;
   for (let block = 0; block < padded.length; block += 64) {
     for (let step = 0; step < 80; step += 1) {
       const mixed = at(schedule, step - 3) ^ at(schedule, step - 8) ^ at(schedule, step - 14) ^ at(schedule, step - 16);
@@ -22,10 +22,10 @@ export function sha1(message: Uint8Array): Uint8Array {
       const sum = rotated(a, 5) + roundOf(step, b, c, d) + e + at(schedule, step);
       [e, d, c, b, a] = [d, c, rotated(b, 30), a, sum >>> 0];
     }
-    for (const [place, value] of [a, b, c, d, e].entries()) state[place] = at(state, place) + value;
+    for (const [index, value] of [a, b, c, d, e].entries()) state[index] = at(state, index) + value;
   }
   const digest = new DataView(new ArrayBuffer(20));
-  for (const [place, value] of state.entries()) digest.setUint32(place * 4, value);
+  for (const [index, value] of state.entries()) digest.setUint32(index * 4, value);
   return new Uint8Array(digest.buffer);
 }
 
@@ -63,9 +63,9 @@ export function uuidFrom(namespace: string, name: string): string {
   const hash = sha1(
     new Uint8Array([...space.map((byte) => Number.parseInt(byte, 16)), ...new TextEncoder().encode(name)]),
   );
-  const bytes = [...hash.subarray(0, 16)].map((byte, place) => {
-    if (place === 6) return (byte & 0x0f) | 0x50;
-    return place === 8 ? (byte & 0x3f) | 0x80 : byte;
+  const bytes = [...hash.subarray(0, 16)].map((byte, index) => {
+    if (index === 6) return (byte & 0x0f) | 0x50;
+    return index === 8 ? (byte & 0x3f) | 0x80 : byte;
   });
   const digits = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

@@ -63,12 +63,12 @@ export function filterParameters(
           },
         ]),
     ...anyOf.map((value) => ({ name: `required${suffix}`, value, since: anyTraitsSince })),
-    ...member_of.map((value, place) => ({
+    ...member_of.map((value, index) => ({
       name: `member_of${suffix}`,
       value,
       since: Math.max(
         since.member_of,
-        place > 0 ? severalAggregatesSince : 0,
+        index > 0 ? severalAggregatesSince : 0,
         value.startsWith('!') ? forbiddenAggregatesSince : 0,
       ),
     })),

@@ -12,10 +12,10 @@ export async function forEach<Item, Result>(
   let next = 0;
   const work = async (): Promise<void> => {
     for (;;) {
-      const place = next++;
-      const item = items[place];
+      const index = next++;
+      const item = items[index];
       if (item === undefined) return;
-      results[place] = await call(item);
+      results[index] = await call(item);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));

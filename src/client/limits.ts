@@ -23,7 +23,7 @@ export type ProjectLimits = {
   readonly generation: number | null;
 };
 
-/** The values that a project is to have in place of all that it has. */
+/** The values that a project is to have instead of all that it has. */
 export type NewProjectLimits = {
   /** A number; null lifts the default; or what `show` returns, of which what is from the default is left out. */
   readonly resources?: { readonly [resourceClass: string]: number | null | ShownLimit } | undefined;

@@ -241,17 +241,17 @@ function pageOf(
   asked: { readonly limit: string | undefined; readonly marker: string | undefined; readonly maxLimit: number },
 ): HypervisorPage {
   const size = Math.min(asked.maxLimit, asked.limit === undefined ? asked.maxLimit : Number(asked.limit));
-  const start = asked.marker === undefined ? 0 : placeOf(hypervisors, asked.marker) + 1;
+  const start = asked.marker === undefined ? 0 : indexOfMarker(hypervisors, asked.marker) + 1;
   const page = hypervisors.slice(start, start + size);
   return { hypervisors: page, next: page.length === size ? page.at(-1) : undefined };
 }
 
-function placeOf(hypervisors: readonly Hypervisor[], marker: string): number {
+function indexOfMarker(hypervisors: readonly Hypervisor[], marker: string): number {
   const uuid = isUuidLike(marker) ? normalUuid(marker) : undefined;
   const id = uuid === undefined ? integerId(marker) : undefined;
-  const place = hypervisors.findIndex(({ root }) => root.uuid === uuid || root.id === id);
-  if (place === -1) throw badRequest(`marker [${marker}] not found`);
-  return place;
+  const index = hypervisors.findIndex(({ root }) => root.uuid === uuid || root.id === id);
+  if (index === -1) throw badRequest(`marker [${marker}] not found`);
+  return index;
 }
 
 /**

@@ -79,10 +79,10 @@ export function readQuery<const Schema extends QuerySchema>(
 function invalidInput(issues: Issues, what: string): ApiError {
   const { path, sentence, value } = chiefFault(issues);
   const [message] = sentence.split('\n\nFailed validating ');
-  const place = path.at(-1);
-  if (place === undefined) return badRequest(message ?? sentence);
+  const key = path.at(-1);
+  if (key === undefined) return badRequest(message ?? sentence);
   const shown = typeof value === 'string' ? value : pythonRepr(value);
-  return badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
+  return badRequest(`Invalid input for ${what} ${key}. Value: ${shown}. ${message}`);
 }
 
 /** The UUID in a path, in the usual spelling. @throws ApiError 400 in Nova's words where it is none. */

@@ -47,7 +47,7 @@ export type LoadedConfig = {
  * (`OS_<GROUP>__<OPTION>`), files (the later one first), DATABASE_URL for `[placement_database] connection`,
  * `DEFAULT_OS_<GROUP>__<OPTION>`, `defaultConfig`.
  *
- * @throws ConfigError with a line for every mistake: its place, section, option and value, and what is allowed. If a
+ * @throws ConfigError with a line for every mistake: its source, section, option and value, and what is allowed. If a
  * file does not parse, the error is only about that.
  */
 export function load(input: Surroundings & { readonly overrides?: readonly Override[] }): LoadedConfig {
@@ -135,7 +135,7 @@ const settingOf = (settings: readonly Setting[], group: string, name: string): S
 
 /**
  * An error for a value that `load` accepts, and that a part of the service finds wrong when it reads the value. The
- * message names the option and the place where the value is written, as the messages of `load` do.
+ * message names the option and the source of the value, as the messages of `load` do.
  */
 export function wrongValue(
   { settings }: LoadedConfig,

@@ -21,7 +21,7 @@ export type Surroundings = {
 /** A file that was read. */
 export type ConfigFile = { readonly file: string; readonly sections: IniSections };
 
-/** The files of a configuration, and the places beside them. */
+/** The files of a configuration, and the directories beside them. */
 export type Found = {
   /** In the order in which they are read. If two files set an option, the later file wins. */
   readonly files: readonly ConfigFile[];
@@ -33,7 +33,7 @@ export type Found = {
 
 /**
  * Finds and parses the files, as oslo.config does: placement.conf is the first of `~/.placement/`, `~/`,
- * `/etc/placement/`, `/etc/` (and the two of a snap). placement.conf.d is searched for separately in the same places.
+ * `/etc/placement/`, `/etc/` (and the two of a snap). placement.conf.d is searched for separately in the same directories.
  * All its `*.conf` files are read after placement.conf, in the order of their names. OS_PLACEMENT_CONFIG_DIR names the
  * directory of placement.conf; the file must then exist.
  *
@@ -47,10 +47,10 @@ export function findConfig(surroundings: Surroundings): Found {
       cwd,
       name.replace(/^~(?=\/|$)/, () => surroundings.home),
     );
-  const places = standardPlaces(surroundings);
+  const directories = standardDirectories(surroundings);
   const standard = (name: string): string[] =>
-    places
-      .map((place) => path.join(place, name))
+    directories
+      .map((directory) => path.join(directory, name))
       .filter(existsSync)
       .slice(0, 1);
 
@@ -90,7 +90,7 @@ export function findConfig(surroundings: Surroundings): Found {
   const mainDirectories = mainFiles.map((file) => path.dirname(file)).reverse();
   return {
     files,
-    directories: [...namedDirectories, ...mainDirectories, ...places],
+    directories: [...namedDirectories, ...mainDirectories, ...directories],
     home: mainDirectories[0] ?? path.join(surroundings.etc ?? '/etc', 'placement'),
   };
 }
@@ -101,14 +101,14 @@ export function locate(names: readonly [string, ...string[]], found: Found): str
   return candidates.find((candidate) => existsSync(candidate)) ?? path.resolve(found.home, names[0]);
 }
 
-function standardPlaces({ env, home, etc = '/etc' }: Surroundings): readonly string[] {
-  const snaps = [env.SNAP_COMMON, env.SNAP].filter((place) => place !== undefined && place !== '');
+function standardDirectories({ env, home, etc = '/etc' }: Surroundings): readonly string[] {
+  const snaps = [env.SNAP_COMMON, env.SNAP].filter((snap) => snap !== undefined && snap !== '');
   return [
     path.join(home, '.placement'),
     home,
     path.join(etc, 'placement'),
     etc,
-    ...snaps.map((place) => path.join(place ?? '', 'etc', 'placement')),
+    ...snaps.map((snap) => path.join(snap ?? '', 'etc', 'placement')),
   ];
 }
 

@@ -13,7 +13,7 @@ export type Override = {
   readonly flag: string;
 };
 
-/** The place where a value is written. */
+/** Where a value is written. */
 export type Source =
   | { readonly from: 'command line'; readonly flag: string }
   | { readonly from: 'environment'; readonly variable: string }
@@ -44,7 +44,8 @@ export type Sources = {
   readonly pluginGroup: string;
 };
 
-type SettingPlace = readonly [group: string, name: string];
+/** The whole name of a setting. */
+type SettingName = readonly [group: string, name: string];
 
 /** What a variable begins with that gives an option another default. */
 const defaultPrefix = 'DEFAULT_';
@@ -80,10 +81,10 @@ export function openSources(
       : { texts: [text], source: { from: 'environment', variable }, literal: false };
   }
 
-  /** The last file that has one of the places decides. In that file the first of the places counts. */
-  function fromFiles(places: readonly SettingPlace[], multi: boolean): Written | undefined {
+  /** The last file that has one of the names decides. In that file the first of the names counts. */
+  function fromFiles(names: readonly SettingName[], multi: boolean): Written | undefined {
     const found = files.toReversed().flatMap(({ file, sections }) =>
-      places.flatMap(([group, name]) => {
+      names.flatMap(([group, name]) => {
         const values = sections.get(group)?.get(name) ?? [];
         const last = values.at(-1);
         if (last === undefined) return [];
@@ -100,7 +101,7 @@ export function openSources(
   function find(option: Option): Written | undefined {
     const group = option.plugin ? pluginGroup : option.group;
     const former = (option.formerly ?? []).map(
-      ([section, name]): SettingPlace => [section === option.group ? group : section, name],
+      ([section, name]): SettingName => [section === option.group ? group : section, name],
     );
     return (
       fromCommandLine(option) ??
@@ -119,14 +120,14 @@ export function openSources(
 
   function named(name: string, from: Option): { option: Option } | { text: string } | undefined {
     const dot = name.indexOf('.');
-    const places: readonly SettingPlace[] =
+    const names: readonly SettingName[] =
       dot === -1
         ? [
             [from.group, name],
             ['DEFAULT', name],
           ]
         : [[name.slice(0, dot), name.slice(dot + 1)]];
-    for (const [group, optionName] of places) {
+    for (const [group, optionName] of names) {
       const option = known.get(key(group, optionName));
       if (option !== undefined) return { option };
       if (!ignored.has(key(group, optionName))) continue;
@@ -139,7 +140,7 @@ export function openSources(
   return { find, named, pluginGroup };
 }
 
-/** The place of a value, as messages show it: `/etc/placement/placement.conf:12`. */
+/** The source of a value, as messages show it: `/etc/placement/placement.conf:12`. */
 export function sourceName(source: Source): string {
   if (source.from === 'file') return `${source.file}:${source.line}`;
   return source.from === 'environment' ? source.variable : source.flag;
@@ -157,10 +158,10 @@ export function explain(
   problem: string,
   resolved: readonly string[],
 ): string {
-  const place = source.from === 'file' ? source : option;
+  const { group, name } = source.from === 'file' ? source : option;
   const [shown, meant] = [texts, resolved].map((values) => (option.secret ? redact(values) : quote(values)));
   const value = shown === meant ? shown : `${shown} (which is ${meant})`;
-  return `${sourceName(source)}: [${place.group}] ${place.name} = ${value}: ${problem}.`;
+  return `${sourceName(source)}: [${group}] ${name} = ${value}: ${problem}.`;
 }
 
 const longest = 100;

@@ -71,10 +71,10 @@ export function planFleet(hostCount: number): Plan {
     racks.push(rack);
     const zone = zones[Math.floor((number - 1) / racksOfPool) % zones.length] ?? zones[0];
     const isNew = random() < 0.5;
-    for (let place = 1; place <= rack.hosts; place++) {
+    for (let host = 1; host <= rack.hosts; host++) {
       const { kind } = chosen(random, kinds);
       const uuid = randomUUID();
-      const name = `rack${padded(number)}-host${padded(place)}`;
+      const name = `rack${padded(number)}-host${padded(host)}`;
       const local = kind === 'diskless' ? {} : { DISK_GB: { total: 1800, reserved: 50 } };
       const divided = kind === 'NUMA' || kind === 'GPU';
       const own = divided ? {} : { VCPU: processors(64, 2), MEMORY_MB: memory(393_216, 8192) };

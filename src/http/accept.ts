@@ -7,7 +7,7 @@ const weight = '[ \\t]*;[ \\t]*q=(0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?)';
 const parameter = `[ \\t]*;[ \\t]*(?!q=)${token}=(?:${token}|${quoted})`;
 const extension = `[ \\t]*;[ \\t]*${token}(?:=(?:${token}|${quoted}))?`;
 const range = `(${token})/(${token})((?:${parameter})*)(?:${weight}(?:${extension})*)?`;
-// Blanks are allowed at one place only, with or without a range: between two such places they could be divided in as
+// Blanks are allowed at one position only, with or without a range: between two such positions they could be divided in as
 // many ways as there are blanks, and all of them would be tried.
 const elementPattern = new RegExp(`[ \\t]*(?:${range}[ \\t]*)?(?:,|$)`, 'iy');
 

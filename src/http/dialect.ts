@@ -32,7 +32,7 @@ export type Dialect = {
   readonly tooEarly: (endpoint: Route, service: Service, version: Version) => string;
   /** The error text for a body that is not JSON. @param why what the parser says */
   readonly malformedBody: (why: string) => string;
-  /** The error for a body that the schema of an endpoint does not allow. It names the place and the value. */
+  /** The error for a body that the schema of an endpoint does not allow. It names the path and the value. */
   readonly invalidBody: (issues: Issues, schema: v.GenericSchema) => ApiError;
   /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;

@@ -213,7 +213,7 @@ export const incomingOf = (env: unknown): IncomingMessage | undefined =>
     ? (env.incoming as IncomingMessage) // by node-server's HttpBindings
     : undefined;
 
-/** The place in an absolute URL where the path begins, after scheme and authority. */
+/** The index in an absolute URL at which the path begins, after scheme and authority. */
 const pathStart = (url: string): number => {
   const slash = url.indexOf('/', url.indexOf('//') + 2);
   return slash === -1 ? url.length : slash;

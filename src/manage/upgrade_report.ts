@@ -10,7 +10,7 @@ export function reportTable(results: readonly CheckResult[]): string {
     `Check: ${check}`,
     `Result: ${words[result]}`,
     // Upstream breaks only the details into lines, at 60 columns, and puts "Details:" before the first line.
-    ...wrapped(details ?? 'None', 60, '  ').map((line, place) => (place === 0 ? `Details: ${line}` : line)),
+    ...wrapped(details ?? 'None', 60, '  ').map((line, index) => (index === 0 ? `Details: ${line}` : line)),
   ]);
   return cellTable([[title], ...cells]);
 }

@@ -44,8 +44,8 @@ export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<reado
   if (providerLimit === 0) return [];
   const providers = fleet.byId.list().slice(0, providerLimit > 0 ? providerLimit : undefined);
   const labelled: { readonly labels: string; readonly inventory: Inventory }[] = [];
-  for (const [place, { name, inventories }] of providers.entries()) {
-    if (place % seriesPerPiece === 0) yield;
+  for (const [index, { name, inventories }] of providers.entries()) {
+    if (index % seriesPerPiece === 0) yield;
     const host = escapeLabel(name);
     for (const inventory of inventories) {
       const resource = escapeLabel(nameOf(fleet.classes, inventory.fields.classId));
@@ -56,9 +56,9 @@ export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<reado
   for (const { name, type, help, of } of figures) {
     const full = `openstack_placement_resource_${name}`;
     let lines = `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n`;
-    for (const [place, { labels, inventory }] of labelled.entries()) {
+    for (const [index, { labels, inventory }] of labelled.entries()) {
       lines += `${full}${labels} ${of(inventory)}\n`;
-      if (place % seriesPerPiece !== seriesPerPiece - 1) continue;
+      if (index % seriesPerPiece !== seriesPerPiece - 1) continue;
       parts.push(Buffer.from(lines));
       lines = '';
       yield;

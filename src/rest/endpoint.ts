@@ -22,7 +22,7 @@ export type ApiRequest = {
    * @throws ApiError 403 where the rule allows the request for no owner
    */
   readonly allowedOwners: (rule: string) => AllowsOwner | undefined;
-  /** Whether a policy file has a rule of this name, in place of the default. */
+  /** Whether a policy file has a rule of this name, instead of the default. */
   readonly isRuleWritten: (rule: string) => boolean;
   /** The error for a request that a rule does not allow. @param why a sentence that is added from 2.2 on */
   readonly forbidden: (rule: string, why?: string) => ApiError;

@@ -113,7 +113,7 @@ export const uuidText = v.pipe(
 /** A UUID with its dashes: upstream's library checks queries so, and bodies as `uuidText`. */
 export const dashedUuidText = v.pipe(
   uuidText,
-  v.check((value) => [8, 13, 18, 23].every((place) => value[place] === '-'), noUuid),
+  v.check((value) => [8, 13, 18, 23].every((index) => value[index] === '-'), noUuid),
 );
 
 /** What a schema of an object or an array is made of, to check a long one in pieces. */
@@ -222,8 +222,8 @@ const partOfMembers = <Value extends v.GenericSchema>(
       if (!dataset.typed) return;
       for (const [name, item] of Object.entries(dataset.value)) {
         const issues = pattern.test(name) ? (v.safeParse(value, item).issues ?? []) : [];
-        const place = { type: 'object', origin: 'value', input: dataset.value, key: name, value: item } as const;
-        for (const { input, message, path = [] } of issues) addIssue({ input, message, path: [place, ...path] });
+        const step = { type: 'object', origin: 'value', input: dataset.value, key: name, value: item } as const;
+        for (const { input, message, path = [] } of issues) addIssue({ input, message, path: [step, ...path] });
       }
     }),
   );

@@ -99,12 +99,12 @@ type JsonToken = '[' | '{' | { readonly of: unknown };
 /** Reads the tokens of a JSON text from its beginning. */
 function openReader(text: string) {
   let at = 0;
-  /** The places of the next backslash and quote. Searched for when they are passed, so that the text is gone through once. */
-  let backslash = placeOf('\\', 0);
-  let quote = placeOf('"', 0);
-  function placeOf(character: string, from: number): number {
-    const place = text.indexOf(character, from);
-    return place === -1 ? Number.POSITIVE_INFINITY : place;
+  /** The positions of the next backslash and quote. Searched for when they are passed, so that the text is gone through once. */
+  let backslash = positionOf('\\', 0);
+  let quote = positionOf('"', 0);
+  function positionOf(character: string, from: number): number {
+    const position = text.indexOf(character, from);
+    return position === -1 ? Number.POSITIVE_INFINITY : position;
   }
   const unexpected = (): Error =>
     new Error(
@@ -119,7 +119,7 @@ function openReader(text: string) {
       at += 1;
     }
   };
-  /** Parses the text up to a place as one value. */
+  /** Parses the text up to a position as one value. */
   const parseUpTo = (end: number): unknown => {
     try {
       const value: unknown = JSON.parse(text.slice(at, end));
@@ -131,8 +131,8 @@ function openReader(text: string) {
   };
   const endOfString = (): number => {
     for (let from = at + 1; ; ) {
-      if (backslash < from) backslash = placeOf('\\', from);
-      if (quote < from) quote = placeOf('"', from);
+      if (backslash < from) backslash = positionOf('\\', from);
+      if (quote < from) quote = positionOf('"', from);
       if (quote < backslash) return quote + 1;
       if (backslash === Number.POSITIVE_INFINITY) return text.length;
       from = backslash + 2;
@@ -234,11 +234,11 @@ function* checkObject(members: ObjectMembers, entries: v.ObjectEntries, long: Lo
   }
   // In the order of the entries, as valibot has them: of equal ones the first is reported.
   const keys = Object.keys(entries);
-  const placeOf = ({ path }: BodyIssue): number => {
-    const place = keys.indexOf(String(path?.[0]?.key));
-    return place === -1 ? keys.length : place;
+  const indexOf = ({ path }: BodyIssue): number => {
+    const index = keys.indexOf(String(path?.[0]?.key));
+    return index === -1 ? keys.length : index;
   };
-  return { output, issues: issues.toSorted((one, other) => placeOf(one) - placeOf(other)) };
+  return { output, issues: issues.toSorted((one, other) => indexOf(one) - indexOf(other)) };
 }
 
 /** An object with any number of members. */
@@ -295,22 +295,22 @@ function* checkList(
   const output: unknown[] = [];
   // As valibot does, items are compared where their types are right, whatever else is wrong with them.
   let areComparable = unique;
-  for (const [place, value] of items.entries()) {
+  for (const [index, value] of items.entries()) {
     if (issues.length >= enoughIssues) {
       areComparable = false;
       break;
     }
     if (long.has(value) && !unique) {
       const checked = yield* checkInPieces(item, value, long);
-      issues.push(...within(items, place, checked.issues));
+      issues.push(...within(items, index, checked.issues));
       output.push(checked.output);
     } else {
       const checked = plainly(item, value);
-      issues.push(...within(items, place, checked.issues));
+      issues.push(...within(items, index, checked.issues));
       output.push(checked.output);
       areComparable &&= checked.typed;
     }
-    if (place % pieceMembers === 0) yield;
+    if (index % pieceMembers === 0) yield;
   }
   if (areComparable && (yield* hasEqualItems(output))) {
     const { issues: found } = plainly(
@@ -327,10 +327,10 @@ function* checkList(
 
 function* hasEqualItems(items: readonly unknown[]): Pieces<boolean> {
   const seen = new Set<string>();
-  for (const [place, item] of items.entries()) {
+  for (const [index, item] of items.entries()) {
     seen.add(pythonRepr(item));
-    if (seen.size <= place) return true;
-    if (place % pieceItems === 0) yield;
+    if (seen.size <= index) return true;
+    if (index % pieceItems === 0) yield;
   }
   return false;
 }
@@ -349,7 +349,7 @@ function within(around: unknown, key: string | number, issues: readonly BodyIssu
 }
 
 /** An issue with a change of one step of its path. */
-function at(issue: BodyIssue, place: number, change: { readonly input: unknown }): BodyIssue {
-  const path = issue.path?.map((step, each) => (each === place ? { ...step, ...change } : step));
+function at(issue: BodyIssue, index: number, change: { readonly input: unknown }): BodyIssue {
+  const path = issue.path?.map((step, each) => (each === index ? { ...step, ...change } : step));
   return path === undefined ? issue : ({ ...issue, path } as BodyIssue); // the path is as long as before
 }

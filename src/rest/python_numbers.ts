@@ -28,7 +28,7 @@ export function pythonFloat(value: number): string {
   const sign = value < 0 || Object.is(value, -0) ? '-' : '';
   const [mantissa = '', exponent = ''] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
-  /** The place of the decimal point, counted from before the first digit. */
+  /** The position of the decimal point, counted from before the first digit. */
   const point = Number(exponent) + 1;
   if (point <= -4 || point > 16) {
     const power = `${Math.abs(point - 1)}`.padStart(2, '0');

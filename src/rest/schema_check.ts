@@ -4,7 +4,7 @@ import { object, text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
 import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
-/** Checks a value from a request against a schema. @throws ApiError 400 naming the place and the value. */
+/** Checks a value from a request against a schema. @throws ApiError 400 naming the path and the value. */
 export function checkValue<Schema extends v.GenericSchema>(
   value: unknown,
   schema: Schema,

@@ -6,7 +6,7 @@ type Issue = v.BaseIssue<unknown>;
 /** What a check has found: one issue or more. */
 export type Issues = readonly [Issue, ...Issue[]];
 
-/** A message that names the rule that failed; complaintOf adds the place and the value. */
+/** A message that names the rule that failed; complaintOf adds the path and the value. */
 export const failed =
   (keyword: string, sentence: (value: string) => string) =>
   (issue: Issue): string =>
@@ -16,7 +16,7 @@ export const failed =
 export type Fault = {
   /** What is wrong; then, after an empty line, the rule that failed. */
   readonly sentence: string;
-  /** The place of the fault, and the value there. */
+  /** The path of the fault, and the value there. */
   readonly path: readonly (string | number)[];
   readonly value: unknown;
 };
@@ -24,25 +24,25 @@ export type Fault = {
 /** The fault that is nested the least, which upstream's JSON Schema library reports as well. */
 export function chiefFault(issues: Issues): Fault {
   const [head] = issues;
-  const faults = issues.map((issue) => ({ issue, path: placeOf(issue) }));
+  const faults = issues.map((issue) => ({ issue, path: pathOf(issue) }));
   const depth = faults.reduce((least, { path }) => Math.min(least, path.length), Number.POSITIVE_INFINITY);
   const shallow = faults.filter(({ path }) => path.length === depth);
-  const { issue, path } = shallow[0] ?? { issue: head, path: placeOf(head) };
+  const { issue, path } = shallow[0] ?? { issue: head, path: pathOf(head) };
   const siblings = shallow.map((each) => each.issue).filter((each) => sameKind(each, issue));
   return { sentence: sentenceOf(issue, siblings), path, value: inputAt(issue, path.length) };
 }
 
 /**
- * The complaint about a value in the words of upstream: what is wrong, the rule, the place in the schema, and the place
+ * The complaint about a value in the words of upstream: what is wrong, the rule, the path in the schema, and the path
  * and value in the body.
  */
 export function complaintOf(issues: Issues): string {
   const { sentence, path, value } = chiefFault(issues);
-  const place = path.map((key) => `[${pythonRepr(key)}]`).join('');
-  const schemaPlace = path
+  const instancePath = path.map((key) => `[${pythonRepr(key)}]`).join('');
+  const schemaPath = path
     .map((key) => (typeof key === 'number' ? "['items']" : `['properties'][${pythonRepr(key)}]`))
     .join('');
-  return `${sentence} in schema${schemaPlace}\n\nOn instance${place}:\n    ${pythonRepr(value)}`;
+  return `${sentence} in schema${schemaPath}\n\nOn instance${instancePath}:\n    ${pythonRepr(value)}`;
 }
 
 /**
@@ -53,12 +53,12 @@ export function complaintOf(issues: Issues): string {
  */
 export function complaintSentence(issues: Issues, names: readonly string[]): string {
   const { sentence, path } = chiefFault(issues);
-  const place = path.length === 0 ? '' : `${path.join('.')}: `;
-  const unknown = issues.find((issue) => isUnknownKey(issue) && placeOf(issue).length === path.length);
+  const beginning = path.length === 0 ? '' : `${path.join('.')}: `;
+  const unknown = issues.find((issue) => isUnknownKey(issue) && pathOf(issue).length === path.length);
   const sentences = [sentence, ...(unknown === undefined ? [] : [unknown.message])].map((each) =>
     plainly(each, path.length === 0 ? names : []),
   );
-  return place + [...new Set(sentences)].join(' ');
+  return beginning + [...new Set(sentences)].join(' ');
 }
 
 const unknownKeys =
@@ -83,8 +83,8 @@ function plainly(sentence: string, names: readonly string[]): string {
   return `${keys} is unknown.${meant} Known are ${[...new Set(known)].toSorted().join(', ')}.`;
 }
 
-/** The place of an issue. A missing or unexpected key is a fault of its object. */
-function placeOf(issue: Issue): (string | number)[] {
+/** The path of an issue. A missing or unexpected key is a fault of its object. */
+function pathOf(issue: Issue): (string | number)[] {
   const path = issue.path ?? [];
   const last = path.at(-1);
   const ofObject = last !== undefined && 'origin' in last && last.origin === 'key';

@@ -83,8 +83,8 @@ type Best<Item> = {
 export function keepBest<Item>(limit: number, compare: (one: Item, other: Item) => number): Best<Item> {
   const items: Item[] = [];
   const worst = (): Item | undefined => (items.length >= limit ? items.at(-1) : undefined);
-  /** Behind all items that are as good or better. Halving is fast also where many are kept. */
-  const placeOf = (item: Item): number => {
+  /** The index behind all items that are as good or better. Halving is fast also where many are kept. */
+  const indexFor = (item: Item): number => {
     let [low, high] = [0, items.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -98,7 +98,7 @@ export function keepBest<Item>(limit: number, compare: (one: Item, other: Item) 
     note: (item) => {
       const last = worst();
       if (limit === 0 || (last !== undefined && compare(item, last) >= 0)) return;
-      items.splice(placeOf(item), 0, item);
+      items.splice(indexFor(item), 0, item);
       if (items.length > limit) items.pop();
     },
     worst,

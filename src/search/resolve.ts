@@ -32,7 +32,7 @@ export type ResolvedRequest = {
   readonly isolate: boolean;
   readonly nested: boolean;
   readonly rootTraits: TraitIds;
-  /** Places in `groups`. */
+  /** Indexes in `groups`. */
   readonly sameSubtrees: readonly (readonly number[])[];
   /** Undefined where no order of trees is asked for. */
   readonly order: ResolvedOrder | undefined;

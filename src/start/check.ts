@@ -21,16 +21,16 @@ export async function checkReadiness({ api, ssl }: Pick<Config, 'api' | 'ssl'>):
     throw new Error('[api] port = 0 is any free port, so it is not known which one to ask. Name it by --port.');
   const host = reachable[api.host] ?? api.host;
   const scheme = ssl.certFile === undefined ? 'http' : 'https';
-  const place = file === undefined ? `${scheme}://${inUrl(host, api.port)}` : api.host;
+  const address = file === undefined ? `${scheme}://${inUrl(host, api.port)}` : api.host;
   const { status, said } = await ask(
     scheme,
     file === undefined ? { host, port: api.port } : { socketPath: file },
   ).catch((error: unknown) => {
-    throw new Error(`The service does not answer at ${place}: ${reasonOf(error)}.`, { cause: error });
+    throw new Error(`The service does not answer at ${address}: ${reasonOf(error)}.`, { cause: error });
   });
   if (status !== 200)
-    throw new Error(`The service at ${place} is not ready: ${said.trim() || `it answers ${status}`}.`);
-  return `The service at ${place} is ready.`;
+    throw new Error(`The service at ${address} is not ready: ${said.trim() || `it answers ${status}`}.`);
+  return `The service at ${address} is ready.`;
 }
 
 /** Where a process of this machine reaches one that listens on all addresses. */

@@ -163,7 +163,7 @@ export function databaseWarning({ files, settings, config, nearDatabase }: Loade
     const instead =
       'seems to name the database, but only [placement_database] connection does. Without it the service would use the ' +
       `${embedded}. Correct the name, or set [placement_database] embedded_path to use the embedded database.`;
-    throw new ConfigError(nearDatabase.map((place) => `${place} ${instead}`));
+    throw new ConfigError(nearDatabase.map((option) => `${option} ${instead}`));
   }
   return (
     `${files.join(', ')}: neither [placement_database] connection nor embedded_path is set, which leaves the ` +

@@ -178,7 +178,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
 
   const first = await Promise.all(
-    Array.from({ length: count }, (_, place) => new Promise<boolean>((resolve) => start(place + 1, 0, resolve))),
+    Array.from({ length: count }, (_, index) => new Promise<boolean>((resolve) => start(index + 1, 0, resolve))),
   );
   if (!first.includes(true)) {
     ending = true;

@@ -30,7 +30,7 @@ export function isAccessAllowed(
   );
 }
 
-/** The steps that comparisons may still take. One is a character of a rule, or of a path with 32 places of a rule: some nanoseconds. */
+/** The steps that comparisons may still take. One is a character of a rule, or of a path with 32 positions of a rule: some nanoseconds. */
 export type Steps = { left: number };
 
 /** How many steps the access rules of one request may take together, some 10 ms. Ordinary ones take a few hundred. */
@@ -59,8 +59,8 @@ function partsOf(rule: string): readonly RulePart[] {
 const slash = '/'.charCodeAt(0);
 
 /**
- * Whether a path matches a rule. Users write the rules, and a regular expression could take hours for some of them. So all places of the
- * rule that the path may have reached are followed at once, each as one bit: place n is reached when the first n parts are matched.
+ * Whether a path matches a rule. Users write the rules, and a regular expression could take hours for some of them. So all positions of
+ * the rule that the path may have reached are followed at once, each as one bit: position n is reached when the first n parts are matched.
  *
  * @param steps is reduced; where none are left, the path does not match
  */
@@ -72,14 +72,14 @@ export function matchesRule(rule: string, path: string, steps: Steps): boolean {
   const inSegment = new Uint32Array(words);
   const anything = new Uint32Array(words);
   const characters = new Map<number, Uint32Array>();
-  for (const [place, part] of parts.entries()) {
-    const places = part === 'in segment' ? inSegment : part === 'anything' ? anything : positionsOf(part.code);
-    setBit(places, place);
+  for (const [position, part] of parts.entries()) {
+    const positions = part === 'in segment' ? inSegment : part === 'anything' ? anything : positionsOf(part.code);
+    setBit(positions, position);
   }
   function positionsOf(code: number): Uint32Array {
-    const places = characters.get(code) ?? new Uint32Array(words);
-    characters.set(code, places);
-    return places;
+    const positions = characters.get(code) ?? new Uint32Array(words);
+    characters.set(code, positions);
+    return positions;
   }
 
   let reached = new Uint32Array(words);
@@ -92,14 +92,14 @@ export function matchesRule(rule: string, path: string, steps: Steps): boolean {
     const code = path.charCodeAt(at);
     const sameCharacter = characters.get(code) ?? none;
     const withinSegment = code === slash ? none : inSegment;
-    // What goes from the last place of a word to the first one of the next.
+    // What goes from the last position of a word to the first one of the next.
     let [moved, skipped, isAnywhere] = [0, 0, 0];
     for (let word = 0; word < words; word += 1) {
       const here = reached[word] ?? 0;
       const staying = here & (withinSegment[word] ?? 0);
       const moving = staying | (here & (sameCharacter[word] ?? 0));
       const found = staying | (here & (anything[word] ?? 0)) | (moving << 1) | moved;
-      // 'anything' also matches nothing, so the next place is reached as well. Two such parts never follow each other.
+      // 'anything' also matches nothing, so the next position is reached as well. Two such parts never follow each other.
       const skipping = found & (anything[word] ?? 0);
       const all = found | (skipping << 1) | skipped;
       next[word] = all;

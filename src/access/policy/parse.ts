@@ -227,17 +227,17 @@ export function parsePolicyFile(text: string, file: string): ParsedFile {
   // toJS resolves aliases and merges; the nodes are needed only to see how a value was written.
   const rules = Object.entries(document.toJS() as Readonly<Record<string, unknown>>).flatMap(([name, value]) => {
     const written = nodes.get(name);
-    const place = (): string => (isNode(written) ? at(written.range?.[0]) : file);
+    const where = (): string => (isNode(written) ? at(written.range?.[0]) : file);
     if (isBareTag(written)) {
       problems.push(
-        `${place()}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`,
+        `${where()}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`,
       );
       return [];
     }
     const rule = value ?? '';
     if (!isRule(rule)) {
       problems.push(
-        `${place()}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`,
+        `${where()}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`,
       );
       return [];
     }

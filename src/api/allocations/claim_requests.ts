@@ -89,7 +89,7 @@ async function withHeaders(more: Readonly<Record<string, string>>, answer: () =>
 }
 
 /*
- * Claims by query: `candidates` in the place of `allocations`, from microversion 2.4 on.
+ * Claims by query: `candidates` instead of `allocations`, from microversion 2.4 on.
  */
 
 const parameters = queryParameters(['limit']);

@@ -152,7 +152,7 @@ const listed = <Item>(
   items: readonly Item[],
   piecesOf: (item: Item) => readonly (string | Provider)[],
 ): readonly (string | Provider)[] =>
-  items.flatMap((item, place) => (place === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
+  items.flatMap((item, index) => (index === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
 
 /** The names of traits and resource classes at the moment of an answer. */
 type NamesOfSnapshot = Pick<Fleet, 'traits' | 'classes'>;
@@ -260,8 +260,8 @@ function candidatePatterns(
     let mentions = 0;
     let known = 0;
     for (const { providers } of candidate) {
-      for (let place = 0; place < providers.length; place++) {
-        const provider = providers[place];
+      for (let index = 0; index < providers.length; index++) {
+        const provider = providers[index];
         const which = shape[mentions++];
         if (provider === undefined || which === undefined) return false;
         if (which < known) {
@@ -316,8 +316,8 @@ function shapeHash(candidate: Candidate): number {
 function firstMention(candidate: Candidate, provider: Provider): number {
   let before = 0;
   for (const { providers } of candidate) {
-    const place = providers.indexOf(provider);
-    if (place !== -1) return before + place;
+    const index = providers.indexOf(provider);
+    if (index !== -1) return before + index;
     before += providers.length;
   }
   return before;

@@ -72,7 +72,7 @@ const tooWide = () =>
       'name a tree, an aggregate or a trait that few hosts have.',
   );
 
-/** The first candidates, and the places between them where the search may pause. */
+/** The first candidates, and undefined between them where the search may pause. */
 function* first(candidates: Iterable<Candidate | undefined>, limit: number): Generator<Candidate | undefined> {
   let count = 0;
   if (limit <= 0) return;

@@ -21,8 +21,8 @@ export function conditionsOf(query: Query, request: CandidateRequest): readonly 
       }),
     ),
     ...(request.isolate ? [{ parameter: 'group_policy', value: 'isolate', kind: 'isolate' } as const] : []),
-    ...query.all('same_subtree').map((value, place): Condition => {
-      return { parameter: 'same_subtree', value, kind: 'subtree', suffixes: request.sameSubtrees[place] ?? new Set() };
+    ...query.all('same_subtree').map((value, index): Condition => {
+      return { parameter: 'same_subtree', value, kind: 'subtree', suffixes: request.sameSubtrees[index] ?? new Set() };
     }),
   ];
 }

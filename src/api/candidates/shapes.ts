@@ -23,7 +23,7 @@ export function parseShapes(text: string): readonly Shape[] {
     .filter((part) => part !== '')
     .map(parseShape);
   const names = shapes.map(({ name }) => name);
-  const twice = names.find((name, place) => names.indexOf(name) !== place);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new ShapeError(twice, 'there are two of this name');
   return shapes;
 }

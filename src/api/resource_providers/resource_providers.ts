@@ -242,7 +242,7 @@ async function saveProvider(
     const outcome =
       parent === provider.parent
         ? await renameProvider(database, namesParent(change) ? { ...row, seen: seenParent } : row, change.name)
-        : await moveProvider(database, { ...row, name: change.name, ...placeBelow(parent, provider) });
+        : await moveProvider(database, { ...row, name: change.name, ...movedBelow(parent, provider) });
     if (outcome === 'name taken') {
       throw conflict(`Conflicting resource provider ${change.name} already exists.`, errorCodes.duplicateName);
     }
@@ -252,8 +252,8 @@ async function saveProvider(
   });
 }
 
-/** The new place of a provider, and the trees by which the move was judged. */
-function placeBelow(parent: Provider | undefined, provider: Provider) {
+/** The new parent and root of a provider, and the trees by which the move was judged. */
+function movedBelow(parent: Provider | undefined, provider: Provider) {
   const root = parent?.root ?? provider;
   const judged = new Set([...treeOf(provider.root), ...treeOf(root)]);
   return {

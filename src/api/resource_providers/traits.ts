@@ -93,7 +93,7 @@ const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet:
   requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));
 
 const isSame = (a: readonly number[], b: readonly number[]): boolean =>
-  a.length === b.length && a.every((id, place) => id === b[place]);
+  a.length === b.length && a.every((id, index) => id === b[index]);
 
 // Response shapes
 

@@ -142,7 +142,7 @@ function apply(
       const step = stepOf(wanted, present, context);
       if (attempt > 1) tell(wanted.name, step);
       if (step === undefined) return { uuid: present?.uuid ?? '', done: isMade ? 'made' : undefined };
-      const generation = await place(placement, step, present);
+      const generation = await makeOrMove(placement, step, present);
       isMade ||= present === undefined;
       await writeParts(placement, step, generation);
       return { uuid: step.uuid, done: isMade ? 'made' : 'changed' };
@@ -162,7 +162,7 @@ async function readByName(
 }
 
 /** Makes the provider, or gives it its parent. @returns the generation that guards the writes after it */
-async function place(
+async function makeOrMove(
   { providers }: Placement,
   { uuid, name, generation, writes: { parentUuid } }: ProviderStep,
   present: WholeProvider | undefined,

@@ -33,7 +33,7 @@ export type FleetFile = {
   readonly providers: readonly FileProvider[];
   /** The names of aggregates, by UUID. */
   readonly aggregateNames: ReadonlyMap<string, string>;
-  /** What is wrong at a place of the file, with the name of the file, the line and the place. */
+  /** What is wrong at a path in the file, with the name of the file, the line and the path. */
   readonly mistake: (at: FileKeys, about: string) => string;
 };
 
@@ -282,8 +282,8 @@ function flattened(
   above: FileKeys = ['providers'],
   parent: string | null = null,
 ): readonly FileProvider[] {
-  return entries.flatMap(({ name, uuid, inventories, traits, aggregates, children = [] }, place) => {
-    const keys = [...above, place];
+  return entries.flatMap(({ name, uuid, inventories, traits, aggregates, children = [] }, index) => {
+    const keys = [...above, index];
     const provider: FileProvider = {
       keys,
       name,

@@ -41,7 +41,7 @@ export type KeptProvider = { readonly name: string; readonly uuid: string; reado
 
 /** The way from what is there to what a file says. */
 export type FleetPlan = {
-  /** Why nothing may be written at all, each with its place in the file. */
+  /** Why nothing may be written at all, each with its path in the file. */
   readonly problems: readonly string[];
   readonly newClasses: readonly string[];
   readonly newTraits: readonly string[];

@@ -68,23 +68,23 @@ export type Unanswered = {
 /**
  * Notes the answers of a server until they are sent completely.
  *
- * They are in a list; where one is removed, the last takes its place. A Set with so many additions and removals is
+ * They are in a list; where one is removed, the last one replaces it. A Set with so many additions and removals is
  * rebuilt again and again, and V8 links each table to the next one: a table that a garbage collection finds in use
  * keeps all later ones in memory, with every request that they refer to, until the whole heap is collected. That took a
  * tenth of the CPU time.
  */
 export function trackUnanswered(server: Server): Unanswered {
-  const list: (UnansweredRequest & { place: number })[] = [];
+  const list: (UnansweredRequest & { index: number })[] = [];
   const answeredEarly = new WeakMap<Socket, IncomingMessage>();
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-    const added = { response, waitsSinceMs: Number.POSITIVE_INFINITY, place: list.length };
+    const added = { response, waitsSinceMs: Number.POSITIVE_INFINITY, index: list.length };
     list.push(added);
     response.once('close', () => {
       if (!request.complete) answeredEarly.set(request.socket, request);
       const last = list.pop();
       if (last === undefined || last === added) return;
-      list[added.place] = last;
-      last.place = added.place;
+      list[added.index] = last;
+      last.index = added.index;
     });
   });
   return {

@@ -111,8 +111,8 @@ export const urlOf = (scheme: 'http' | 'https', address: string): string =>
 export async function checkAddresses(wanted: readonly (readonly [Address, AddressSection])[]): Promise<void> {
   const servers = wanted.map(() => net.createServer());
   try {
-    for (const [place, [address, section]] of wanted.entries()) {
-      const server = servers[place];
+    for (const [index, [address, section]] of wanted.entries()) {
+      const server = servers[index];
       if (server !== undefined) await bind(server, address, section);
     }
   } finally {

@@ -181,7 +181,7 @@ function refuseHandshakes(
   });
 }
 
-/** An error of OpenSSL has its words in `reason`; its message has places in its source code as well. */
+/** An error of OpenSSL has its words in `reason`; its message also names files and lines of its source code. */
 type TlsError = NodeJS.ErrnoException & { readonly reason?: string };
 
 const hasLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);

@@ -138,8 +138,8 @@ export const refuseTunnels =
 /** The number of Host headers. @param rawHeaders names and values in turn. */
 function hosts(rawHeaders: readonly string[]): number {
   let count = 0;
-  for (let place = 0; place < rawHeaders.length; place += 2) {
-    const name = rawHeaders[place];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index];
     if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
   }
   return count;

@@ -180,8 +180,8 @@ async function fingerprintSource(
   last?: RowKey,
 ): Promise<Fingerprint> {
   if (!exists) return { count: 0, sum: '0' };
-  const values = Object.values(table.columns).map((kind, place) => {
-    const value = expressions[place] ?? 'null';
+  const values = Object.values(table.columns).map((kind, index) => {
+    const value = expressions[index] ?? 'null';
     return `coalesce(${kind === 'ratio' ? thousandths.mysql(value) : value}, '~')`;
   });
   const digest = `conv(left(md5(concat_ws('|', ${values.join(', ')})), 8), 16, 10)`;

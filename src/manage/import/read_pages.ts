@@ -57,7 +57,7 @@ export async function* readPages(
   pageSize: number,
 ): AsyncGenerator<SourcePage> {
   if (!exists) return;
-  const places = table.key.map((column) => Object.keys(table.columns).indexOf(column));
+  const indexes = table.key.map((column) => Object.keys(table.columns).indexOf(column));
   const order = table.key.map((column) => `t.${column}`).join(', ');
   const read = async (key: RowKey | undefined): Promise<SourcePage | undefined> => {
     const { condition, values } = behind(table.key, key);
@@ -66,7 +66,7 @@ export async function* readPages(
       values,
     );
     const last = rows.at(-1);
-    return last === undefined ? undefined : { rows, last: places.map((place) => Number(last[place])) };
+    return last === undefined ? undefined : { rows, last: indexes.map((index) => Number(last[index])) };
   };
   let next = read(after);
   for (;;) {

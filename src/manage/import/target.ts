@@ -143,10 +143,10 @@ async function writePage(
   { name, columns }: CopiedTable,
   { rows, last }: SourcePage,
 ): Promise<void> {
-  const ofRows = Object.entries(columns).map(([column, kind], place) => ({
+  const ofRows = Object.entries(columns).map(([column, kind], index) => ({
     name: column,
     type: sqlTypes[kind],
-    values: rows.map((row) => row[place] ?? null),
+    values: rows.map((row) => row[index] ?? null),
   }));
   try {
     await insertRows(target, name, ofRows);

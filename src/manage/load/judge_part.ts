@@ -55,7 +55,7 @@ export async function judgePart(
     if (former === undefined) missing.push(provider);
     else if (former.tags.includes(null)) {
       refuse(`uuid: ${uuid} has no stored entity tags yet; run "placement-manage online-data-migrations" first`);
-    } else if (tagsOf(provider).some((tag, place) => tag !== former.tags[place])) {
+    } else if (tagsOf(provider).some((tag, index) => tag !== former.tags[index])) {
       refuse(`uuid: ${uuid} is that of a provider which exists and has another name, another parent or other parts`);
     }
     const namesake = byName.get(name);

@@ -215,12 +215,12 @@ async function insert(trx: Kysely<Tables>, { missing, present, classIds, traitId
   const inventories: InventoryToInsert[] = [];
   const held: { providerId: number; traitId: number }[] = [];
   const members: { providerId: number; aggregate: string }[] = [];
-  for (const [place, provider] of missing.entries()) {
-    const id = known(ids[place]);
+  for (const [index, provider] of missing.entries()) {
+    const id = known(ids[index]);
     const { uuid, name, parentUuid } = provider;
     const [own, ofInventories, ofTraits, ofAggregates] = tagsOf(provider);
     const tags = { provider: own, inventories: ofInventories, traits: ofTraits, aggregates: ofAggregates };
-    made.set(uuid, { id, uuid, name, tags, ...placeInTree(id, parentUuid, made, present) });
+    made.set(uuid, { id, uuid, name, tags, ...parentAndRoot(id, parentUuid, made, present) });
     for (const [className, fields] of provider.inventories) {
       inventories.push({
         providerId: id,
@@ -242,7 +242,7 @@ async function insert(trx: Kysely<Tables>, { missing, present, classIds, traitId
   await insertMembers(members).execute(trx);
 }
 
-function placeInTree(
+function parentAndRoot(
   id: number,
   parentUuid: string | null,
   made: ReadonlyMap<string, ProviderToInsert>,
