@@ -23,8 +23,8 @@ export type WaitingClaim = {
   readonly condition: string;
 };
 
-/** The place of a claim among those that wait. */
-export type WaitingPlace = {
+/** A claim that was stored, and got its number among those that wait. */
+export type EnteredClaim = {
   readonly claim: string;
   /** Numbers of one line are given in the order in which the claims came. */
   readonly number: number;
@@ -112,16 +112,16 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
  * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
  * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
  *
- * @returns the places, except of claims for which a later request came to another process
+ * @returns the claims that were stored: all except those for which a later request came to another process
  */
 export async function enterWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
   claims: readonly WaitingClaim[],
-): Promise<readonly WaitingPlace[]> {
+): Promise<readonly EnteredClaim[]> {
   const isKept = sql`(w.project_id = excluded.project_id and w.line is not distinct from excluded.line and not w.is_removed
       and case when w.left_at is null then ${wasHeard(sql`w.process`, keptOfProcess)} else w.left_at > clock_timestamp() - ${kept} end)`;
-  const statement = sql<WaitingPlace>`
+  const statement = sql<EnteredClaim>`
     with entered as (
       ${newRows(process, claims)}
       on conflict (claim) do update set
@@ -139,7 +139,7 @@ export async function enterWaiting(
     from entered`;
   const before = lockLines(claims.filter(({ line }) => line !== null));
   const results = await transaction([...before, heard(process), statement]);
-  return (results[before.length + 1] ?? []) as readonly WaitingPlace[]; // the rows of `statement`
+  return (results[before.length + 1] ?? []) as readonly EnteredClaim[]; // the rows of `statement`
 }
 
 /** Stores claims that have left before they were stored, unless the same ones came again. */
@@ -275,20 +275,20 @@ export async function forgetWaiting({ transaction }: Pick<Database, 'transaction
   ]);
 }
 
-/** The turn of a claim that waits, or may wait. */
-export type LineTurn = Lined & {
+/** The row of a claim that waits, or may wait. */
+export type WaitingRow = Lined & {
   readonly process: string;
-  /** Whether it must have a row: then it must still wait, and be the first one of its line if it has one. */
+  /** Whether the claim must have this row: then it must still wait, and be the first one of its line if it has one. */
   readonly isStored: boolean;
 };
 
 /** Claims, by their indexes in a batch, that wait no more, or are not the first ones of their lines. */
-export function lostTurns(turns: readonly (LineTurn & { readonly index: number })[]): RawBuilder<unknown> {
-  if (turns.length === 0) return sql``;
+export function lostWaiting(rows: readonly (WaitingRow & { readonly index: number })[]): RawBuilder<unknown> {
+  if (rows.length === 0) return sql``;
   return sql`
       union all
-      select t.index, 'turn' from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[],
-        ${turns.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
+      select t.index, 'turn' from unnest(${rows.map(({ index }) => index)}::integer[], ${rows.map(({ claim }) => claim)}::text[],
+        ${rows.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
       left join waiting o on o.claim = t.claim and o.process = t.process and o.left_at is null and not o.is_removed
       where o.claim is null or ${hasEarlier(sql`o.project_id`, sql`o.line`, sql`o.number`)}`;
 }
@@ -298,13 +298,13 @@ export function lostTurns(turns: readonly (LineTurn & { readonly index: number }
  *
  * @param lost the indexes of the others, as an array
  */
-export const endedTurns = (
-  turns: readonly (LineTurn & { readonly index: number })[],
+export const endedWaiting = (
+  rows: readonly (WaitingRow & { readonly index: number })[],
   lost: RawBuilder<unknown>,
 ): RawBuilder<unknown> => sql`
     written_turn as (
-      select t.claim, t.process from unnest(${turns.map(({ index }) => index)}::integer[], ${turns.map(({ claim }) => claim)}::text[],
-        ${turns.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
+      select t.claim, t.process from unnest(${rows.map(({ index }) => index)}::integer[], ${rows.map(({ claim }) => claim)}::text[],
+        ${rows.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
       where t.index <> all(${lost})
     ),
     present_turn as materialized (

@@ -1,5 +1,5 @@
 import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
-import type { LineTurn } from '../../db/statements/waiting.ts';
+import type { WaitingRow } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
@@ -7,7 +7,7 @@ import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
 
-/** The allocations that a consumer is to have after a claim, in place of all that it has now. */
+/** The allocations that a consumer is to have after a claim, instead of all that it has now. */
 export type ConsumerClaim = {
   readonly uuid: string;
   /**
@@ -47,7 +47,7 @@ export type ExpectedAllocations = {
   readonly incompleteOwner: Owner;
 };
 
-/** The inventories that a provider is to have in place of all that it has now. The client sends its generation. */
+/** The inventories that a provider is to have instead of all that it has now. The client sends its generation. */
 export type InventoryClaim = {
   readonly providerUuid: string;
   readonly knownGeneration: number;
@@ -66,12 +66,12 @@ export type Claim = {
   readonly placing?: readonly number[] | undefined;
   /** Whose consumers the claim may write, and see in `with` and `apart_from`; absent for all. */
   readonly rights?: ClaimRights | undefined;
-  /** Of a claim that waits: its place among the others of the process. */
-  readonly order?: ClaimOrder | undefined;
+  /** Of a claim that waits, or may wait: how it gives way to those that came before it. */
+  readonly precedence?: Precedence | undefined;
 };
 
-/** The place of a claim that waits, or may wait. */
-export type ClaimOrder = {
+/** How a claim that waits, or may wait, gives way to those of the process that came before it. */
+export type Precedence = {
   /** Whether it must not be written now: its client has left, its wait was ended, or it is to wait behind others like it. */
   isGivenUp(): boolean;
   /**
@@ -80,11 +80,11 @@ export type ClaimOrder = {
    * @param judged claims of its batch that need not be waited for
    * @param isPatient whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
    */
-  isBehind(judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean;
+  isBehind(judged: ReadonlySet<Precedence>, isPatient: boolean): boolean;
   /** Notes that a row which it needs is locked, or that it is judged again. */
   noteHeldUp(isHeldUp: boolean): void;
-  /** Its turn, and the row that it must have by now. */
-  readonly turn: LineTurn;
+  /** Its row among the claims that wait, and whether this must be stored by now. */
+  readonly waitingRow: WaitingRow;
 };
 
 /** What a client may do that may not do everything. */

@@ -152,7 +152,7 @@ export function openClaims(
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
         for (const claim of claims)
-          claim.claim.order?.noteHeldUp([...orderOf(claim), ...locksOf(claim)].some((key) => locked.has(key)));
+          claim.claim.precedence?.noteHeldUp([...orderOf(claim), ...locksOf(claim)].some((key) => locked.has(key)));
         avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
         return [...locked];
       },

@@ -10,12 +10,12 @@ import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import {
   type Claim,
-  type ClaimOrder,
   ClaimRefused,
   givenUp,
   isByQuery,
   lostTooOften,
   type Placement,
+  type Precedence,
 } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
@@ -62,15 +62,15 @@ export function judgeBatch(
   const onSteps = (taken: number): void => {
     steps += taken;
   };
-  const waitingOrder = followOrder();
+  const precedences = followPrecedence();
   for (const entry of batch) {
     const { item } = entry;
-    item.claim.order?.noteHeldUp(false);
-    if (item.claim.order?.isGivenUp()) {
+    item.claim.precedence?.noteHeldUp(false);
+    if (item.claim.precedence?.isGivenUp()) {
       failed.push({ entry, error: givenUp() });
       continue;
     }
-    if (waitingOrder.mustYield(item)) {
+    if (precedences.mustYield(item)) {
       again.push({ entry, item: { ...item, yields: item.yields + 1 } });
       continue;
     }
@@ -98,11 +98,11 @@ export function judgeBatch(
       const counted = isCounting
         ? raised.counted(fleet, item.claim, projectUsageChangesOf(write.consumers, states), counting)
         : undefined;
-      const { order } = item.claim;
-      const ofOrder = order === undefined ? write : { ...write, inOrder: true, turn: order.turn };
-      const ofAll = counted === undefined ? ofOrder : { ...ofOrder, counted };
+      const { precedence } = item.claim;
+      const inOrder = precedence === undefined ? write : { ...write, inOrder: true, waitingRow: precedence.waitingRow };
+      const ofAll = counted === undefined ? inOrder : { ...inOrder, counted };
       judged.push({ entry, write: ofAll, usageChanges, placement });
-      waitingOrder.noteJudged(item);
+      precedences.noteJudged(item);
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
@@ -114,7 +114,7 @@ export function judgeBatch(
       else if (isAnyPromised) again.push({ entry, item });
       else {
         refused.push({ entry, refusal: error });
-        waitingOrder.noteJudged(item);
+        precedences.noteJudged(item);
       }
     }
   }
@@ -126,13 +126,13 @@ export function judgeBatch(
 const mostYields = 200;
 
 /** Keeps the claims of a batch that wait in the order in which they came. */
-function followOrder() {
-  const judged = new Set<ClaimOrder>();
+function followPrecedence() {
+  const judged = new Set<Precedence>();
   return {
-    mustYield: ({ claim: { order }, yields }: PendingClaim): boolean =>
-      order?.isBehind(judged, yields < mostYields) === true,
-    noteJudged({ claim: { order } }: PendingClaim): void {
-      if (order !== undefined) judged.add(order);
+    mustYield: ({ claim: { precedence }, yields }: PendingClaim): boolean =>
+      precedence?.isBehind(judged, yields < mostYields) === true,
+    noteJudged({ claim: { precedence } }: PendingClaim): void {
+      if (precedence !== undefined) judged.add(precedence);
     },
   };
 }
@@ -375,4 +375,4 @@ const canBeAhead = ({ item }: BatchedClaim): boolean =>
   item.judgedOn === 'known fleet' &&
   !item.readsConsumers &&
   item.claim.inventories.length === 0 &&
-  item.claim.order === undefined;
+  item.claim.precedence === undefined;

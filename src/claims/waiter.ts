@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
-import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
 import { placesAlike, type TakenAmount } from './would_take.ts';
 
 /** How a claim waits. */
@@ -13,7 +13,7 @@ export type Wait = {
   readonly line: string | undefined;
   /** The owner of its first consumer. */
   readonly owner: Owner;
-  /** The client, as those are told apart that share the places. */
+  /** The client, as those are told apart that share the seats. */
   readonly client: string;
   /** Aborted where the client leaves. */
   readonly gone: AbortSignal;
@@ -37,7 +37,7 @@ export type Waiter = {
   /** Whether fleet and limits alone tell if it can be written (would_take.ts). */
   readonly isAsked: boolean;
   readonly index: number;
-  readonly order: ClaimOrder;
+  readonly precedence: Precedence;
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
   sinceMs: number;
   readonly cameAtMs: number;
@@ -51,7 +51,7 @@ export type Waiter = {
   condition: string;
   /** Whether a row that it needs was locked when it was last to be written. */
   isHeldUp: boolean;
-  /** Whether it has one of the places. */
+  /** Whether it has one of the seats. */
   hasSeat: boolean;
   /** Whether there may be a row of it, also one of an earlier request for the same. */
   mayHaveRow: boolean;

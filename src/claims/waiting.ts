@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
+  type EnteredClaim,
   forgetWaiting,
   type LeavingClaim,
   lookAtWaiting,
   lostRows,
   noteHeard,
   type WaitingNews,
-  type WaitingPlace,
 } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { openFairSeats } from '../queue/fair_seats.ts';
 import { ApiError } from '../request/errors.ts';
-import { type Claim, type ClaimOrder, type ClaimOutcome, ClaimRefused } from './claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
 import type { Claims } from './claims.ts';
 import type { LimitReads } from './limits.ts';
 import {
@@ -45,7 +45,7 @@ export type WaitingClaims = {
    * Writes a claim by query. Where it fits nowhere, or exceeds a limit, it waits.
    *
    * @throws ClaimRefused as `Claims.write`, where the time is over or it would not help to wait; ApiError 409 where a later request for
-   *   the same consumers takes its place or its wait is ended, 429 where too many claims wait, 503 where the process ends
+   *   the same consumers replaces it or its wait is ended, 429 where too many claims wait, 503 where the process ends
    */
   write(claim: Claim, wait: Wait): Promise<ClaimOutcome>;
   /** Notes that something was written that the known fleet may not show yet, and that may have made room. */
@@ -120,7 +120,7 @@ export function openWaiting(
       const waiter = waiters.get(key);
       return waiter?.hasSeat === true && (waiter.mayHaveRow || waiter.wait.line !== undefined);
     },
-    onEntered: (waiter, place) => entered(waiter, place),
+    onEntered: (waiter, claim) => entered(waiter, claim),
     onOlder: (waiter) => end(waiter, takenOver()),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
     onLeft: () => lines.size > 0 && void lookAtLines(),
@@ -139,13 +139,13 @@ export function openWaiting(
         kind: kindOf(claim, wait, index),
         isAsked: canBeAsked(claim),
         index,
-        order: {
+        precedence: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
           isBehind: (judged, isPatient) => isBehind(waiter, judged, isPatient),
           noteHeldUp: (isHeldUp) => {
             waiter.isHeldUp = isHeldUp;
           },
-          get turn() {
+          get waitingRow() {
             const { line = null, owner } = wait;
             const isStored = line !== null || waiter.isStored;
             return { claim: waiter.key, process, projectId: owner.projectId, line, isStored };
@@ -219,9 +219,9 @@ export function openWaiting(
     return true;
   };
 
-  const isBehind = (waiter: Waiter, judged: ReadonlySet<ClaimOrder>, isPatient: boolean): boolean => {
+  const isBehind = (waiter: Waiter, judged: ReadonlySet<Precedence>, isPatient: boolean): boolean => {
     for (const other of underWay) {
-      if (other === waiter || judged.has(other.order) || !isBefore(other, waiter)) continue;
+      if (other === waiter || judged.has(other.precedence) || !isBefore(other, waiter)) continue;
       const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
       // If the queue keeps the other claim behind a third one, the other claim may itself be behind this claim.
       if (isWaitedFor && !underWay.isQueuedBehind(other)) return true;
@@ -234,7 +234,7 @@ export function openWaiting(
     return forLimit.hasUnlookedBefore(waiter);
   };
 
-  /** Gives a claim one of the places, if there is one. */
+  /** Gives a claim one of the seats, if one is free. */
   const sit = (waiter: Waiter): boolean => {
     if (waiter.hasSeat) return true;
     const { client, gone } = waiter.wait;
@@ -320,7 +320,7 @@ export function openWaiting(
         waiter.claim = claim;
         underWay.add(waiter);
       }
-      const outcome = await claims.write({ ...waiter.claim, order: waiter.order });
+      const outcome = await claims.write({ ...waiter.claim, precedence: waiter.precedence });
       underWay.delete(waiter);
       // The statement has deleted its row.
       if (waiter.isStored) waiter.mayHaveRow = false;
@@ -434,24 +434,24 @@ export function openWaiting(
 
   // Lines
 
-  const entered = (waiter: Waiter, place: WaitingPlace): void => {
+  const entered = (waiter: Waiter, { number, waitedMs, isFirst }: EnteredClaim): void => {
     const nowMs = performance.now();
-    const hasNumberBack = place.waitedMs > nowMs - waiter.sinceMs + storedAfterMs;
+    const hasNumberBack = waitedMs > nowMs - waiter.sinceMs + storedAfterMs;
     if (hasNumberBack) {
       const isListed = waiter.state === 'waiting';
       if (isListed) drop(waiter);
-      waiter.sinceMs = nowMs - place.waitedMs;
+      waiter.sinceMs = nowMs - waitedMs;
       if (isListed && waiter.waitsFor === 'room') forRoom.add(waiter, 0);
       else if (isListed) forLimit.add(waiter);
     }
-    waiter.number = place.number;
+    waiter.number = number;
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
     const line = lines.get(lineOf(waiter)) ?? [];
     lines.set(lineOf(waiter), line);
-    const later = line.findIndex(({ number }) => number > waiter.number);
+    const later = line.findIndex((other) => other.number > number);
     line.splice(later === -1 ? line.length : later, 0, waiter);
-    if (place.isFirst && line[0] === waiter) submit(waiter);
+    if (isFirst && line[0] === waiter) submit(waiter);
     else untried.add(waiter);
   };
 
@@ -540,7 +540,7 @@ export function openWaiting(
     else if (what === 'gone') enterAgain(waiter);
   };
 
-  /** Ends a wait whose row tells of a later request or of its end: it is kept for a while, so that no older request takes its place. */
+  /** Ends a wait whose row tells of a later request or of its end: it is kept for a while, so that no older request replaces it. */
   const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
     waiter.isStored = false;
     waiter.mayHaveRow = false;
@@ -557,7 +557,7 @@ export function openWaiting(
 
   /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
   const enterAgain = (waiter: Waiter): void => {
-    if (waiter.state === 'under way') return; // its turn is checked when it is written
+    if (waiter.state === 'under way') return; // its row is checked when it is written
     waiter.isStored = false;
     if (waiter.wait.line !== undefined) {
       drop(waiter);

@@ -2,12 +2,12 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
   describeWaiting,
+  type EnteredClaim,
   enterWaiting,
   keepNumbers,
   type LeavingClaim,
   leaveWaiting,
   type WaitingClaim,
-  type WaitingPlace,
 } from '../../db/statements/waiting.ts';
 import { inOrderOfUuids, type Waiter } from './waiter.ts';
 
@@ -35,7 +35,7 @@ export function openWaitingRows(
   told: {
     /** Whether a later request for the same claim has its row, or is getting it. */
     isTaken(key: string): boolean;
-    onEntered(waiter: Waiter, place: WaitingPlace): void;
+    onEntered(waiter: Waiter, claim: EnteredClaim): void;
     /** A later request for the same waits in another process. */
     onOlder(waiter: Waiter): void;
     onFailed(waiter: Waiter, error: unknown): void;
@@ -77,7 +77,7 @@ export function openWaitingRows(
       describing = [];
       for (const waiter of described) waiter.isDescribed = true;
       if (described.length > 0) {
-        await describeWaiting(database, process, described.map(rowOf)).catch(() => {
+        await describeWaiting(database, process, described.map(waitingClaimOf)).catch(() => {
           for (const waiter of described) waiter.isDescribed = false; // the next look tries again
         });
       }
@@ -93,7 +93,7 @@ export function openWaitingRows(
     // The number of a claim that has left before it was stored is kept as well.
     const unstored = new Map(gone.flatMap(({ waiter }) => (waiter.isStored ? [] : [[waiter.key, waiter]])));
     if (unstored.size > 0) {
-      await repeatLostRaces(() => keepNumbers(database, process, [...unstored.values()].map(rowOf)));
+      await repeatLostRaces(() => keepNumbers(database, process, [...unstored.values()].map(waitingClaimOf)));
     }
     await repeatLostRaces(() =>
       leaveWaiting(
@@ -108,15 +108,15 @@ export function openWaitingRows(
     if (coming.length === 0) return;
     for (const waiter of coming) waiter.mayHaveRow = true;
     try {
-      const places = await repeatLostRaces(() => enterWaiting(database, process, coming.map(rowOf)));
-      const byKey = new Map(places.map((place) => [place.claim, place]));
+      const stored = await repeatLostRaces(() => enterWaiting(database, process, coming.map(waitingClaimOf)));
+      const byKey = new Map(stored.map((each) => [each.claim, each]));
       for (const waiter of coming) {
-        const place = byKey.get(waiter.key);
-        waiter.isStored = place !== undefined;
-        waiter.askedAtMs = place?.askedAtMs ?? null;
-        if (place === undefined) told.onOlder(waiter);
+        const claim = byKey.get(waiter.key);
+        waiter.isStored = claim !== undefined;
+        waiter.askedAtMs = claim?.askedAtMs ?? null;
+        if (claim === undefined) told.onOlder(waiter);
         else if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
-        else told.onEntered(waiter, place);
+        else told.onEntered(waiter, claim);
       }
     } catch (error) {
       for (const waiter of coming) if (waiter.wait.line !== undefined) told.onFailed(waiter, error);
@@ -152,7 +152,7 @@ export function openWaitingRows(
   };
 }
 
-const rowOf = ({
+const waitingClaimOf = ({
   key,
   claim,
   wait,

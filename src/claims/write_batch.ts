@@ -136,7 +136,7 @@ export function openBatchWriter(
   return async (all, wait) => {
     const judged: Judged[] = [];
     for (const each of all) {
-      if (each.entry.item.claim.order?.isGivenUp()) each.entry.reject(givenUp());
+      if (each.entry.item.claim.precedence?.isGivenUp()) each.entry.reject(givenUp());
       else judged.push(each);
     }
     if (judged.length === 0) return true;
@@ -174,7 +174,7 @@ const notItsTurn = (): ClaimRefused =>
 type States = ReadonlyMap<string, ConsumerState>;
 
 /**
- * Puts the refusal for a limit in the place of the refusal for want of room, for claims that exceed a limit as well.
+ * Replaces the refusal for want of room by the one for a limit, for claims that exceed a limit as well.
  *
  * @param states the consumers of the claims with their owners
  * @returns the refusals, and the claims that must be judged again, because limits may have changed

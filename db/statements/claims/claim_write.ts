@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { CountedWrite } from '../project_usages.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
 import { numbered } from '../rows.ts';
-import type { LineTurn } from '../waiting.ts';
+import type { WaitingRow } from '../waiting.ts';
 import type { SeenAllocation } from './read_allocations.ts';
 
 /** A provider that a claim was judged by. It must still have this generation, which the write raises by `bump`. */
@@ -108,8 +108,8 @@ export type ClaimWrite = {
   readonly counted?: CountedWrite | undefined;
   /** Whether it is written only if all claims before it in the batch that have this are written. */
   readonly inOrder?: boolean;
-  /** Given for a claim that waits in a line. */
-  readonly turn?: LineTurn | undefined;
+  /** Given for a claim that waits, or may wait. */
+  readonly waitingRow?: WaitingRow | undefined;
 };
 
 /*

@@ -19,7 +19,7 @@ import {
   usagesTold,
 } from '../project_usages.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
-import { endedTurns, lockLines, lostTurns } from '../waiting.ts';
+import { endedWaiting, lockLines, lostWaiting } from '../waiting.ts';
 import {
   inventoryTables,
   type Leeway,
@@ -153,8 +153,11 @@ export async function writeClaims(
   };
   const counted = claims.map(({ counted = uncounted }) => counted);
   const limits = counted.flatMap(({ limits }) => limits);
-  const turns = claims.flatMap(({ turn }, index) => (turn === undefined ? [] : [{ ...turn, index }]));
-  const stored = turns.filter(({ isStored }) => isStored);
+  const waitingRows = claims.flatMap(({ waitingRow }, index) =>
+    waitingRow === undefined ? [] : [{ ...waitingRow, index }],
+  );
+  const stored = waitingRows.filter(({ isStored }) => isStored);
+  const ended = waitingRows.length > 0 ? sql`, ${endedWaiting(waitingRows, lostClaims)}` : sql``;
   const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
   const consumerParts = termAndNameParts(consumers, parts.known);
   const statement = sql<WrittenRow>`
@@ -193,7 +196,7 @@ export async function writeClaims(
       ${lostSeenAllocations(claims)}
       ${parts.affinity ? lostAffinity(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
-      ${lostLimits(counted)}${lostTurns(stored)}
+      ${lostLimits(counted)}${lostWaiting(stored)}
     ),${inOrder.length > 1 ? lostInOrder(inOrder) : sql``}
     won as (select * from consumer where claim <> all(${lostClaims})),
     ${raisedProviders}
@@ -211,7 +214,7 @@ export async function writeClaims(
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim <> all(${lostClaims})
-    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${turns.length > 0 ? sql`, ${endedTurns(turns, lostClaims)}` : sql``}${consumerParts.written}
+    )${parts.counted ? sql`, ${countedChanges(lostClaims)}` : sql``}${ended}${consumerParts.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
       ${
