@@ -52,31 +52,39 @@ const isSame = (
   before: { name: string; last: number },
 ): boolean => (engine === 'embedded' ? now.last > before.last : now.name === before.name);
 
+/** Changes a database in several ways, and compares it with a new one. @returns whether it is the same database to the end */
+async function isUsedAgain(engine: Engine): Promise<boolean> {
+  const [before, first] = await withBorrowed(engine, async (query) => [await everything(query), await nameOf(query)]);
+  assert.ok([...before.values()].some((rows) => String(rows).includes('HW_CPU_X86_AVX2')));
+  await withTestService(engine, {}, async (service) => {
+    const send = requestsTo(service);
+    const provider = '10000000-0000-4000-8000-000000000001';
+    accepted(await send('PUT', '/traits/CUSTOM_KEPT'));
+    accepted(await send('PUT', '/resource_classes/CUSTOM_KEPT'));
+    await makeProvider(send, provider, { VCPU: { total: 8 } });
+    const claim = newClaim({ [provider]: { VCPU: 1 } });
+    accepted(await send('PUT', '/allocations/20000000-0000-4000-8000-000000000001', claim));
+  });
+  await withBorrowed(engine, async (query) => {
+    await query(`update resource_classes set updated_at = now() where name = 'VCPU'`);
+    await query(`delete from traits where name = 'HW_CPU_X86_AVX2'`);
+    await query('delete from provider_changes');
+    await query(`set work_mem = '5MB'`);
+    await query('begin');
+    await query('lock table resource_providers');
+  });
+  return withBorrowed(engine, async (query) => {
+    assert.deepEqual(await everything(query), before);
+    return isSame(engine, await nameOf(query), first);
+  });
+}
+
 for (const engine of engines) {
   test(`a database that a test has used before has the contents of a new one, on ${engine}`, async () => {
-    const [before, first] = await withBorrowed(engine, async (query) => [await everything(query), await nameOf(query)]);
-    assert.ok([...before.values()].some((rows) => String(rows).includes('HW_CPU_X86_AVX2')));
-    await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service);
-      const provider = '10000000-0000-4000-8000-000000000001';
-      accepted(await send('PUT', '/traits/CUSTOM_KEPT'));
-      accepted(await send('PUT', '/resource_classes/CUSTOM_KEPT'));
-      await makeProvider(send, provider, { VCPU: { total: 8 } });
-      const claim = newClaim({ [provider]: { VCPU: 1 } });
-      accepted(await send('PUT', '/allocations/20000000-0000-4000-8000-000000000001', claim));
-    });
-    await withBorrowed(engine, async (query) => {
-      await query(`update resource_classes set updated_at = now() where name = 'VCPU'`);
-      await query(`delete from traits where name = 'HW_CPU_X86_AVX2'`);
-      await query('delete from provider_changes');
-      await query(`set work_mem = '5MB'`);
-      await query('begin');
-      await query('lock table resource_providers');
-    });
-    await withBorrowed(engine, async (query) => {
-      assert.deepEqual(await everything(query), before);
-      assert.ok(isSame(engine, await nameOf(query), first), 'this is a new database');
-    });
+    let isAgain = false;
+    // If the server vacuums the database meanwhile, it is not used again.
+    for (let attempt = 0; attempt < 5 && !isAgain; attempt += 1) isAgain = await isUsedAgain(engine);
+    assert.ok(isAgain);
   });
 
   test(`a database whose schema or statistics a test has changed is not used again, on ${engine}`, async () => {
@@ -94,6 +102,7 @@ for (const engine of engines) {
       'drop index provider_changes_xid_idx',
       'do $$ begin execute format($f$ alter database %I set work_mem = 5000 $f$, current_database()); end $$',
       'analyze traits',
+      'vacuum resource_providers',
     ]) {
       await withBorrowed(engine, async (query) => {
         await isNew(query, last);
