@@ -134,17 +134,23 @@ export async function writeLimits(database: Database, limits: NewLimits): Promis
   for (;;) {
     try {
       await beginCounting(database);
+      const locks = lockProject(limits.project === '' ? 'all' : limits.project);
+      const [, , [row]] = await database.transaction([lockLimits, locks, storing(limits)]);
+      if (!row?.isCounted) continue; // the last limit was deleted meanwhile
+      if (row.stored !== null) return row.stored;
     } catch (error) {
-      await database.transaction([lockLimits, endCounting]);
+      // If the database is away, `endCountingWithoutLimits` does it later.
+      await database.transaction([lockLimits, endCounting]).catch(() => {});
       throw error;
     }
-    const locks = lockProject(limits.project === '' ? 'all' : limits.project);
-    const [, , [row]] = await database.transaction([lockLimits, locks, storing(limits)]);
-    if (!row?.isCounted) continue; // the last limit was deleted meanwhile
-    if (row.stored !== null) return row.stored;
     await database.transaction([lockLimits, endCounting]);
     return undefined;
   }
+}
+
+/** Ends a counting that has begun minutes ago and has led to no limit: its process has ended, or lost the database. */
+export async function endCountingWithoutLimits({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
+  await transaction([lockLimits, endCountingIf(sql`since < ${utcNow} - interval '5 minutes'`)]);
 }
 
 function storing({ project, resources, consumers, known, isImported = false }: NewLimits) {
@@ -187,11 +193,13 @@ export async function deleteLimits(
   return removed.length > 0;
 }
 
-/** Ends the counting of usages where there is no limit. */
-const endCounting = sql`
-  with ended as (delete from usage_counting where not exists (select from limits) returning since),
+/** Ends the counting of usages where there is no limit, if it meets a condition. */
+const endCountingIf = (condition: RawBuilder<boolean>): RawBuilder<unknown> => sql`
+  with ended as (delete from usage_counting where not exists (select from limits) and ${condition} returning since),
   usages as (delete from project_usages where exists (select from ended))
   delete from doubtful_usages where exists (select from ended)`;
+
+const endCounting = endCountingIf(sql`true`);
 
 /**
  * Begins to count what projects use, if there is no limit yet. First all statements that begin from now on add to the counts. When all

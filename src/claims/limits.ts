@@ -3,6 +3,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
+import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
 import {
   compactUsages,
   correctUsages,
@@ -19,7 +20,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { unknownType } from '../placement/entity_tag.ts';
-import { anyType, limitInForce } from '../placement/limits.ts';
+import { anyType, limitInForce, type ProjectLimits } from '../placement/limits.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 
 /** How usages count for limits. */
@@ -251,6 +252,9 @@ const compactEveryMs = 500;
 /** The time between two corrections of all usages, which another program may have put out of step unnoticed. */
 const correctEveryMs = 600_000;
 
+const hasLimits = ({ projects, defaults }: ProjectLimits): boolean =>
+  projects.size > 0 || defaults.resources.size > 0 || defaults.consumers.size > 0;
+
 /** Keeps the rows of usages few, and corrects them from time to time, while usages are counted. */
 export function compactFromTimeToTime(
   database: Database,
@@ -262,7 +266,9 @@ export function compactFromTimeToTime(
     everyMs: compactEveryMs,
     failed: reporting(reported, 'The usages of projects could not be added up; the next try is soon'),
     round: async (stopping) => {
-      if (!fleet.known.limits.isCounting) return;
+      const { limits } = fleet.known;
+      if (!limits.isCounting) return;
+      if (!hasLimits(limits)) await endCountingWithoutLimits(database);
       const startedMs = performance.now();
       await compactUsages(database);
       const isDue = startedMs - correctedAtMs > correctEveryMs;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine, type Engine, engines } from '../support/engines.ts';
 import { type Answer, accepted, at, makeProvider, requestsTo, type Send } from '../support/requests.ts';
@@ -366,4 +367,28 @@ test('the first limit does not wait for writes of another database of the server
       accepted(await whileOthersWrite(other, () => limit(send, { resources: { VCPU: 1 } })));
     }),
   );
+});
+
+test('the counting ends where a first limit is not stored, at once or some minutes later', async () => {
+  const placementDatabase = { statementTimeout: 1 };
+  await withTestService('postgresql', { placementDatabase }, async (service) => {
+    const send = requestsTo(service, 'placement 2.7');
+    const { kysely, patient } = service.database;
+    const countings = async (): Promise<number> => (await sql`select from usage_counting`.execute(kysely)).rows.length;
+    await patient.transaction().execute(async (trx) => {
+      // As claims of all projects hold them.
+      await sql`select pg_advisory_xact_lock_shared(1460000, key) from generate_series(0, 1023) as key`.execute(trx);
+      assert.equal((await limit(send, { resources: { VCPU: 1 } })).status, 503);
+    });
+    assert.equal(await countings(), 0);
+    const begun = (minutes: number) =>
+      sql`insert into usage_counting (since, is_counted)
+      values ((now() at time zone 'utc') - make_interval(mins => ${minutes}), true)`.execute(kysely);
+    await begun(1);
+    await endCountingWithoutLimits(service.database);
+    assert.equal(await countings(), 1, 'its limit may be stored at this moment');
+    await sql`delete from usage_counting`.execute(kysely);
+    await begun(6);
+    await until('the process ends it', async () => (await countings()) === 0);
+  });
 });
