@@ -8,6 +8,7 @@ import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { integer, list as listOf, object, text } from '../rest/json_schema.ts';
 import { checkQuery, checkUnrepeated, noParameters } from '../rest/schema_check.ts';
+import { isStorable } from '../text/strings.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { checkMarker, pageJson, pageParameters, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -76,7 +77,8 @@ async function create(request: ApiRequest, { database, logger }: Dependencies): 
 async function remove(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const uuid = request.param('id');
-  if (!(await deleteToken(database, normalUuid(uuid)))) throw notFound(`There is no token ${uuid}.`);
+  if (!isStorable(uuid) || !(await deleteToken(database, normalUuid(uuid))))
+    throw notFound(`There is no token ${uuid}.`);
   logger.info({ token: normalUuid(uuid), by: request.identity.userId }, 'A token was revoked');
   return noContent;
 }
