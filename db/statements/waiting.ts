@@ -368,14 +368,14 @@ export async function listWaiting(
   return rows;
 }
 
-/** The claims of a consumer that wait, and their owners. */
+/** The claims of a consumer that wait, and their owners. @param spellings of its UUID */
 export async function waitingOf(
   { kysely }: Pick<Database, 'kysely'>,
-  consumer: string,
+  spellings: readonly string[],
 ): Promise<readonly (Lined & { readonly userId: string })[]> {
   const { rows } = await sql<Lined & { userId: string }>`
     select claim, project_id as "projectId", user_id as "userId", line from waiting w
-    where ${consumer} = any(consumers) and ${stillWaits}`.execute(kysely);
+    where consumers && ${spellings}::text[] and ${stillWaits}`.execute(kysely);
   return rows;
 }
 

@@ -61,8 +61,10 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 }
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
-  const consumer = normalUuid(request.param('consumer'));
-  const found = isStorable(consumer) ? await repeatLostRaces(() => waitingOf(database, consumer)) : [];
+  const consumer = request.param('consumer');
+  // A POST may name a consumer in any spelling.
+  const spellings = [consumer, normalUuid(consumer)].filter(isStorable);
+  const found = await repeatLostRaces(() => waitingOf(database, spellings));
   const own = found.filter((owner) => request.owners?.(owner) !== false);
   if (own.length === 0 || (await removeWaiting(database, own)) === 0) {
     throw notFound(`No claim of consumer '${consumer}' waits`);

@@ -65,6 +65,8 @@ export type Waiter = {
   lookedAtMs: number;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
+  /** Whether the limits alone did not tell, when they were last asked, if it exceeds one of them. */
+  mustBeTried: boolean;
   /** What a claim that is under way is answered if it is not written. */
   ending: { readonly error: unknown; readonly how: LeavingClaim['how'] } | undefined;
   isTimeOver: boolean;

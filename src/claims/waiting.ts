@@ -170,6 +170,7 @@ export function openWaiting(
         ending: undefined,
         isTimeOver: false,
         refusals: 0,
+        mustBeTried: false,
         timer: undefined,
         leave: () => end(waiter, clientLeft(), 'left'),
         resolve,
@@ -370,7 +371,9 @@ export function openWaiting(
       if (wasTried || !isAsked) tried.add(waiter);
     } else {
       forLimit.add(waiter);
-      waiter.notBeforeMs = performance.now() + (isAsked ? pauseMs : Math.max(tryEveryMs, 10 * forLimit.size));
+      const longMs = Math.max(tryEveryMs, 10 * forLimit.size);
+      waiter.notBeforeMs = performance.now() + (isAsked && !waiter.mustBeTried ? pauseMs : longMs);
+      waiter.mustBeTried = false;
     }
     offer();
   };
@@ -393,13 +396,20 @@ export function openWaiting(
   const offer = (): void => {
     if (isOffering || forRoom.size === 0) return;
     isOffering = true;
-    const { taken, isDone } = forRoom.take(fleet.known, promisedAmounts(underWay), lookForMs);
-    isOffering = false;
+    const { taken, isDone } = takeFitting();
     for (const { item, amounts } of taken) {
       item.promised = amounts;
       submit(item);
     }
     if (!isDone) setImmediate(offer);
+  };
+
+  const takeFitting = () => {
+    try {
+      return forRoom.take(fleet.known, promisedAmounts(underWay), lookForMs);
+    } finally {
+      isOffering = false;
+    }
   };
 
   /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
@@ -422,7 +432,12 @@ export function openWaiting(
       }
       const fitting = kinds.flatMap((kind) => {
         const index = asked.indexOf(kind);
-        return index === -1 ? kind.slice(0, 1) : kind.slice(0, times?.[index] ?? 1);
+        const [first] = kind;
+        const count = index === -1 ? 1 : (times?.[index] ?? 1);
+        // The limit that refused a claim of several queries may be that of one of them: then only the judgement of the claim tells.
+        if (count < Number.POSITIVE_INFINITY || !hasSeveralQueries(first.claim)) return kind.slice(0, count);
+        first.mustBeTried = true;
+        return kind.slice(0, 1);
       });
       for (const waiter of fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce)) {
         if (waiter.state !== 'waiting') continue;
@@ -445,6 +460,8 @@ export function openWaiting(
       else if (isListed) forLimit.add(waiter);
     }
     waiter.number = number;
+    // Another process may have written the consumer after this claim was judged, and before it had the row that is guarded.
+    if (waiter.wait.line === undefined && waiter.state === 'waiting') untried.add(waiter);
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
     const line = lines.get(lineOf(waiter)) ?? [];
@@ -591,6 +608,8 @@ export function openWaiting(
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
       if (nowMs - heardAtMs >= heardEveryMs) {
         heardAtMs = nowMs;
+        // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
+        for (const [first] of lines.values()) if (first?.state === 'waiting') untried.add(first);
         await findLostRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }
@@ -696,6 +715,9 @@ function onceMoreIfAsked({
     }
   };
 }
+
+const hasSeveralQueries = ({ consumers }: Claim): boolean =>
+  consumers.some(({ queries }) => queries !== undefined && queries.length > 1);
 
 function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
   for (const { promised } of waiters) if (promised !== undefined) yield promised;

@@ -121,6 +121,22 @@ for (const engine of engines) {
       await untilListed(0);
     }));
 
+  test(`${engine}: a claim whose consumer another request has written ends, and its line goes on`, () =>
+    withPlaces(engine, { units: 4 }, async ({ claim, take, untilListed }) => {
+      await take(2);
+      const uuid = randomUUID();
+      const first = claim({ uuid, amount: 4, line: 'gpu', wait: 60 });
+      await untilListed(1);
+      const second = claim({ line: 'gpu', wait: 60 });
+      await untilListed(2);
+      accepted(await claim({ uuid, wait: '' }));
+      const answers = await Promise.race([Promise.all([first, second]), sleep(30_000, undefined, { ref: false })]);
+      assert.deepEqual(
+        answers?.map(({ status }) => status),
+        [409, 200],
+      );
+    }));
+
   test(`${engine}: a claim waits for a limit of its project`, () =>
     withPlaces(engine, { units: 10 }, async ({ claim, take, release, send, untilListed, listed }) => {
       accepted(await send('PUT', '/limits/ci', { resources: { PGPU: 2 }, generation: null }));

@@ -54,7 +54,7 @@ for (const engine of engines) {
 
   test(`${engine}: the wait of a claim is ended, in each state`, () =>
     withPlaces(engine, {}, async (place) => {
-      const { send, claim, untilListed } = place;
+      const { service, send, claim, untilListed } = place;
       const answers = [claim({ uuid: first, amount: 8 }), claim({ uuid: second, amount: 8, line: 'a' })];
       await untilListed(2);
       answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
@@ -69,6 +69,18 @@ for (const engine of engines) {
         assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
       }
       await untilListed(0);
+      // A POST may spell a UUID in capital letters.
+      const loud = randomUUID().toUpperCase();
+      const loudly = sendWith(
+        service,
+        'POST',
+        '/allocations',
+        { [loud]: consumerBody({ amount: 8 }) },
+        { prefer: 'wait=20' },
+      );
+      await untilListed(1);
+      assert.equal((await send('DELETE', `/waiting/${loud}`)).status, 204);
+      assert.equal((await loudly).status, 409);
       for (const name of ['%00', 'x', randomUUID()]) {
         assert.equal((await send('DELETE', `/waiting/${name}`)).status, 404, name);
       }

@@ -170,6 +170,24 @@ for (const [named, line] of kinds) {
     }));
 }
 
+test('a request without a line is answered at once where its consumer is written before the request is stored', () =>
+  withTwo(async ({ clients: [here, there], holder }) => {
+    let held = holder;
+    for (const gapMs of [0, 30, 60, 90, 120, 150, 180]) {
+      const uuid = randomUUID();
+      const earlier = claimOne(here, uuid);
+      await untilListed(here, [uuid]);
+      const later = claimOne(there, uuid);
+      await sleep(gapMs);
+      await here.send('DELETE', `/allocations/${held}`);
+      const both = Promise.all([earlier, later]);
+      const answers = await Promise.race([both, sleep(20_000, undefined, { ref: false })]);
+      assert.ok(answers, `after ${gapMs} ms one of them waits on`);
+      assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409]);
+      held = uuid;
+    }
+  }));
+
 test('claims that share a consumer with an earlier one do not keep it from its room', () =>
   withTwo(async ({ clients: [here, there], holder }) => {
     const [one, other] = [randomUUID(), randomUUID()];
