@@ -156,7 +156,7 @@ export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
   /** Only for the reason `invalid inventory`. */
   readonly fault: InventoryFault | undefined;
-  /** The consumer that is meant, for the reason `consumer generation`, whose message does not name it. */
+  /** The consumer that is meant, where the message does not name it: a `consumer generation`, or the consumer of another owner. */
   readonly consumer: string | undefined;
 
   constructor(reason: RefusalReason, message: string, fault?: InventoryFault, consumer?: string) {

@@ -175,7 +175,7 @@ function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, C
   const { uncounted } = rights;
   for (const { uuid, consumerType, ...owner } of consumers) {
     const state = states.get(uuid);
-    if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule);
+    if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule, undefined, uuid);
     const kept = consumerType === undefined ? (state?.consumerType ?? undefined) : undefined;
     if (kept !== undefined && uncounted?.types.includes(kept) && !uncounted.allows(owner)) {
       throw new ClaimRefused('not allowed', uncounted.rule);

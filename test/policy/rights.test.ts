@@ -93,6 +93,36 @@ test('a 403 for a claim names what it is for: another version, the providers, or
       await refused('POST', '/allocations', gang),
       `${denied('place')} Consumer ${two} is to be of project robots and user user.`,
     );
+    const admin = callerIn(service, 'ops', 'admin');
+    const host = randomUUID();
+    await makeProvider(admin, host, { VCPU: { total: 8 } });
+    accepted(await admin('PUT', `/allocations/${two}`, byQuery('robots')));
+    assert.equal(
+      await refused('PUT', `/allocations/${two}`, mine),
+      `${denied('place')} Consumer ${two} is in use already: choose a UUID of your own.`,
+    );
+    assert.doesNotMatch(await refused('PUT', `/allocations/${two}`, named, 'placement 1.39'), /in use/);
+  }));
+
+test('from 2.1 on a 400 for a field of a newer version names this version', () =>
+  withTeams(async (service) => {
+    const admin = callerIn(service, 'ops', 'admin');
+    const detailOf = async (body: object, version: string, path = `/allocations/${randomUUID()}`): Promise<string> => {
+      const { status, json, text } = await admin(path === '/allocations' ? 'POST' : 'PUT', path, body, version);
+      assert.equal(status, 400, text);
+      return String(at(json, 'errors', 0, 'detail'));
+    };
+    const lined = { ...byQuery('vision'), line: 'gpu' };
+    const hint = "'line' needs microversion 2.8; this request is for 2.7.";
+    assert.ok((await detailOf(lined, 'placement 2.7')).endsWith(hint));
+    assert.ok((await detailOf({ [randomUUID()]: lined }, 'placement 2.7', '/allocations')).endsWith(hint));
+    assert.match(
+      await detailOf({ ...lined, name: 'train' }, 'placement 2.8'),
+      /'name' needs microversion 2\.9; this request is for 2\.8\.$/,
+    );
+    assert.match(await detailOf(byQuery('vision'), 'placement 2.3'), /'candidates' needs microversion 2\.4/);
+    assert.doesNotMatch(await detailOf({ ...lined, colour: 'red' }, 'placement 2.9'), /microversion/);
+    assert.doesNotMatch(await detailOf(lined, 'placement 1.39'), /microversion/);
   }));
 
 test('the rules whose target has a project are those of the endpoints that find one', () => {

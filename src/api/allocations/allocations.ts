@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { failureKind } from '../../../db/engine/failures.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
@@ -95,7 +96,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   const seconds = askedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
-  const body = await request.json(bySince(putBodies, request.version));
+  const body = await naming(request, () => request.json(bySince(putBodies, request.version)));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
@@ -119,7 +120,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('manage'), dependencies);
   const seconds = askedWait(request, dependencies.config);
-  const body = await postBody(request);
+  const body = await naming(request, () => postBody(request));
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
     const consumers = expectKnownOnly(
@@ -150,7 +151,30 @@ async function rulesOf(request: ApiRequest, name: string, { config }: Pick<Depen
   try {
     return claimRules(request, name, config);
   } catch (error) {
-    throw await namingNewerFields(request, error);
+    throw namingNewerFields(
+      request,
+      error,
+      await request.json(v.record(v.string(), v.unknown())).catch(() => undefined),
+    );
+  }
+}
+
+/** Reads a body. From 2.1 on the error for a field of a newer version names this one; OpenStack's errors stay as they are. */
+async function naming<T>(request: ApiRequest, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw request.version < since.entityTags ? error : namingNewerFields(request, error, shortBody(request));
+  }
+}
+
+/** The body that was read, for an error; undefined where it is no JSON, or so long that to parse it again would keep others waiting. */
+function shortBody(request: ApiRequest): unknown {
+  try {
+    const text = request.bodyText();
+    return text.length > 16_384 ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

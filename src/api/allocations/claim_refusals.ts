@@ -21,7 +21,7 @@ type ClaimWording = {
   readonly notFound: string;
   readonly concurrentUpdate?: string;
   /** Makes the error for a request that a rule of the policy does not allow. */
-  readonly forbidden: (rule: string) => ApiError;
+  readonly forbidden: (rule: string, why?: string) => ApiError;
 };
 
 /** How the claim of a request is written, or only judged. */
@@ -47,7 +47,11 @@ export async function writeClaim(
 }
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
-  'not allowed': ({ message: rule }, { forbidden }) => forbidden(rule),
+  'not allowed': ({ message: rule, consumer }, { forbidden }) =>
+    forbidden(
+      rule,
+      consumer === undefined ? undefined : `Consumer ${consumer} is in use already: choose a UUID of your own.`,
+    ),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
   'consumer generation': ({ message, consumer }) =>

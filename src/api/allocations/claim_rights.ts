@@ -1,4 +1,3 @@
-import * as v from 'valibot';
 import type { Claim, ClaimRights, ConsumerClaim, UncountedRights } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
@@ -147,26 +146,24 @@ const newerFields: readonly (readonly [name: string, since: Version])[] = [
 ];
 
 /**
- * Adds to a refusal by the policy that the body has a field of a newer version than the request: with it another rule might decide. A body
- * that the version knows gets the refusal as it is.
+ * Adds to a refusal of a body that it has a field of a newer version than the request. A body that the version knows gets the refusal as it
+ * is.
  *
  * @returns the error to throw
  */
-export async function namingNewerFields(
-  request: Pick<ApiRequest, 'version' | 'json'>,
-  refusal: unknown,
-): Promise<unknown> {
-  if (!(refusal instanceof ApiError) || request.version >= since.placing) return refusal;
-  const body = await request.json(v.record(v.string(), v.unknown())).catch(() => undefined);
-  if (body === undefined) return refusal;
+export function namingNewerFields(request: Pick<ApiRequest, 'version'>, refusal: unknown, body: unknown): unknown {
+  if (!(refusal instanceof ApiError) || typeof body !== 'object' || body === null) return refusal;
   const parts = [body, ...Object.values(body)].filter((part) => typeof part === 'object' && part !== null);
-  const found = newerFields.find(([name]) => parts.some((part) => Object.hasOwn(part, name)));
+  const found = newerFields.find(
+    ([name, first]) => first > request.version && parts.some((part) => Object.hasOwn(part, name)),
+  );
   if (found === undefined) return refusal;
   const [name, first] = found;
-  const { status, code, vary } = refusal;
-  return new ApiError(
-    status,
-    `${refusal.message} '${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`,
-    { code, vary },
-  );
+  const { status, message, sentence, code, vary } = refusal;
+  const hint = `'${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`;
+  return new ApiError(status, `${message} ${hint}`, {
+    code,
+    vary,
+    ...(sentence === undefined ? {} : { sentence: `${sentence} ${hint}` }),
+  });
 }
