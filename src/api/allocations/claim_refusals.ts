@@ -57,7 +57,11 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'consumer generation': ({ message, consumer }) =>
     new ApiError(409, message, {
       code: errorCodes.concurrentUpdate,
-      ...(consumer === undefined ? {} : { sentence: `${message}; it is that of consumer ${consumer}` }),
+      ...(consumer === undefined
+        ? {}
+        : {
+            sentence: `${message}; it is that of consumer ${consumer}. Read it again, and send its generation; null is for a new consumer.`,
+          }),
     }),
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': ({ message }) => badRequest(message),
