@@ -5,8 +5,11 @@ Each line of the standard input is a job: how many processors it needs, and its 
 
     printf '2 echo train on $HOST\\n1 echo test on $HOST\\n' | PLACEMENT_URL=http://127.0.0.1:8778 python3 scheduler.py
 
-The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or failed, and 2 if
-a line is no job: then none is run.
+The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or
+failed, and 2 if a line is no job: then none is run.
+
+Ctrl-C (SIGINT) and SIGTERM kill all jobs and give back what they had; the exit code is 130 or 143. After SIGKILL nobody does that: the jobs
+go on, and their claims end after their term. So kill the jobs too.
 """
 import os, signal, subprocess, sys, threading, time, uuid
 import requests
@@ -16,11 +19,20 @@ HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStac
 PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
 TERM_SECONDS = int(os.environ.get('PLACEMENT_TERM', 60))  # a claim ends after this time, if this program dies
 WAIT_SECONDS = 600  # then it waits anew
+STOP_SECONDS = 10  # for so long it gives back after a signal; what is left then ends with its term
+stop_at = float('inf')
+stopping = threading.Event()
+lock = threading.Lock()  # no job begins while those that run are killed
+running = set()
 done = []
 
 
 class Refused(Exception):
     """An answer that will not be another one later."""
+
+
+def stop(number, _frame):
+    raise SystemExit(128 + number)
 
 
 def call(method, path, body=None, wait=0, until=float('inf')):
@@ -36,9 +48,9 @@ def call(method, path, body=None, wait=0, until=float('inf')):
             pause = int(after) if after.isdigit() else 1  # a proxy may send a date
         except requests.RequestException:
             pause = 1
-        if time.monotonic() + pause >= until:
+        if time.monotonic() + pause >= min(until, stop_at):
             return None
-        time.sleep(pause)
+        (time.sleep if stopping.is_set() else stopping.wait)(pause)
 
 
 def error_of(answer):
@@ -53,6 +65,8 @@ def host_of(consumer):
     path = f'/holdings?project_id={PROJECT}'
     while path:
         answer = call('GET', path)
+        if answer is None:
+            raise Refused('it is stopped')
         if not answer.ok:
             raise Refused(error_of(answer)['detail'])
         page = answer.json()
@@ -70,6 +84,8 @@ def place(consumer, processors, line):
     wait = 0  # the first time it is asked at once, so that it can be told why a job waits
     while True:
         answer = call('PUT', f'/allocations/{consumer}', claim, wait)
+        if answer is None:
+            raise Refused('it is stopped')
         if answer.ok:
             return next(iter(answer.json()['resource_providers'].values()))['name']
         error = error_of(answer)
@@ -77,25 +93,46 @@ def place(consumer, processors, line):
             return host_of(consumer)
         if error['code'] not in ('placement.no_candidates', 'placement.limit_exceeded'):
             raise Refused(error['detail'])
+        if stopping.is_set():
+            raise Refused('it waits no more')
         if not wait:
             print(f"{line}: waits. {error['detail']}", file=sys.stderr)
         wait = WAIT_SECONDS
 
 
-def run(line):
+def start(command, host):
+    """None after a signal."""
+    with lock:
+        if stopping.is_set():
+            return None
+        job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host}, start_new_session=True)
+        running.add(job)
+        return job
+
+
+def kill(job):
+    """With all that it has started."""
+    try:
+        os.killpg(job.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has just ended
+        pass
+
+
+def run(line, consumer):
     processors, command = line.split(maxsplit=1)
-    consumer = str(uuid.uuid4())
     try:
         host = place(consumer, int(processors), line)
     except Refused as refusal:
         print(f'{line}: {refusal}', file=sys.stderr)
         return
     ends = time.monotonic() + TERM_SECONDS
-    job = subprocess.Popen(command, shell=True, env={**os.environ, 'HOST': host}, start_new_session=True)
-    while True:
+    job = start(command, host)
+    while job is not None:
         try:
             if job.wait(TERM_SECONDS / 3) == 0:
                 done.append(line)
+            with lock:
+                running.discard(job)
             break
         except subprocess.TimeoutExpired:
             renewal = {'expires_in': TERM_SECONDS, 'consumer_generation': 1}
@@ -103,21 +140,39 @@ def run(line):
             answer = call('PUT', f'/consumers/{consumer}/term', renewal, until=ends)
             if answer is not None and answer.ok:
                 ends = asked + TERM_SECONDS
-                continue
-            os.killpg(job.pid, signal.SIGKILL)  # with all that it has started. Too late: the processors may be someone else's by now
-            print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
-            return
+            elif not stopping.is_set():
+                kill(job)  # too late: the processors may be someone else's by now
+                print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
+                return
     call('DELETE', f'/allocations/{consumer}')
 
 
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, stop)
 lines = [line.strip() for line in sys.stdin if line.strip()]
 for line in lines:
     if not line.split()[0].isdigit() or len(line.split()) < 2:
         print(f'{line}: a line is the number of processors and a command, such as: 2 echo train', file=sys.stderr)
         sys.exit(2)
-jobs = [threading.Thread(target=run, args=(line,)) for line in lines]
-for job in jobs:
-    job.start()
-for job in jobs:
-    job.join()
+jobs = {str(uuid.uuid4()): line for line in lines}
+threads = {consumer: threading.Thread(target=run, args=(line, consumer), daemon=True) for consumer, line in jobs.items()}
+try:
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join()
+except SystemExit:  # a signal: each thread gives back what it has, and ends
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    stop_at = time.monotonic() + STOP_SECONDS
+    stopping.set()
+    with lock:
+        for job in running:
+            kill(job)
+    while time.monotonic() < stop_at and any(thread.is_alive() for thread in threads.values()):
+        for consumer, thread in threads.items():
+            if thread.is_alive():
+                call('DELETE', f'/waiting/{consumer}', until=stop_at)  # 404 if its claim does not wait
+        time.sleep(0.1)
+    raise
 sys.exit(0 if len(done) == len(lines) else 1)

@@ -1,31 +1,35 @@
 /** examples/scheduler.py does what it says, also with the token of a team, and ends with 1 where a job was refused. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { teamsPolicy } from '../../src/access/policy/teams.ts';
 import { listen } from '../../src/http/server/listen.ts';
+import { commandLine } from '../bench/processes.ts';
 import { project } from '../client/documentation.ts';
 import { forward, startFront } from '../client/servers.ts';
 import { anyEngine } from '../support/engines.ts';
-import { accepted, at, makeProvider, newestVersion, requestsTo, type Send } from '../support/requests.ts';
+import { accepted, at, listAt, makeProvider, newestVersion, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { hasPython } from './blocks.ts';
 
 const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
 
 type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Env = Readonly<Record<string, string | undefined>>;
 
 /** A pool with two hosts of two processors, tokens of the service, and the policy for teams. */
 async function onPool(
   use: (pool: {
     readonly admin: Send;
     readonly url: string;
-    run(jobs: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ran>;
+    readonly folder: string;
+    run(jobs: readonly string[], env?: Env, meanwhile?: (child: ChildProcess) => Promise<void>): Promise<Ran>;
   }) => Promise<void>,
 ): Promise<void> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-scheduler-'));
@@ -39,7 +43,11 @@ async function onPool(
       const wanted = { user_id: 'robots-ci', project_id: 'robots', roles: ['member'] };
       const member = String(at(accepted(await admin('POST', '/tokens', wanted)).json, 'token'));
       const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
-      const run = async (jobs: readonly string[], env = {}): Promise<Ran> => {
+      const run = async (
+        jobs: readonly string[],
+        env: Env = {},
+        meanwhile: (child: ChildProcess) => Promise<void> = async () => {},
+      ): Promise<Ran> => {
         const child = spawn('python3', [path.join(project, 'examples', 'scheduler.py')], {
           env: {
             ...process.env,
@@ -52,11 +60,11 @@ async function onPool(
         });
         child.stdin.end(jobs.map((job) => `${job}\n`).join(''));
         const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-        const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+        const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), meanwhile(child)]);
         return { code: await ended, stdout, stderr };
       };
       try {
-        await use({ admin, url: server.url, run });
+        await use({ admin, url: server.url, folder, run });
       } finally {
         await server.close();
       }
@@ -65,6 +73,13 @@ async function onPool(
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** The process ids that jobs have written to a file, if it is there yet. */
+const pidsIn = async (file: string): Promise<readonly number[]> =>
+  (await readFile(file, 'utf8').catch(() => '')).split('\n').filter(Boolean).map(Number);
+
+const waiting = async (send: Send): Promise<readonly unknown[]> =>
+  listAt(accepted(await send('GET', '/waiting')).json, 'waiting');
 
 test('it runs each job of a team on a host with free processors, and gives all of them back', { skip }, () =>
   onPool(async ({ admin, run }) => {
@@ -126,6 +141,29 @@ test('it stops a job whose term has passed while the service did not answer', { 
     assert.deepEqual([code, stderr], [1, '1 exec sleep 120: its claim is lost, and it is stopped\n']);
     const tookS = (performance.now() - beganMs) / 1000;
     assert.ok(tookS >= 4 && tookS < 60, `it took ${tookS} s`);
+  }),
+);
+
+test('a signal kills its jobs, and gives back what is claimed and what waits', { skip }, () =>
+  onPool(async ({ admin, folder, run }) => {
+    for (const [signal, code] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const pidFile = path.join(folder, signal);
+      const wide = `2 sleep 120 & echo $! >> ${pidFile}; wait`;
+      const ran = await run([wide, wide, wide], {}, async (child) => {
+        await until('two jobs run', async () => (await pidsIn(pidFile)).length === 2);
+        await until('the third one waits', async () => (await waiting(admin)).length === 1);
+        child.kill(signal);
+      });
+      assert.equal(ran.code, code, ran.stderr);
+      assert.doesNotMatch(ran.stderr, /Traceback/);
+      const pids = await pidsIn(pidFile);
+      await until('the processes of its jobs are gone', () => pids.every((pid) => commandLine(pid) === ''));
+      assert.deepEqual(at((await admin('GET', '/consumers')).json, 'consumers'), []);
+      await until('nothing waits', async () => (await waiting(admin)).length === 0);
+    }
   }),
 );
 
