@@ -5,6 +5,7 @@ import { amountOf, resourcesText } from './amounts.ts';
 import {
   consumerArgument,
   expiresInOption,
+  foundConsumer,
   ownedConsumerArgument,
   readConsumer,
   readOwned,
@@ -33,7 +34,7 @@ export function addAllocationCommands(program: Command): void {
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      const { uuid: consumer } = readConsumer(which, undefined, command);
+      const { uuid: consumer } = await foundConsumer(placement, readConsumer(which, undefined, command));
       const held = await placement.allocations.show(consumer);
       const nameOf = await namesOf(placement, Object.keys(held.allocations));
       print(held, () => heldText(consumer, held, nameOf));
@@ -85,14 +86,15 @@ export function addAllocationCommands(program: Command): void {
     )
     .action(async (which: string, options: AllocationSetOptions, command: Command) => {
       const { placement, print } = shellOf(command, heldColumns);
-      const named = readOwned(which, options.project, command);
-      const consumer = named.uuid;
+      const read = readOwned(which, options.project, command);
       const parts = await forEach(options.allocation, async ({ provider, amounts }) => ({
         provider: await findProvider(placement, provider),
         amounts,
       }));
       const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
+      const named = await foundConsumer(placement, read);
+      const consumer = named.uuid;
       await retryUnlessChanged(options, async () => {
         const owner = ownerOf(await readHeld(placement, consumer), named, options, command);
         await placement.allocations.set(consumer, { allocations, ...owner }, { ifMatch: options.ifMatch });

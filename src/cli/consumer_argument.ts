@@ -1,5 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type Consumer, consumerUuid, isNotFound, type Placement } from '../client/index.ts';
+import {
+  ApiError,
+  type Consumer,
+  type ConsumerQuery,
+  consumerUuid,
+  isNotFound,
+  type Placement,
+  VersionError,
+} from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { readDuration } from './duration.ts';
 import { CommandFailure } from './exit_codes.ts';
@@ -17,8 +25,8 @@ export const ownedConsumerArgument = [
 export type NamedConsumer = { readonly uuid: string; readonly project?: string; readonly name?: string };
 
 /**
- * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The service finds it by its UUID; claims
- * also send the name.
+ * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The UUID of a name is made of it;
+ * `foundConsumer` looks whether the consumer has another one. Claims also send the name.
  *
  * @param project from `--project`
  */
@@ -34,6 +42,51 @@ export function readConsumer(text: string, project: string | undefined, command:
     );
   }
   return { uuid: consumerUuid(owner, name), project: owner, name };
+}
+
+const shownAtMost = 5;
+
+/**
+ * The consumer that a name means: the one whose UUID is made of the name, or else the only one of the project that the service knows
+ * by this name. Where there is neither, it is as it was read.
+ *
+ * @throws CommandFailure if several have the name
+ */
+export async function foundConsumer(placement: Placement, named: NamedConsumer): Promise<NamedConsumer> {
+  const { uuid, project, name } = named;
+  if (name === undefined) return named;
+  const uuids = await uuidsOf(placement, { project_id: project, name });
+  if (uuids.length === 0 || uuids.includes(uuid) || (await exists(placement, uuid))) return named;
+  const [only = uuid, ...others] = uuids;
+  if (others.length === 0) return { ...named, uuid: only };
+  const shown = uuids.slice(0, shownAtMost).join(', ');
+  const more = uuids.length > shownAtMost ? ' and more' : '';
+  throw new CommandFailure(
+    'wrongInput',
+    `Several consumers are called ${project}/${name}: ${shown}${more}. Give the UUID.`,
+  );
+}
+
+/** Consumers that the service knows by a name; none where it is too old for names, or where the list is not for this user. */
+async function uuidsOf(placement: Placement, query: ConsumerQuery): Promise<readonly string[]> {
+  try {
+    const found = await placement.consumers.page({ ...query, limit: shownAtMost + 1 });
+    return found.map(({ uuid }) => uuid);
+  } catch (error) {
+    const isTooOld = error instanceof VersionError && error.problem === 'too old';
+    if (isTooOld || (error instanceof ApiError && error.status === 403)) return [];
+    throw error;
+  }
+}
+
+async function exists(placement: Placement, uuid: string): Promise<boolean> {
+  try {
+    await placement.consumers.show(uuid);
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
 }
 
 /** A consumer as the service shows it. @throws CommandFailure that has the name by which it was looked for, if there is none */

@@ -2,7 +2,14 @@ import type { Command } from 'commander';
 import { sumOfResources } from '../client/filters.ts';
 import type { Consumer, Holding } from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
-import { consumerArgument, expiresInOption, readConsumer, showConsumer, typeOption } from './consumer_argument.ts';
+import {
+  consumerArgument,
+  expiresInOption,
+  foundConsumer,
+  readConsumer,
+  showConsumer,
+  typeOption,
+} from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter, holdingsByConsumer } from './consumer_filter.ts';
 import { readDuration } from './duration.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
@@ -84,7 +91,10 @@ export function addConsumerCommands(program: Command): void {
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      const found = await showConsumer(placement, readConsumer(which, undefined, command));
+      const found = await showConsumer(
+        placement,
+        await foundConsumer(placement, readConsumer(which, undefined, command)),
+      );
       print(found, () => consumerText(found));
     });
   consumer
@@ -98,12 +108,13 @@ export function addConsumerCommands(program: Command): void {
     .addOption(ifMatchOption('consumer show'))
     .action(async (which: string, options: ConsumerSetOptions, command: Command) => {
       const { placement, print } = shellOf(command, [consumerFields]);
-      const named = readConsumer(which, undefined, command);
-      const { uuid } = named;
+      const read = readConsumer(which, undefined, command);
       const { project, user, type, name, ifMatch } = options;
       if (project === undefined && user === undefined && type === undefined && name === undefined) {
         command.error('error: Nothing is to be changed. Give --project, --user, --type or --name.');
       }
+      const named = await foundConsumer(placement, read);
+      const { uuid } = named;
       const changed = await retryUnlessChanged(options, async () => {
         const found = await showConsumer(placement, named);
         const owner = {
@@ -126,12 +137,13 @@ export function addConsumerCommands(program: Command): void {
     .addOption(ifMatchOption('consumer show'))
     .action(async (which: string, options: TermOptions, command: Command) => {
       const { expiresIn, lasting, ifMatch } = options;
-      const named = readConsumer(which, undefined, command);
-      const { uuid } = named;
+      const read = readConsumer(which, undefined, command);
       const { placement, print } = shellOf(command, []);
       if (expiresIn === undefined && lasting === undefined) {
         command.error('error: Nothing is to be changed. Give --expires-in or --lasting.');
       }
+      const named = await foundConsumer(placement, read);
+      const { uuid } = named;
       const term = await retryUnlessChanged(options, async () => {
         const { consumer_generation } = await showConsumer(placement, named);
         return placement.consumers.setTerm(uuid, { expires_in: expiresIn ?? null, consumer_generation }, { ifMatch });

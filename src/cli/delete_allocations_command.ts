@@ -4,7 +4,7 @@ import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.
 import { isUuidLike } from '../placement/uuid.ts';
 import { messageOf } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
-import { readConsumer, typeOption } from './consumer_argument.ts';
+import { foundConsumer, readConsumer, typeOption } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
@@ -36,7 +36,9 @@ export function addDeleteCommand(allocation: Command): void {
         if (which === undefined) return command.error('error: Give a consumer, or --project for all of a project.');
         if ((user ?? type ?? dryRun) !== undefined)
           return command.error('error: --user, --type and --dry-run need --project.');
-        return deleteOne(shellOf(command, []), readConsumer(which, undefined, command).uuid, options);
+        const named = readConsumer(which, undefined, command);
+        const shell = shellOf(command, []);
+        return deleteOne(shell, (await foundConsumer(shell.placement, named)).uuid, options);
       }
       // An empty shell variable instead of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {

@@ -120,6 +120,50 @@ test('a claim by a name gives the consumer that name, which all commands show', 
   await run('allocation', 'set', 'ci/job-3', '-a', 'rp=gpu-host,PGPU=1', '--user', 'ada', ...older);
 });
 
+test('a name also finds a consumer whose UUID was chosen, and is refused where several have it', async () => {
+  const client = connect({ endpoint: server.url, auth: 'admin', oldest: '2.9' });
+  await fill({});
+  const [chosen, second] = ['00000000-0000-4000-8000-0000000000c1', '00000000-0000-4000-8000-0000000000c2'];
+  const claim = (uuid: string, project: string) =>
+    client.allocations.place(uuid, {
+      ...{ candidates: { resources: { PGPU: 1 } }, project_id: project, user_id: 'ada', consumer_type: 'JOB' },
+      ...{ consumer_generation: null, name: 'train-7' },
+    });
+  await claim(chosen, 'vision');
+  await claim(second, 'speech');
+  for (const group of ['allocation', 'consumer']) assert.match(await run(group, 'show', 'vision/train-7'), /0c1 /);
+  assert.match(await run('consumer', 'set', 'vision/train-7', '--user', 'bob'), /0c1 .*\| bob /s);
+  assert.match(await run('consumer', 'term', 'vision/train-7', '--lasting'), /0c1 is lasting/);
+  const two = ['-a', 'rp=gpu-host,PGPU=2'];
+  assert.match(await run('allocation', 'set', 'vision/train-7', ...two), /0c1 .*PGPU=2/s);
+  assert.match(await run('allocation', 'set', 'train-7', '--project', 'robots', ...two), /train-7/, 'a new consumer');
+  assert.equal((await client.consumers.show(consumerUuid('robots', 'train-7'))).name, 'train-7');
+
+  await client.consumers.set(second, { ...(await client.consumers.show(second)), project_id: 'vision' });
+  const several = new RegExp(`Several consumers are called vision/train-7: ${chosen}, ${second}\\. Give the UUID\\.`);
+  for (const args of [
+    ['allocation', 'show', 'vision/train-7'],
+    ['allocation', 'delete', 'vision/train-7'],
+    ['consumer', 'term', 'vision/train-7', '--lasting'],
+    ['allocation', 'set', 'vision/train-7', ...two],
+  ]) {
+    await fails('wrongInput', several, args);
+  }
+  await run('allocation', 'delete', second);
+  assert.match(await run('allocation', 'delete', 'vision/train-7'), /0c1 has no allocations any more/);
+  const derived = consumerUuid('vision', 'train-7');
+  await fails('wrongInput', new RegExp(`Consumer ${derived} has no allocations`), [
+    'allocation',
+    'delete',
+    'vision/train-7',
+  ]);
+
+  // The one whose UUID is made of the name comes first, also where it has another project by now.
+  await claim(derived, 'web');
+  await claim(chosen, 'vision');
+  assert.match(await run('allocation', 'show', 'vision/train-7'), new RegExp(derived));
+});
+
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
   for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {
