@@ -35,8 +35,12 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
 ];
 
 const remediesByStatus: Readonly<Record<number, string>> = {
-  401: 'The token is not valid: check OS_TOKEN, or set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
-  403: 'This user may not do this. Most requests need the role admin or service.',
+  401:
+    'The token is not valid: check OS_TOKEN. Where the service has tokens of its own, "placement-manage token create" makes one; with ' +
+    'Keystone set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
+  403:
+    'This user may not do this. Most requests need the role admin or service. A member may do this for its own project only, if at all. ' +
+    'Without authentication (noauth2) only the user admin may: export OS_TOKEN=admin.',
 };
 
 /** What this service, OpenStack Placement and other servers say of a path that they do not have. */

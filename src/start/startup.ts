@@ -17,8 +17,8 @@ export function checkAuthentication({ api, keystoneAuthtoken, jwt }: Config): vo
   if (problems.length === 0) return;
   throw new ConfigError([
     '[api] auth_strategy = keystone, which is the default once anything is configured, needs a service user: ' +
-      `${problems.join(' ')} Or, on a trusted network, set [api] auth_strategy = noauth2 in placement.conf, or ` +
-      'OS_API__AUTH_STRATEGY=noauth2 in the environment.',
+      `${problems.join(' ')} Without Keystone set [api] auth_strategy = tokens in placement.conf: the service has tokens of its own, ` +
+      'see docs/teams.md. Or, on a trusted network, noauth2: no authentication (OS_API__AUTH_STRATEGY=noauth2 in the environment).',
   ]);
 }
 

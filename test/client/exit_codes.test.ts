@@ -133,7 +133,9 @@ test('a service that is away, one that has an error, and one that refuses the ca
     ['provider', 'list'],
     ['holdings', '--project', 'ci'],
   ]) {
-    await fails('forbidden', /needs? the role admin or service\.\n$/, words, { OS_TOKEN: 'joe' });
+    await fails('forbidden', /needs? the role admin or service\. .*noauth2.*OS_TOKEN=admin\.\n$/, words, {
+      OS_TOKEN: 'joe',
+    });
   }
   await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
 });
