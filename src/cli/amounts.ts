@@ -36,6 +36,8 @@ export const inventoryFields = [
 /** Fields to change, by class. */
 export type InventoryChanges = { readonly [resourceClass: string]: Partial<Inventory> };
 
+const insteadOfNone = ' To close a host use "placement drain", to take the class away "placement inventory delete".';
+
 /** Reads `VCPU=8` (the total), `VCPU:reserved=1` and the like. */
 export function collectInventory(text: string, before: InventoryChanges = {}): InventoryChanges {
   const match = /^([^:=]+)(?::([^=]+))?=(.+)$/.exec(text);
@@ -51,10 +53,13 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
   }
   const number = Number(value);
   const isRatio = known === 'allocation_ratio';
-  const isRight = isRatio ? number > 0 && Number.isFinite(number) : Number.isInteger(number) && number >= 0;
+  const least = known === 'reserved' ? 0 : 1;
+  const isRight = isRatio ? number > 0 && Number.isFinite(number) : Number.isInteger(number) && number >= least;
   if (!isRight) {
-    const right = isRatio ? 'a number above 0' : 'a whole number from 0 on';
-    throw new InvalidArgumentError(`${field} must be ${right}, not "${value}".`);
+    const right = isRatio ? 'a number above 0' : `a whole number from ${least} on`;
+    throw new InvalidArgumentError(
+      `${field} must be ${right}, not "${value}".${known === 'total' && number <= 0 ? insteadOfNone : ''}`,
+    );
   }
   if (before[name]?.[known] !== undefined) {
     throw new InvalidArgumentError(`The ${field} of ${name} is given twice. Give each field once.`);

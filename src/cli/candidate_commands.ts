@@ -103,7 +103,7 @@ async function showCandidates(
     return [
       { head: ['#', 'provider', 'uuid', 'takes', 'used / capacity'], rows, orElse: 'It fits nowhere.' },
       ...(requests.length > 0 && requests.length === limit
-        ? [`There may be more than these ${limit}: --limit shows them.`]
+        ? ['There may be more. Give a larger --limit to see more.']
         : []),
       ...why,
     ];

@@ -18,6 +18,7 @@ export function addClassCommands(program: Command): void {
     });
   addCustomNameCommands(resourceClass, {
     noun: 'classes',
+    one: 'class',
     holder: 'inventory',
     calls: ({ resourceClasses }) => resourceClasses,
   });

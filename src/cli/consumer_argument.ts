@@ -11,6 +11,7 @@ import {
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { readDuration } from './duration.ts';
 import { CommandFailure } from './exit_codes.ts';
+import { shellWord } from './shell_word.ts';
 
 /** The argument of commands about one consumer. `readConsumer` reads it. */
 export const consumerArgument = ['<consumer>', 'its UUID, or its name as PROJECT/NAME'] as const;
@@ -110,7 +111,7 @@ export function readOwned(text: string, project: string | undefined, command: Co
   if (consumer.project === undefined || project === undefined || consumer.project === project) return consumer;
   return command.error(
     `error: Consumer "${text}" is a name in project ${consumer.project}, and --project is ${project}. For a name with "/" in it ` +
-      `write ${project}/${text}.`,
+      `write ${shellWord(`${project}/${text}`)}.`,
   );
 }
 

@@ -8,6 +8,7 @@ import { foundConsumer, readConsumer, typeOption } from './consumer_argument.ts'
 import { CommandFailure } from './exit_codes.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { type Shell, shellOf } from './shell.ts';
+import { shellWord } from './shell_word.ts';
 
 type DeletionOptions = IfMatchOption & {
   readonly project?: string;
@@ -43,7 +44,7 @@ export function addDeleteCommand(allocation: Command): void {
       // An empty shell variable instead of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {
         return command.error(
-          `error: Give a consumer or --project, not both. For one consumer leave out --project, and write ${aloneOf(which, project)}.`,
+          `error: Give a consumer or --project, not both. For one consumer leave out --project, and write ${shellWord(aloneOf(which, project))}.`,
         );
       }
       if (ifMatch !== undefined) return command.error('error: --if-match is for one consumer, not for --project.');

@@ -66,7 +66,7 @@ export function addDrainCommands(program: Command): void {
       print(shown(done), () =>
         done.changed.length === 0
           ? `No provider in the tree of ${name} was drained.`
-          : `Drained no more: ${counted(done.changed.length, 'provider')} in the tree of ${name}.`,
+          : `The drain is lifted: ${counted(done.changed.length, 'provider')} in the tree of ${name}.`,
       );
       warnOfSmaller(done);
     });

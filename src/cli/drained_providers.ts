@@ -1,5 +1,6 @@
 import { ApiError, type Placement, VersionError } from '../client/index.ts';
 import { drainedTrait } from './drained.ts';
+import { shellWord } from './shell_word.ts';
 
 /**
  * The UUIDs of providers that are drained. None where that cannot be told: the service is too old for traits, or this user may not ask.
@@ -20,4 +21,4 @@ export async function drainedProviders({ providers }: Placement, in_tree?: strin
 
 /** How to undo a drain. @param name of any provider of the tree */
 export const undrainHint = (name: string): string =>
-  `What is drained takes no new claims. "placement undrain ${name}" lifts that, for the whole tree of ${name}.`;
+  `What is drained takes no new claims. "placement undrain ${shellWord(name)}" lifts that, for the whole tree of ${name}.`;

@@ -3,6 +3,17 @@ import { InvalidArgumentError } from 'commander';
 const secondsOf = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
 const mostDays = 3650;
 
+/** A time in the form that `readDuration` reads, such as `1h30m`. */
+export function durationText(seconds: number): string {
+  let left = seconds;
+  const parts = Object.entries(secondsOf).map(([unit, each]) => {
+    const count = Math.floor(left / each);
+    left -= count * each;
+    return count === 0 ? '' : `${count}${unit}`;
+  });
+  return parts.join('') || '0s';
+}
+
 /**
  * Reads `90`, which is of seconds, `45s`, `30m`, `8h`, `2d`, or several units from the largest on: `1h30m`.
  *

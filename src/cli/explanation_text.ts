@@ -27,8 +27,9 @@ export async function explanationText(
     ]),
   );
   return [
-    `It fits ${fitting ?? 'an unknown number'} of ${trees} trees${pools === 0 ? '' : `, ${pools} of which only share`}. ` +
-      'Numbers of trees: "alone" meet the condition, "left" also all before it, "without" all others.',
+    `It fits ${fitting ?? 'an unknown number'} of ${trees} trees (hosts)${pools === 0 ? '' : `, ${pools} of which only share`}.`,
+    '"alone": hosts that meet this condition; "left": hosts that meet it and all conditions above it;',
+    '"without": hosts that would fit if this condition were dropped.',
     { head: ['condition', 'alone', 'left', 'without', 'largest'], rows: conditionRows },
     ...(complete ? [] : ['The missing numbers would take too much work to find.']),
     ...(treeRows.length === 0 ? [] : ['The nearest trees:', { head: ['tree', 'unmet', 'why'], rows: treeRows }]),

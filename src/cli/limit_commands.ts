@@ -4,6 +4,7 @@ import { printError } from '../text/print.ts';
 import { nearName, unnumbered } from '../text/strings.ts';
 import { collect } from './amounts.ts';
 import { shellOf } from './shell.ts';
+import { shellWord } from './shell_word.ts';
 import type { TextTable } from './table.ts';
 
 /** Values by class or type; null lifts the default. */
@@ -91,7 +92,7 @@ export function addLimitCommands(program: Command): void {
       const near = isNew ? await nearProject(placement, project).catch(() => undefined) : undefined;
       if (near !== undefined) {
         printError(
-          `Project ${project} has no consumers. Is it ${near}? "placement limit delete ${project}" takes this back.`,
+          `Project ${project} has no consumers. Is it ${near}? "placement limit delete ${shellWord(project)}" takes this back.`,
         );
       }
     });

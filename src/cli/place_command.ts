@@ -13,7 +13,7 @@ import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from '.
 import { shellOf } from './shell.ts';
 import type { Printed } from './table.ts';
 import { asUnplaceable } from './unplaceable.ts';
-import { waitingAloud, waitOption } from './wait.ts';
+import { asTooLong, waitingAloud, waitOption } from './wait.ts';
 
 type PlaceOptions = OwnerOptions & {
   readonly consumer?: string;
@@ -68,6 +68,7 @@ export function addPlaceCommand(allocation: Command): void {
       }
       const placed = await claim(placement, gang, options).catch(async (error: unknown) => {
         throw (
+          asTooLong(error) ??
           (await asUnplaceable(placement, query, options, error)) ??
           (await asTaken(placement, named, options, error)) ??
           error

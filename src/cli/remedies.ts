@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { ApiError, VersionError } from '../client/index.ts';
 import type { ConnectionFlags } from './connection.ts';
 import { CommandFailure } from './exit_codes.ts';
+import { shellWord } from './shell_word.ts';
 
-/** What the user can do about a refusal, by the text of the server. `$1` is what the text names. */
+/** What the user can do about a refusal, by the text of the server. `$1` is what the text names, PROVIDER what the command names. */
 const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
   [
     /Class is in use in inventory/,
@@ -13,7 +14,11 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
     /trait .* is in use by a resource provider/,
     '"placement provider list --required TRAIT" shows which have it, "placement trait remove" takes it from one.',
   ],
-  [/has allocations|in use/i, '"placement allocation list PROVIDER" shows the consumers that have something of it.'],
+  [
+    /has allocations|in use/i,
+    '"placement allocation list PROVIDER" shows the consumers that have something of it, ' +
+      '"placement release --in-tree PROVIDER" ends all that they have of its tree (--dry-run shows it first).',
+  ],
   [/has child resource providers/, 'Delete them first; "placement provider tree" shows them.'],
   [
     /No such resource class/,
@@ -60,7 +65,7 @@ export function withRemedy(problem: unknown, ran: Command | undefined): unknown 
   if (problem.status === 404 && isOfNoPath.test(problem.detail)) {
     return new CommandFailure('noAnswer', `${problem.message}\n${noService}`, { cause: problem });
   }
-  const remedy = remedyBy(problem.detail) ?? remediesByStatus[problem.status];
+  const remedy = remedyBy(problem.detail, ran) ?? remediesByStatus[problem.status];
   if (remedy === undefined) return problem;
   const more = problem.status === 403 && mayNameProject(ran) ? ` ${ownProject}` : '';
   return new Error(`${problem.message}\n${remedy}${more}`, { cause: problem });
@@ -77,10 +82,13 @@ function withoutNamedVersion(problem: VersionError, ran: Command | undefined): E
   );
 }
 
-function remedyBy(detail: string): string | undefined {
+function remedyBy(detail: string, ran: Command | undefined): string | undefined {
+  const provider = ran?.registeredArguments[0]?.name() === 'provider' ? ran.args[0] : undefined;
   for (const [says, remedy] of remedies) {
     const found = says.exec(detail);
-    if (found !== null) return remedy.replaceAll('$1', () => found[1] ?? '');
+    if (found === null) continue;
+    const named = provider === undefined ? remedy : remedy.replaceAll('PROVIDER', () => shellWord(provider));
+    return named.replaceAll('$1', () => shellWord(found[1] ?? ''));
   }
   return undefined;
 }

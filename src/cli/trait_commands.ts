@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
-import { addCustomNameCommands } from './custom_names.ts';
+import { addCustomNameCommands, checkCustomNames } from './custom_names.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
@@ -48,7 +48,7 @@ export function addTraitCommands(program: Command): void {
         print(traits, () => column('trait', traits));
       });
   }
-  addCustomNameCommands(trait, { noun: 'traits', holder: 'provider', calls: ({ traits }) => traits });
+  addCustomNameCommands(trait, { noun: 'traits', one: 'trait', holder: 'provider', calls: ({ traits }) => traits });
 }
 
 const changes = [
@@ -80,6 +80,7 @@ async function checkKnown(placement: Placement, names: readonly string[]): Promi
   const unknown = names.filter((name) => !known.has(name));
   if (unknown.length === 0) return;
   const custom = unknown.filter((name) => name.startsWith('CUSTOM_'));
+  checkCustomNames(custom, 'trait');
   const remedy =
     custom.length === unknown.length
       ? `Create it first: placement trait create ${custom.join(' ')}`

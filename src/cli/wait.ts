@@ -1,11 +1,27 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { Placement, WaitingClaim } from '../client/index.ts';
+import { ApiError, type Placement, type WaitingClaim } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { printError } from '../text/print.ts';
-import { readDuration } from './duration.ts';
+import { durationText, readDuration } from './duration.ts';
+import { CommandFailure } from './exit_codes.ts';
 
 /** The option that lets a claim wait, in seconds. */
-export const waitOption = (): Option => timeOption('where it fits nowhere, wait for so long, such as 10m; from 2.8');
+export const waitOption = (): Option =>
+  timeOption(
+    'where it fits nowhere, wait for so long, such as 10m; at most [placement] max_wait of the service, by default 1h; from 2.8',
+  );
+
+/** The refusal of a wait that is longer than the service allows, in the words of the command; undefined for any other error. */
+export function asTooLong(error: unknown): Error | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const [, most] = /^Prefer: wait is a number of seconds from 1 to (\d+)/.exec(error.detail) ?? [];
+  if (most === undefined) return undefined;
+  return new CommandFailure(
+    'wrongInput',
+    `--wait: this service lets a claim wait for at most ${durationText(Number(most))} ([placement] max_wait).`,
+    { cause: error },
+  );
+}
 
 /** The option `--wait`, in seconds. */
 export const timeOption = (help: string): Option =>

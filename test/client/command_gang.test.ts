@@ -53,7 +53,7 @@ test('a gang that does not fit is not placed at all', async () => {
   assert.match(apart, /^placement: The 4 consumers do not fit together, each on another host\. Nothing was placed\.\n/);
   assert.match(apart, /\n3 hosts have room for one of them\.\n/);
   assert.match(apart, /\| host-1 \| [0-9a-f-]{36} \| +6 \|\n/);
-  assert.match(apart, /\nOne of them alone:\nIt fits 3 of 3 trees\./);
+  assert.match(apart, /\nOne of them alone:\nIt fits 3 of 3 trees \(hosts\)\./);
   assert.match(await refused('PGPU=3', '--count', '7'), /\nThere is room for 6 of them\.\n/);
   assert.match(await refused('PGPU=7', '--count', '2'), /\nThere is room for 0 of them\.\nOne[\s\S]*host-1 has 6 left/);
   assert.match(await run(...place('PGPU=6', '--count', '3', '--dry-run')), /^3 consumers would get this\. Nothing was/);

@@ -94,7 +94,7 @@ test('a drained tree takes no new claims, keeps what is there, and is afterwards
 
   const again = await run('drain', host);
   assert.match(again, /^Drained: 2 providers .* Before already: 2 providers\.\n/);
-  assert.match(await run('undrain', host), /^Drained no more: 2 providers in the tree of host-\d+\.\n$/);
+  assert.match(await run('undrain', host), /^The drain is lifted: 2 providers in the tree of host-\d+\.\n$/);
   const [first, second] = await stateOf();
   assert.deepEqual([first, { ...second, usages: open[1]?.usages }], open);
   assert.deepEqual(await customTraits(), ['CUSTOM_DRAINED'], 'queries may name it');
@@ -163,7 +163,7 @@ test('a drain remembers what was reserved at first, whatever other programs writ
   assert.match(await run('drain', host), /Before already: 1 provider/);
   assert.ok(isClosed(await provider(cell)));
   const { code, stdout, stderr } = await hostedPlacement(['undrain', cell], env());
-  assert.deepEqual([code, /^Drained no more: 2 providers/.test(stdout)], [0, true]);
+  assert.deepEqual([code, /^The drain is lifted: 2 providers/.test(stdout)], [0, true]);
   assert.match(
     stderr,
     /^Warning: 512 of MEMORY_MB were reserved on cell-\d+, and there are only 256 now: all of them are reserved\.\n$/,
