@@ -8,7 +8,7 @@ Each line of the standard input is a job: how many processors it needs, and its 
 The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or
 failed, and 2 if a line is no job: then none is run.
 
-Ctrl-C (SIGINT) and SIGTERM kill all jobs and give back what they had; the exit code is 130 or 143. After SIGKILL nobody does that: the jobs
+Ctrl-C (SIGINT) and SIGTERM kill all jobs and give back what they had; the exit code is 130 or 143. After SIGKILL nothing does that: the jobs
 go on, and their claims end after their term. So kill the jobs too.
 """
 import os, signal, subprocess, sys, threading, time, uuid

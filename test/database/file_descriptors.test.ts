@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { startServer } from '../races/server_process.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { execute } from '../support/postgresql.ts';
@@ -26,9 +27,16 @@ const withLimitedServer = (
     }
   });
 
+/** Sends a request when the connection of the one before is free again: the service could not accept another one. */
+async function onSameConnection<T>(send: () => Promise<T>): Promise<T> {
+  await setImmediate();
+  return send();
+}
+
 test('requests are a 503 while the process has no file descriptor for a connection to PostgreSQL', () =>
   withLimitedServer(async (server, limit, connection) => {
-    const make = (name: string) => server.client.send('POST', '/resource_providers', 28, { name });
+    const make = (name: string) =>
+      onSameConnection(() => server.client.send('POST', '/resource_providers', 28, { name }));
     assert.equal((await make('first')).status, 200);
     limit(3);
     await execute(
@@ -44,7 +52,8 @@ test('requests are a 503 while the process has no file descriptor for a connecti
 
 test('the first explanation is a 503 while its code cannot be read, and is made afterwards', () =>
   withLimitedServer(async (server, limit) => {
-    const explain = () => server.client.send('GET', '/allocation_candidates/explanation?resources=VCPU:1', '2.3');
+    const path = '/allocation_candidates/explanation?resources=VCPU:1';
+    const explain = () => onSameConnection(() => server.client.send('GET', path, '2.3'));
     assert.equal((await server.client.send('GET', '/resource_providers', '2.3')).status, 200);
     limit(3);
     for (const _ of [1, 2]) assert.equal((await explain()).status, 503);

@@ -63,7 +63,7 @@ test('a mistake ends the start with one line, and its kind is the exit code', as
     // On a busy machine a statement may be slow, and would be logged.
     const noauth = '[api]\nauth_strategy = noauth2\n[placement_database]\nmax_retries = 0\nslow_statement_ms = -1\n';
     const cases: readonly (readonly [text: string, args: readonly string[], RegExp, code?: number])[] = [
-      ['', [], /auth_strategy = keystone.*set \[api\] auth_strategy = noauth2/],
+      ['', [], /auth_strategy = keystone.*Without Keystone set \[api\] auth_strategy = tokens.*noauth2/],
       ['[api]\nauth_strategy = none\n', [], /placement\.conf:2: \[api\] auth_strategy = "none":? must be one of/],
       [
         '[metrics]\nshapes = small: resources=VCPU:2; big: resources=VCPU:many\n',
