@@ -169,6 +169,8 @@ function* mostApart(
   while (tooMany - enough > 1) {
     if (turns?.isOver(sum(needs, ({ times }) => times.length))) yield undefined;
     const middle = Math.floor((enough + tooMany) / 2);
+    // Beyond 2^53 there may be no number between the two.
+    if (middle <= enough || middle >= tooMany) break;
     if (isEnough(middle)) enough = middle;
     else tooMany = middle;
   }
@@ -339,6 +341,10 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
     if (team === undefined || best === bound || ++steps > most) return;
     if (made + upperBound(left, needs) <= best) return;
     const fitting = Math.min(...team.map((kind, list) => left[list]?.get(kind) ?? 0));
+    if (index === teams.length - 1) {
+      best = Math.max(best, made + fitting);
+      return;
+    }
     const take = (times: number): void => {
       for (const [list, kind] of team.entries()) left[list]?.set(kind, (left[list]?.get(kind) ?? 0) - times);
     };

@@ -122,6 +122,12 @@ suite('how many consumers can be claimed', () => {
     );
   });
 
+  test('mostTeams takes as many teams of the last kind as there are in one step', () => {
+    const many = 2_000_000_000;
+    const lists = [new Map([[1, many]]), new Map([[2, many]]), new Map([[0, many]])];
+    assert.deepEqual(mostTeams(lists, 3), { count: many, exact: true });
+  });
+
   test('mostTeams pairs two lists with many kinds, though pairs that were made first must be dissolved for it', () => {
     const kinds = fc.array(fc.tuple(fc.integer({ min: 1, max: 15 }), fc.integer({ min: 1, max: 3 })), { maxLength: 6 });
     fc.assert(
