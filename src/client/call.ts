@@ -1,5 +1,5 @@
 import type { Auth } from './auth.ts';
-import { ApiError, ConnectionError, PlacementError } from './errors.ts';
+import { ApiError, AuthError, ConnectionError, PlacementError } from './errors.ts';
 import { negotiated } from './negotiation.ts';
 import { type Call, type Operation, type Reply, targetOf, type WriteOptions } from './operation.ts';
 import { refusalOf } from './refusal.ts';
@@ -85,12 +85,16 @@ async function attempt(
     });
     const { answer, version } = await negotiated(endpoint, wanted, operation, exchange);
     const name = `${operation.method} ${operation.path}`;
-    if (answer.status < 300) return { done: { ...parsed(answer, endpoint + operation.path), version } };
+    // A browser shows a redirect as status 0.
+    if (answer.status >= 200 && answer.status < 300)
+      return { done: { ...parsed(answer, endpoint + operation.path), version } };
     const error = new ApiError(name, refusalOf(answer), number);
     if (!passing.has(answer.status) || !mayRepeat()) throw error;
     const afterMs = Number(answer.headers.get('retry-after') ?? 0) * 1000;
     return { failed: () => raise(error), afterMs: Number.isFinite(afterMs) ? afterMs : 0 };
   } catch (error) {
+    // Nothing was sent, or only what was refused for want of a token.
+    if (error instanceof AuthError && passing.has(error.status ?? 0)) return { failed: () => raise(error) };
     if (!(error instanceof ConnectionError) || !isPassing(error) || !(error.unsent || mayRepeat())) throw error;
     return { failed: () => raise(error) };
   }

@@ -38,7 +38,13 @@ export async function negotiated(
   operation: Operation,
   exchange: Exchange,
 ): Promise<{ readonly answer: WireAnswer; readonly version: number }> {
-  if ((operation.method !== 'GET' || wanted.kind === 'latest') && !isSettled(wanted, spokenBy(endpoint))) {
+  const spoken = spokenBy(endpoint);
+  // What was taken for a server without microversions may have been a proxy while the server was away.
+  const needsMore = operation.method !== 'GET' || (operation.since ?? oldestKnown) > oldestKnown;
+  if (
+    (spoken === 'none' && needsMore) ||
+    ((operation.method !== 'GET' || wanted.kind === 'latest') && !isSettled(wanted, spoken))
+  ) {
     await discover(endpoint, wanted, exchange);
   }
   let asked = choose(wanted, spokenBy(endpoint));
@@ -95,7 +101,10 @@ async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): P
   }
   // A server without this path, or with another document there, does not know microversions. Other errors say nothing
   // about that.
-  if (answer.status < 300 || answer.status === 404 || answer.status === 405) {
+  if (
+    typeof spokenBy(endpoint) !== 'object' &&
+    (answer.status < 300 || answer.status === 404 || answer.status === 405)
+  ) {
     remember(endpoint, 'none');
     if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
   }
@@ -137,8 +146,10 @@ async function judgeSilence(
   { status }: WireAnswer,
   exchange: Exchange,
 ): Promise<void> {
-  if (status < 300) remember(endpoint, 'none');
-  else if (status === 400 || status === 404 || status === 405) {
+  const isDone = status >= 200 && status < 300;
+  // One answer without a version of a server that is known to speak some is that of a proxy.
+  if (isDone && spokenBy(endpoint) === undefined) remember(endpoint, 'none');
+  if (status === 400 || status === 404 || status === 405) {
     if (spokenBy(endpoint) === undefined) await discover(endpoint, wanted, exchange);
   }
   if (spokenBy(endpoint) !== 'none') return;

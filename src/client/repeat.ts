@@ -39,7 +39,7 @@ export async function repeatedly<Result>(
   { deadlineMs, attempts, repeatMs = deadlineMs, longestWaitMs = 5_000, signal }: RepeatOptions,
 ): Promise<Result> {
   const endsAtMs = performance.now() + repeatMs;
-  const deadline = deadlineMs > longestTimerMs ? undefined : AbortSignal.timeout(deadlineMs);
+  const deadline = deadlineMs > longestTimerMs ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadlineMs)));
   const both = AbortSignal.any([signal, deadline].filter((each) => each !== undefined));
   for (let number = 1; ; number++) {
     let outcome: Attempt<Result>;

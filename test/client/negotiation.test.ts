@@ -67,7 +67,10 @@ test('use case 3A: with an old server a client without a named version continues
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.name, 'host-1');
     assert.ok(!('parent_provider_uuid' in host));
-    assert.deepEqual(new Set(asked(server).slice(1)), new Set(['placement 1.0']), 'it remembers');
+    // Before a write it asks again: a proxy may have answered for a server that was away.
+    const [, ...later] = server.seen.map(({ method, url, headers }) => `${method} ${url} ${headers[versionHeader]}`);
+    assert.deepEqual(later[0], `GET / placement ${newestVersion}`);
+    assert.ok(later.length > 1 && later.slice(1).every((each) => each.endsWith('placement 1.0')), later.join());
     assert.equal((await placement.serverVersion()).version, '1.0');
     await assert.rejects(placement.traits.list(), problem('too old', /GET \/traits needs microversion 1\.6/));
   }));
