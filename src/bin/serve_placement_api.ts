@@ -111,8 +111,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
   let closeSocket = async (): Promise<void> => {};
   const close = async () => {
     service.endWaits();
-    await closeSocket();
-    await Promise.all(servers.map((server) => server.close()));
+    await Promise.all([closeSocket(), ...servers.map((server) => server.close())]);
     await service.close();
   };
   try {

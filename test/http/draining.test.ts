@@ -1,11 +1,18 @@
 /** A server that shuts down while a client still reads its answer. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import tls from 'node:tls';
 import { Hono } from 'hono';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
+import { listenForOperator } from '../../src/http/server/operator_socket.ts';
+import { selfSigned } from '../keystone/certificate.ts';
 
 test('an answer to a slow client is sent completely, and then idle connections are closed', async () => {
   const bytes = 30_000_000;
@@ -42,4 +49,21 @@ test('an answer to a slow client is sent completely, and then idle connections a
   assert.ok(length > bytes, `${length} bytes came`);
   await closing;
   idle.destroy();
+});
+
+test('a connection that has sent no request ends with the server, also by TLS and at the socket of the operator', async () => {
+  const app = new Hono<HonoEnv>();
+  const certificate = selfSigned();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-silent-'));
+  const socket = path.join(folder, 'operator.sock');
+  const secure = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000, tls: certificate });
+  const endSocket = await listenForOperator(app, socket);
+  const port = Number(new URL(secure.url).port);
+  const clients = [tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false }), net.connect(socket)];
+  await Promise.all(clients.map((client, index) => once(client.resume(), index === 0 ? 'secureConnect' : 'connect')));
+  await sleep(50); // the server has accepted them
+  const ends = Promise.all([secure.close(), endSocket()]).then(() => 'both have ended');
+  assert.equal(await Promise.race([ends, sleep(20_000, 'one waits', { ref: false })]), 'both have ended');
+  for (const client of clients) client.destroy();
+  await rm(folder, { recursive: true });
 });

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls';
 export type OpenConnections = {
   /** The TCP connection below a TLS connection; undefined if it has ended, or if it is none. */
   below(secure: TLSSocket): Socket | undefined;
-  /** Ends the connections on which no data ever arrived: Node's server does not count them as idle. */
+  /** Ends the connections on which no request has begun: Node's server does not count them as idle. */
   endSilent(): void;
   endAll(): void;
   /** Resolves as soon as no connection is left; the server must not accept new ones any more. */
@@ -16,6 +16,8 @@ export type OpenConnections = {
 /** Notes every connection of a server from now on. */
 export function trackConnections(server: Server): OpenConnections {
   const open = new Set<Socket>();
+  /** The TLS connections: only what came through them tells whether a request did. */
+  const secure = new Set<TLSSocket>();
   let ended: PromiseWithResolvers<void> | undefined;
   const look = (): void => {
     if (open.size === 0) ended?.resolve();
@@ -28,6 +30,10 @@ export function trackConnections(server: Server): OpenConnections {
       look();
     });
   });
+  server.on('secureConnection', (socket: TLSSocket) => {
+    secure.add(socket);
+    socket.once('close', () => secure.delete(socket));
+  });
   return {
     // The clients of a UNIX socket have no addresses by which they could be told apart.
     below: ({ remoteAddress, remotePort }) =>
@@ -35,7 +41,7 @@ export function trackConnections(server: Server): OpenConnections {
         ? undefined
         : [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
     endSilent: () => {
-      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+      for (const socket of [...open, ...secure]) if (socket.bytesRead === 0) socket.destroy();
     },
     endAll: () => {
       for (const socket of open) socket.destroy();

@@ -1,8 +1,7 @@
 import path from 'node:path';
-import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
-import { listenOnSocket } from './unix_socket.ts';
+import { listen } from './listen.ts';
 
 /**
  * The socket in the folder of an embedded database, by which programs of its owner reach the process that serves it: only
@@ -19,11 +18,9 @@ export function operatorSocket(embeddedPath: string): string {
 /**
  * Serves an app that asks for no token on such a socket. Only the owner of the process may connect.
  *
- * @returns a function that ends it
+ * @returns a function that ends it, as the API's own server ends
  * @throws Error where the socket cannot be made, such as with too long a name
  */
 export async function listenForOperator(app: Hono<HonoEnv>, socket: string): Promise<() => Promise<void>> {
-  const server = createAdaptorServer({ fetch: app.fetch });
-  await listenOnSocket(server, socket);
-  return () => new Promise((resolve) => server.close(() => resolve()));
+  return (await listen(app, { host: `unix:${socket}`, port: 0, socketMode: '600' })).close;
 }
