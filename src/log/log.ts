@@ -109,14 +109,16 @@ function openOutput(file: string | undefined, sharesOutput: boolean) {
   if (file !== undefined) checkWritable(file);
   const isShared = sharesOutput && file === undefined && !fstatSync(process.stderr.fd).isFile();
   const maxWrite = isShared ? sharedPieceBytes : pieceBytes;
+  const unread = { untilMs: Number.POSITIVE_INFINITY };
   const destination = pino.destination({
     dest: file ?? process.stderr.fd,
     sync: false,
     maxLength: maxWaitingBytes,
     maxWrite,
     mode: 0o640,
+    retryEAGAIN: () => performance.now() < unread.untilMs,
   });
-  const failing = surviveErrors(destination);
+  const failing = surviveErrors(destination, unread);
   const { write, flush, waitingBytes, linesLost } = gatherLines(destination, maxWrite);
   return {
     file,
@@ -192,13 +194,18 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
+/** For so long the end of the process waits for a log that is not read. */
+const flushedWithinMs = 1_000;
+
 /**
  * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process
- * end: the remaining lines are not flushed after a failed write, since pino would try it for ever.
+ * end: the remaining lines are not flushed after a failed write, nor longer than a second where the log is not read, since pino would try it
+ * for ever.
  *
+ * @param unread until when a write is tried again that a full pipe refuses, by `performance.now()`
  * @returns a function that tells whether the last write failed
  */
-function surviveErrors(destination: ReturnType<typeof pino.destination>): () => boolean {
+function surviveErrors(destination: ReturnType<typeof pino.destination>, unread: { untilMs: number }): () => boolean {
   let failed = false;
   destination.on('error', () => {
     failed = true;
@@ -208,7 +215,15 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>): () => 
   });
   const flushSync = destination.flushSync.bind(destination);
   destination.flushSync = () => {
-    if (!failed) flushSync();
+    if (failed) return;
+    unread.untilMs = performance.now() + flushedWithinMs;
+    try {
+      flushSync();
+    } catch {
+      failed = true;
+    } finally {
+      unread.untilMs = Number.POSITIVE_INFINITY;
+    }
   };
   return () => failed;
 }
