@@ -4,6 +4,7 @@ import https from 'node:https';
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as v from 'valibot';
 import type { JwtConfig } from '../../config/config.ts';
+import { maskUrls } from '../../config/database_url.ts';
 import { messageOf } from '../../text/print.ts';
 import { readAnswer, trustedAuthorities } from '../outgoing.ts';
 
@@ -97,6 +98,7 @@ const discoveryUrl = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.
 /** The answer to a GET. Redirects are not followed. @throws Error with the reason */
 function get(url: string, ca: string | undefined): Promise<string> {
   const open = url.startsWith('https:') ? https.request : http.request;
+  const shown = maskUrls(url);
   return new Promise((resolve, reject) => {
     const request = open(url, {
       ...(url.startsWith('https:') ? { ca: ca ?? trustedAuthorities() } : {}),
@@ -105,16 +107,17 @@ function get(url: string, ca: string | undefined): Promise<string> {
     });
     request.on('error', (error) =>
       reject(
-        error.name === 'TimeoutError' ? new Error(`${url} did not answer within ${answerWithinMs / 1000} s`) : error,
+        // The only signal is that of the time.
+        error.name === 'AbortError' ? new Error(`${shown} did not answer within ${answerWithinMs / 1000} s`) : error,
       ),
     );
     request.on('response', (response) => {
       if (response.statusCode !== 200) {
         response.resume();
-        reject(new Error(`${url} answers ${response.statusCode}`));
+        reject(new Error(`${shown} answers ${response.statusCode}`));
         return;
       }
-      const tooLong = () => new Error(`${url} answers more than ${mostAnswerBytes} bytes`);
+      const tooLong = () => new Error(`${shown} answers more than ${mostAnswerBytes} bytes`);
       readAnswer(response, mostAnswerBytes, tooLong).then(resolve, reject);
     });
     request.end();

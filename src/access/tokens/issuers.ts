@@ -1,4 +1,5 @@
 import type { JwtConfig } from '../../config/config.ts';
+import { maskUrls } from '../../config/database_url.ts';
 
 /** Issuers that sign tokens for everybody's projects. */
 const openToEverybody = ['token.actions.githubusercontent.com', 'gitlab.com', 'accounts.google.com'];
@@ -19,7 +20,9 @@ export function jwtProblems(sections: Readonly<Record<string, JwtConfig>>): read
       issuer !== undefined &&
         issuers.filter((other) => other === issuer).length > 1 &&
         `issuer = ${JSON.stringify(issuer)} is that of another section, too.`,
-      jwksUri !== undefined && hostOf(jwksUri) === undefined && `jwks_uri = ${JSON.stringify(jwksUri)} is no URL.`,
+      jwksUri !== undefined &&
+        hostOf(jwksUri) === undefined &&
+        `jwks_uri = ${JSON.stringify(maskUrls(jwksUri))} is no URL.`,
       audience.length === 0 && 'audience is missing.',
       projectClaim === undefined && 'project_claim is missing.',
       roles.length === 0 && rolesClaim === undefined && 'roles or roles_claim is missing: tokens would have no role.',
