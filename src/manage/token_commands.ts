@@ -7,7 +7,7 @@ import { drawn } from '../cli/table.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type ConfigFlags, loadConfig } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
-import { print, printError } from '../text/print.ts';
+import { escapeControlsInJson, print, printError } from '../text/print.ts';
 import { nearName } from '../text/strings.ts';
 import { withTokenStore } from './token_store.ts';
 
@@ -51,7 +51,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
     .action(({ json }: { readonly json?: true }) =>
       withTokenStore(flags(), async (store) => {
         const all = await store.list();
-        if (json) return print(JSON.stringify(all, undefined, 2));
+        if (json) return print(escapeControlsInJson(JSON.stringify(all, undefined, 2)));
         const head = ['id', 'begins with', 'user', 'project', 'roles', 'ends', 'last used (hour)'];
         const rows = all.map(({ id, prefix, user_id, project_id, roles, expires_at, used_at }) => [
           id,

@@ -173,3 +173,13 @@ test('a process that keeps the embedded database is told of after ten seconds', 
     assert.match(stderr, /is in use by another process.* try again a little later/s);
   });
 });
+
+test('the list in JSON can be read whatever a user is called', () =>
+  withCommands('postgresql', 'migrated', async ({ run }) => {
+    const user = 'a\u202eb\u0085c';
+    const made = await run('placement-manage', 'token', 'create', '--user', user, '--project', 'p', '--role', 'reader');
+    assert.equal(made.code, 0, made.stderr);
+    const { stdout } = await run('placement-manage', 'token', 'list', '--json');
+    assert.equal(at(JSON.parse(stdout), 0, 'user_id'), user);
+    assert.ok(!stdout.includes('\u202e'), 'it would change the direction of a terminal');
+  }));
