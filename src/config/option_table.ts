@@ -18,6 +18,8 @@ import {
   texts,
 } from './option_type.ts';
 
+/** The longest time that a timer takes, in seconds: a longer one would be over at once. */
+const longestSeconds = 2_147_483;
 const noConsumer = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -105,14 +107,22 @@ export const optionTable = {
     /** With `memory://` the data is lost when the process ends. */
     embeddedPath: option(text, './placement-data', 'The folder of the embedded database.'),
     maxPoolSize: option(integer(0), 10, 'How many connections to PostgreSQL are kept at most; 0 for no limit.'),
-    connectionRecycleTime: option(integer(-1), 3600, 'Seconds after which a connection is replaced; -1 for never.'),
+    connectionRecycleTime: option(
+      integer(-1, longestSeconds),
+      3600,
+      'Seconds after which a connection is replaced; -1 for never.',
+    ),
     maxRetries: option(
       integer(-1),
       10,
       'How often the connection to the database is tried again at start; -1 for no limit.',
     ),
-    retryInterval: option(integer(0), 10, 'Seconds between these tries.'),
-    poolTimeout: option(integer(0), 30, 'Seconds that a request waits for a free connection; 0 for no limit.'),
+    retryInterval: option(integer(0, longestSeconds), 10, 'Seconds between these tries.'),
+    poolTimeout: option(
+      integer(0, longestSeconds),
+      30,
+      'Seconds that a request waits for a free connection; 0 for no limit.',
+    ),
     preparedStatements: option(
       boolean,
       true,
@@ -363,7 +373,7 @@ export const optionTable = {
       300,
       'Seconds that a valid token is remembered, and an invalid one for 10 s of them at most; -1 for not at all.',
     ),
-    httpConnectTimeout: optional(integer(0), 'Seconds that Keystone may take to answer; unset for 10.'),
+    httpConnectTimeout: optional(integer(0, longestSeconds), 'Seconds that Keystone may take to answer; unset for 10.'),
     httpRequestMaxRetries: option(integer(0), 3, 'How often a request that did not reach Keystone is repeated.'),
     includeServiceCatalog: option(boolean, true, 'Ask Keystone for the catalog along with a token.'),
     delayAuthDecision: option(
