@@ -172,7 +172,7 @@ export const readChangedParts = (
       where pg_visible_in_snapshot(xid, ${until.snapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
     ), told as materialized (
       select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows
-      where bits & ${bits}::integer <> 0 or provider_id is null
+      where bits & ${bits}::integer <> 0 or provider_id is null or uuid is not null
       group by provider_id, uuid, ids limit ${most + 1}
     ), consumers as materialized (
       ${bits & consumersBit ? lastOfEach(from, most + 1) : noConsumers}

@@ -14,7 +14,7 @@ import { type Actor, makeOwners, step } from '../history/steps.ts';
 import { makeHosts, run, switchOff, switchOn, takeInAll, type World } from '../history/world.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from '../races/random.ts';
 import { type Engine, engines, freshDatabase, runsOn } from '../support/engines.ts';
-import { accepted, at, requestsTo } from '../support/requests.ts';
+import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 import { openConsumerMirror } from './consumer_mirror.ts';
@@ -252,4 +252,28 @@ test('a client without a token is refused, or told of the switch, while the hist
       await switchOff(world);
     }
   });
+});
+
+test('a deletion is told to who asks for consumers only, also by a process that reads it from the log', async () => {
+  const database = await freshDatabase('postgresql');
+  const options = { history: { enabled: true, keep: 86_400 } };
+  const one = await openServiceOn(database, options);
+  const opened = [one];
+  try {
+    const send = requestsTo(one, 'placement 2.9');
+    const host = '10000000-0000-4000-8000-000000000001';
+    await makeProvider(send, host, { VCPU: { total: 1 } });
+    const begun = String(at(accepted(await send('GET', '/changes?parts=consumers')).json, 'next'));
+    const since = String(at(accepted(await send('GET', `/changes?parts=consumers&since=${begun}`)).json, 'next'));
+    accepted(await send('DELETE', `/resource_providers/${host}`));
+    const other = await openServiceOn(database, options);
+    opened.push(other);
+    for (const service of opened) {
+      const { json } = await requestsTo(service, 'placement 2.9')('GET', `/changes?parts=consumers&since=${since}`);
+      assert.deepEqual(at(json, 'changes'), [{ resource_provider: host, deleted: true }]);
+    }
+  } finally {
+    for (const service of opened) await service.close();
+    await database.drop();
+  }
 });
