@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Holding, Placement } from '../client/index.ts';
+import { timeoutSignal } from '../client/repeat.ts';
 import { printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
 import { type ChangedTree, drainTree, readTree, undrainTree } from './drain_tree.ts';
@@ -99,9 +100,6 @@ function warnOfSmaller({ changed }: ChangedTree): void {
 
 const holdersLine = (holdings: readonly Holding[]): string => `${holderCount(holdings)}: ${holdersText(holdings)}.`;
 
-/** The longest time of a timer of Node.js, 24.8 days. */
-const longestTimerMs = 2 ** 31 - 1;
-
 /**
  * Follows the changes of a tree until nothing is held there.
  *
@@ -114,8 +112,7 @@ async function isEmptied(
   seconds: number | undefined,
   shown: readonly Holding[],
 ): Promise<boolean> {
-  const milliseconds = (seconds ?? Number.POSITIVE_INFINITY) * 1000;
-  const signal = milliseconds > longestTimerMs ? undefined : AbortSignal.timeout(milliseconds);
+  const signal = timeoutSignal((seconds ?? Number.POSITIVE_INFINITY) * 1000);
   let read: string | undefined;
   let told = holdersLine(shown);
   const warned = new Set<string>();

@@ -4,7 +4,7 @@ import { negotiated } from './negotiation.ts';
 import { type Call, type Operation, type Reply, targetOf, type WriteOptions } from './operation.ts';
 import { refusalOf } from './refusal.ts';
 import { type Attempt, repeatedly } from './repeat.ts';
-import { type Fetch, isPassing, send, type WireAnswer } from './send.ts';
+import { type Fetch, isDone, isPassing, send, type WireAnswer } from './send.ts';
 import type { Wanted } from './version_request.ts';
 
 /** The settings that all calls of a client share. */
@@ -85,9 +85,7 @@ async function attempt(
     });
     const { answer, version } = await negotiated(endpoint, wanted, operation, exchange);
     const name = `${operation.method} ${operation.path}`;
-    // A browser shows a redirect as status 0.
-    if (answer.status >= 200 && answer.status < 300)
-      return { done: { ...parsed(answer, endpoint + operation.path), version } };
+    if (isDone(answer)) return { done: { ...parsed(answer, endpoint + operation.path), version } };
     const error = new ApiError(name, refusalOf(answer), number);
     if (!passing.has(answer.status) || !mayRepeat()) throw error;
     const afterMs = Number(answer.headers.get('retry-after') ?? 0) * 1000;

@@ -1,7 +1,7 @@
 import { VersionError } from './errors.ts';
 import { newestKnown, newestOfOpenstack, numberOfVersion, oldestKnown, versionText } from './microversions.ts';
 import { entityTagsSince, type Operation } from './operation.ts';
-import type { WireAnswer } from './send.ts';
+import { isDone, type WireAnswer } from './send.ts';
 import {
   acceptsOldest,
   common,
@@ -101,10 +101,7 @@ async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): P
   }
   // A server without this path, or with another document there, does not know microversions. Other errors say nothing
   // about that.
-  if (
-    typeof spokenBy(endpoint) !== 'object' &&
-    (answer.status < 300 || answer.status === 404 || answer.status === 405)
-  ) {
+  if (typeof spokenBy(endpoint) !== 'object' && (isDone(answer) || answer.status === 404 || answer.status === 405)) {
     remember(endpoint, 'none');
     if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
   }
@@ -143,14 +140,13 @@ async function judgeSilence(
   endpoint: string,
   wanted: Wanted,
   operation: Operation,
-  { status }: WireAnswer,
+  answer: WireAnswer,
   exchange: Exchange,
 ): Promise<void> {
-  const isDone = status >= 200 && status < 300;
-  // One answer without a version of a server that is known to speak some is that of a proxy.
-  if (isDone && spokenBy(endpoint) === undefined) remember(endpoint, 'none');
-  if (status === 400 || status === 404 || status === 405) {
-    if (spokenBy(endpoint) === undefined) await discover(endpoint, wanted, exchange);
+  // Of a server that is known to speak versions such an answer is that of a proxy.
+  if (spokenBy(endpoint) === undefined) {
+    if (isDone(answer)) remember(endpoint, 'none');
+    else if ([400, 404, 405].includes(answer.status)) await discover(endpoint, wanted, exchange);
   }
   if (spokenBy(endpoint) !== 'none') return;
   if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);

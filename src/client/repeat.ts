@@ -23,6 +23,10 @@ export type Attempt<Result> =
 /** The longest wait of a timer of Node.js in milliseconds, 24.8 days. A timer with a longer wait fires at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
+/** A signal for the end of a time, also of a fraction of a millisecond or one that is over; undefined for one that no timer takes. */
+export const timeoutSignal = (durationMs: number): AbortSignal | undefined =>
+  durationMs > longestTimerMs ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(durationMs)));
+
 /** The longest wait before the second attempt. It doubles with each further attempt, up to `longestWaitMs`. */
 const firstWaitMs = 100;
 
@@ -39,7 +43,7 @@ export async function repeatedly<Result>(
   { deadlineMs, attempts, repeatMs = deadlineMs, longestWaitMs = 5_000, signal }: RepeatOptions,
 ): Promise<Result> {
   const endsAtMs = performance.now() + repeatMs;
-  const deadline = deadlineMs > longestTimerMs ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadlineMs)));
+  const deadline = timeoutSignal(deadlineMs);
   const both = AbortSignal.any([signal, deadline].filter((each) => each !== undefined));
   for (let number = 1; ; number++) {
     let outcome: Attempt<Result>;
