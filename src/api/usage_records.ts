@@ -12,7 +12,7 @@ import {
 } from '../../db/statements/usage_records.ts';
 import type { Config } from '../config/config.ts';
 import { since } from '../placement/microversions.ts';
-import { normalUuid } from '../placement/uuid.ts';
+import { spellingsOf } from '../placement/uuid.ts';
 import { badRequest } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, oneOf, text, time } from '../rest/json_schema.ts';
@@ -119,7 +119,7 @@ async function filterOf(asked: AskedFilters, { config, fleet }: Dependencies): P
     );
   }
   const tree = inTree === undefined ? undefined : treeNamed(await fleet.fresh(), inTree).map(({ uuid }) => uuid);
-  const provider = named === undefined ? undefined : [...new Set([named, normalUuid(named)])];
+  const provider = named === undefined ? undefined : spellingsOf(named);
   return {
     projectId: asked.project_id,
     userId: asked.user_id,

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/waiting.ts';
 import { since } from '../placement/microversions.ts';
-import { normalUuid } from '../placement/uuid.ts';
+import { spellingsOf } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
@@ -62,8 +62,7 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const consumer = request.param('consumer');
-  // A POST may name a consumer in any spelling.
-  const spellings = [consumer, normalUuid(consumer)].filter(isStorable);
+  const spellings = spellingsOf(consumer).filter(isStorable);
   const found = await repeatLostRaces(() => waitingOf(database, spellings));
   const own = found.filter((owner) => request.owners?.(owner) !== false);
   if (own.length === 0 || (await removeWaiting(database, own)) === 0) {

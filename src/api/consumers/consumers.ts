@@ -17,7 +17,7 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import { ownerOr } from '../../placement/consumer.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
-import { isSameUuid, isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
+import { isSameUuid, isUuidLike, spellingsOf, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -274,7 +274,7 @@ async function findConsumer(
   { database, config }: Pick<Dependencies, 'database' | 'config'>,
 ): Promise<ConsumerRow> {
   const sent = request.param('uuid');
-  const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
+  const spellings = isUuidLike(sent) ? spellingsOf(sent) : [sent];
   for (const uuid of spellings) {
     const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
     if (found === undefined || request.owners?.(ownerOr(incompleteOwner(config), found)) === false) continue;
