@@ -50,7 +50,10 @@ def call(method, path, body=None, wait=0, until=float('inf')):
             pause = 1
         if time.monotonic() + pause >= min(until, stop_at):
             return None
-        (time.sleep if stopping.is_set() else stopping.wait)(pause)
+        if stopping.is_set():
+            time.sleep(pause)
+        else:
+            stopping.wait(pause)
 
 
 def error_of(answer):

@@ -66,11 +66,11 @@ export type Claim = {
   readonly placing?: readonly number[] | undefined;
   /** Whose consumers the claim may write, and see in `with` and `apart_from`; absent for all. */
   readonly rights?: ClaimRights | undefined;
-  /** Of a claim that waits, or may wait: how it gives way to those that came before it. */
+  /** Only of a claim that waits, or may wait. */
   readonly precedence?: Precedence | undefined;
 };
 
-/** How a claim that waits, or may wait, gives way to those of the process that came before it. */
+/** How a claim that waits, or may wait, lets the claims go first that came to the process before it. */
 export type Precedence = {
   /** Whether it must not be written now: its client has left, its wait was ended, or it is to wait behind others like it. */
   isGivenUp(): boolean;

@@ -78,7 +78,7 @@ const lookForMs = 10;
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
-/** How many of the claims that wait untried are judged with each look. */
+/** How many of the claims that are to be tried out are judged with each look. */
 const triedAtOnce = 10;
 /** How many claims are written at the same time because a limit allows them. */
 const submittedAtOnce = 256;
@@ -216,7 +216,7 @@ export function openWaiting(
     waiter.waitsFor = waitsFor;
     if (!sit(waiter)) return true;
     letWait(waiter);
-    untried.add(waiter);
+    toTryOut.add(waiter);
     return true;
   };
 
@@ -284,7 +284,7 @@ export function openWaiting(
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
     tried.delete(waiter);
-    untried.delete(waiter);
+    toTryOut.delete(waiter);
     inDoubt.delete(waiter);
     forLimit.remove(waiter);
   };
@@ -395,7 +395,6 @@ export function openWaiting(
   let isOffering = false;
   const offer = (): void => {
     if (isOffering || forRoom.size === 0) return;
-    isOffering = true;
     const { taken, isDone } = takeFitting();
     for (const { item, amounts } of taken) {
       item.promised = amounts;
@@ -405,6 +404,7 @@ export function openWaiting(
   };
 
   const takeFitting = () => {
+    isOffering = true;
     try {
       return forRoom.take(fleet.known, promisedAmounts(underWay), lookForMs);
     } finally {
@@ -461,7 +461,7 @@ export function openWaiting(
     }
     waiter.number = number;
     // Another process may have written the consumer after this claim was judged, and before it had the row that is guarded.
-    if (waiter.wait.line === undefined && waiter.state === 'waiting') untried.add(waiter);
+    if (waiter.wait.line === undefined && waiter.state === 'waiting') toTryOut.add(waiter);
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
     const line = lines.get(lineOf(waiter)) ?? [];
@@ -469,15 +469,15 @@ export function openWaiting(
     const later = line.findIndex((other) => other.number > number);
     line.splice(later === -1 ? line.length : later, 0, waiter);
     if (isFirst && line[0] === waiter) submit(waiter);
-    else untried.add(waiter);
+    else toTryOut.add(waiter);
   };
 
-  /** Claims that wait without having been judged, because others are before them. */
-  const untried = new Set<Waiter>();
-  /** Judges some untried claims with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
-  const tryOutUntried = (): void => {
-    for (const waiter of [...untried.values().take(triedAtOnce)]) {
-      untried.delete(waiter);
+  /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
+  const toTryOut = new Set<Waiter>();
+  /** Judges some of them with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
+  const tryOutSome = (): void => {
+    for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
+      toTryOut.delete(waiter);
       if (waiter.state === 'in line' || waiter.state === 'waiting') void tryOutAside(waiter);
     }
   };
@@ -488,7 +488,7 @@ export function openWaiting(
     } catch (error) {
       if (waiter.state !== 'in line' && waiter.state !== 'waiting') return;
       if (!(error instanceof ClaimRefused) && !(error instanceof ApiError)) {
-        untried.add(waiter); // the database is away
+        toTryOut.add(waiter); // the database is away
         return;
       }
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
@@ -582,7 +582,7 @@ export function openWaiting(
       waiter.state = 'entering';
     }
     stored.enter(waiter);
-    if (waiter.wait.line === undefined) untried.add(waiter);
+    if (waiter.wait.line === undefined) toTryOut.add(waiter);
   };
 
   // Looks
@@ -597,7 +597,7 @@ export function openWaiting(
     let nextMs = lookEveryMs;
     try {
       const nowMs = performance.now();
-      tryOutUntried();
+      tryOutSome();
       if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {
@@ -609,7 +609,7 @@ export function openWaiting(
       if (nowMs - heardAtMs >= heardEveryMs) {
         heardAtMs = nowMs;
         // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
-        for (const [first] of lines.values()) if (first?.state === 'waiting') untried.add(first);
+        for (const [first] of lines.values()) if (first?.state === 'waiting') toTryOut.add(first);
         await findLostRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }

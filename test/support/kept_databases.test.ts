@@ -46,11 +46,8 @@ const nameOf = async (query: Query): Promise<Name> => {
   return { name: String(row?.name), last: Number(row?.last) };
 };
 
-const isSame = (
-  engine: Engine,
-  now: { name: string; last: number },
-  before: { name: string; last: number },
-): boolean => (engine === 'embedded' ? now.last > before.last : now.name === before.name);
+const isSame = (engine: Engine, now: Name, before: Name): boolean =>
+  engine === 'embedded' ? now.last > before.last : now.name === before.name;
 
 /** Changes a database in several ways, and compares it with a new one. @returns whether it is the same database to the end */
 async function isUsedAgain(engine: Engine): Promise<boolean> {
@@ -88,12 +85,11 @@ for (const engine of engines) {
   });
 
   test(`a database whose schema or statistics a test has changed is not used again, on ${engine}`, async () => {
-    let before: Name | undefined;
-    const isNew = async (query: Query, change: string) => {
-      const now = await nameOf(query);
-      if (before !== undefined) assert.ok(!isSame(engine, now, before), `still there after ${change}`);
+    let former: { readonly change: string; readonly name: Name } | undefined;
+    const isNew = async (query: Query) => {
+      const name = await nameOf(query);
+      if (former !== undefined) assert.ok(!isSame(engine, name, former.name), `still there after ${former.change}`);
     };
-    let last = '';
     for (const change of [
       'create table left_behind (id integer)',
       'alter table traits disable trigger all',
@@ -105,12 +101,11 @@ for (const engine of engines) {
       'vacuum resource_providers',
     ]) {
       await withBorrowed(engine, async (query) => {
-        await isNew(query, last);
+        await isNew(query);
         await query(change);
-        before = await nameOf(query);
+        former = { change, name: await nameOf(query) };
       });
-      last = change;
     }
-    await withBorrowed(engine, (query) => isNew(query, last));
+    await withBorrowed(engine, isNew);
   });
 }
