@@ -22,10 +22,12 @@ const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
 const [givenAtOnce, giveEveryMs] = [100, 10_000];
 /** The time between two tries to switch it. */
 const switchEveryMs = 5_000;
+/** So long a start waits until the history is on. A transaction that writes allocations may keep the switch waiting for longer. */
+const startsWithinMs = 2_000;
 
 /**
  * Switches the history of usages on or off, if it is not so, and removes old records from time to time. The triggers of the database write
- * it. A process that starts decides for all.
+ * it. A process that starts decides for all. Once this has resolved, all writes are recorded, unless the switch waits for a transaction.
  *
  * @param options.keep how many seconds a record is kept after its end
  * @returns a function that stops it, and resolves when its last statement has ended
@@ -35,11 +37,16 @@ export async function keepHistory(
   reported: Reported,
   { enabled, keep }: { readonly enabled: boolean; readonly keep: number },
 ): Promise<() => Promise<void>> {
-  const wasOff = (await readHistoryState(database)) === 'off';
+  const before = await readHistoryState(database);
   const stopping = new AbortController();
   const { signal } = stopping;
   const failed = reporting(reported, 'The history of usages could not be switched; the next try is soon');
-  const switched = enabled || !wasOff ? untilSwitched(database, reported, enabled, signal, failed) : Promise.resolve();
+  const on = Promise.withResolvers<void>();
+  const switched =
+    enabled || before !== 'off'
+      ? untilSwitched({ database, reported, enabled, signal, failed, whenOn: on.resolve })
+      : Promise.resolve();
+  if (enabled && before !== 'on') await Promise.race([on.promise, rest(startsWithinMs, signal)]);
   const stopPruning = inBackground({
     everyMs: pruneEveryMs,
     failed: reporting(reported, 'Old records of the history could not be removed; it is tried again later'),
@@ -69,13 +76,17 @@ export async function keepHistory(
   };
 }
 
-async function untilSwitched(
-  database: Database,
-  { logger }: Reported,
-  enabled: boolean,
-  signal: AbortSignal,
-  failed: (error: unknown) => void,
-): Promise<void> {
+type Switching = {
+  readonly database: Database;
+  readonly reported: Reported;
+  readonly enabled: boolean;
+  readonly signal: AbortSignal;
+  readonly failed: (error: unknown) => void;
+  readonly whenOn: () => void;
+};
+
+async function untilSwitched({ database, reported, enabled, signal, failed, whenOn }: Switching): Promise<void> {
+  const { logger } = reported;
   while (!signal.aborted) {
     try {
       if (!enabled && (await switchHistoryOff(database, signal)))
@@ -83,6 +94,7 @@ async function untilSwitched(
       await close(database, signal);
       if (!enabled) return;
       if (await switchHistoryOn(database, signal)) logger.info('The history of usages is on from now on.');
+      whenOn();
       await takeIn(database, signal);
       return;
     } catch (error) {

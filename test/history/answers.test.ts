@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { engines, runsOn } from '../support/engines.ts';
+import { engines, freshDatabase, runsOn } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
-import { type ConfigOverrides, testConfig, withTestService } from '../support/services.ts';
+import { type ConfigOverrides, openServiceOn, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
 const version = 'placement 2.9';
@@ -292,6 +294,16 @@ for (const engine of engines) {
     });
   });
 
+  test(`what is claimed once a service has started is recorded, on ${engine}`, async () => {
+    await withTestService(engine, on, async (service) => {
+      const send = requestsTo(service, version);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 8 } });
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+      assert.equal((await recordsOf(send, '')).length, 1);
+    });
+  });
+
   test(`each wrong parameter of the history is refused with its name and its value, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
@@ -338,3 +350,22 @@ for (const engine of engines) {
     });
   });
 }
+
+test('a start waits a moment for the history, not for a transaction that keeps it off: postgresql', async () => {
+  const database = await freshDatabase('postgresql');
+  const other = await openDatabase(database.settings);
+  const opened: PlacementService[] = [];
+  try {
+    await other.kysely.transaction().execute(async (trx) => {
+      await sql`lock table allocations in row exclusive mode`.execute(trx);
+      const service = await openServiceOn(database, on);
+      opened.push(service);
+      assert.equal(await readHistoryState(service.database), 'off');
+    });
+    for (const service of opened) await untilOn(service);
+  } finally {
+    for (const service of opened) await service.close();
+    await other.close();
+    await database.drop();
+  }
+});
