@@ -108,7 +108,7 @@ export function limitExceeded(
   const limited =
     classId !== null
       ? `${limit} of ${nameOf(classes, classId)}`
-      : `${limit} consumers${consumerType === null ? '' : ` of type ${consumerType}`}`;
+      : `${limit} consumer${limit === 1 ? '' : 's'}${consumerType === null ? '' : ` of type ${consumerType}`}`;
   const beyond = raise > limit ? ' That is more than the limit itself.' : '';
   return new ClaimRefused(
     'limit',

@@ -2,8 +2,13 @@
 export type Auth = {
   /** Returns the headers for a request. This may get a token first. @throws AuthError */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** Called when the server has refused the token. @returns whether the request can be tried with a new token */
-  refused(): boolean;
+  /**
+   * Called when the server has refused a token.
+   *
+   * @param headers those that the refused request had
+   * @returns whether the request can be tried again with a new token
+   */
+  refused(headers: Readonly<Record<string, string>>): boolean;
   /** Finds the URL of the service in the catalog. @throws AuthError */
   endpoint?(signal: AbortSignal): Promise<string>;
 };

@@ -72,9 +72,10 @@ async function attempt(
         ...sent.headers,
       });
       if (sent === operation) sentAt = version;
-      const answer = await send(fetch, { ...request, headers: await headers() }, signal);
+      const first = await headers();
+      const answer = await send(fetch, { ...request, headers: first }, signal);
       // The server does nothing for a refused token, so the request can safely be sent again with a new token.
-      if (answer.status !== 401 || !auth.refused()) return answer;
+      if (answer.status !== 401 || !auth.refused(first)) return answer;
       return send(fetch, { ...request, headers: await headers() }, signal);
     };
     const headersOf = async (body: string | undefined, asked: string) => ({

@@ -93,12 +93,20 @@ const loginMs = 30_000;
 /** Logs in to Keystone (v3) when a token is needed, renews the token in time, and finds the service in the catalog. */
 export function keystone(options: KeystoneOptions): Auth {
   let session: Promise<Session> | undefined;
+  /** That of the session, once the login is done. */
+  let token: string | undefined;
   const start = (): Promise<Session> => {
     const started = logIn(options);
     session = started;
-    started.catch(() => {
-      if (session === started) session = undefined;
-    });
+    token = undefined;
+    started.then(
+      (done) => {
+        if (session === started) token = done.token;
+      },
+      () => {
+        if (session === started) session = undefined;
+      },
+    );
     return started;
   };
   const current = async (signal: AbortSignal): Promise<Session> => {
@@ -111,8 +119,9 @@ export function keystone(options: KeystoneOptions): Auth {
   };
   return {
     headers: async (signal) => ({ 'X-Auth-Token': (await current(signal)).token }),
-    refused: () => {
-      session = undefined;
+    refused: (headers) => {
+      // Of many calls with one token, the first that is refused logs in for all of them.
+      if (headers['X-Auth-Token'] === token) session = undefined;
       return options.credentials.method !== 'token';
     },
     endpoint: async (signal) => placementIn((await current(signal)).catalog, options),

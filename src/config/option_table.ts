@@ -20,6 +20,8 @@ import {
 
 /** The longest time that a timer takes, in seconds: a longer one would be over at once. */
 const longestSeconds = 2_147_483;
+/** The longest time that the database counts, in seconds: 68 years. */
+const longestCountedSeconds = 2_147_483_647;
 const noConsumer = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -165,7 +167,7 @@ export const optionTable = {
       'Whether all candidates of one root come before the next root, or one of each root in turn.',
     ),
     maxTerm: option(
-      integer(1, 2_147_483_647),
+      integer(1, longestCountedSeconds),
       31_536_000,
       'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
     ),
@@ -189,8 +191,16 @@ export const optionTable = {
   },
   compute: {
     enabled: option(boolean, false, 'Serve the registry of services and hypervisors under /compute.'),
-    serviceDownTime: option(integer(1), 60, 'Seconds after its last heartbeat for which a service counts as up.'),
-    retireAfter: option(integer(0), 0, 'Seconds after its last heartbeat at which a service is deleted; 0 for never.'),
+    serviceDownTime: option(
+      integer(1, longestCountedSeconds),
+      60,
+      'Seconds after its last heartbeat for which a service counts as up.',
+    ),
+    retireAfter: option(
+      integer(0, longestCountedSeconds),
+      0,
+      'Seconds after its last heartbeat at which a service is deleted; 0 for never.',
+    ),
     maxLimit: option(integer(1), 1000, 'How many hypervisors one page has at most.'),
   },
   changes: {
@@ -218,7 +228,11 @@ export const optionTable = {
       false,
       'Keep a record of each time that a consumer held something: GET /usage_records, GET /usage_totals. It is switched on and off, for all processes, when one starts.',
     ),
-    keep: option(integer(86_400), 34_560_000, 'Seconds for which a record is kept after its end; 400 days by default.'),
+    keep: option(
+      integer(86_400, longestCountedSeconds),
+      34_560_000,
+      'Seconds for which a record is kept after its end; 400 days by default.',
+    ),
   },
   console: {
     enabled: optional(

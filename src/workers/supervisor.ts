@@ -139,7 +139,8 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     running.set(child, worker);
     figures.answer(child);
     child.on('message', ({ kind }: FromWorker) => {
-      if (kind === 'ready') {
+      // A worker that was told to end while it started says both, in this order or the other one.
+      if (kind === 'ready' && !leaving) {
         servingSinceMs = performance.now();
         serving.add(child);
         handOver.add(child);

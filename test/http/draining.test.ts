@@ -13,6 +13,7 @@ import type { HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { listenForOperator } from '../../src/http/server/operator_socket.ts';
 import { selfSigned } from '../keystone/certificate.ts';
+import { until } from '../support/until.ts';
 
 test('an answer to a slow client is sent completely, and then idle connections are closed', async () => {
   const bytes = 30_000_000;
@@ -66,4 +67,44 @@ test('a connection that has sent no request ends with the server, also by TLS an
   assert.equal(await Promise.race([ends, sleep(20_000, 'one waits', { ref: false })]), 'both have ended');
   for (const client of clients) client.destroy();
   await rm(folder, { recursive: true });
+});
+
+test('all answers of a client that did not wait for them are sent, and the last one says that the connection ends', async () => {
+  const app = new Hono<HonoEnv>();
+  const mayAnswer = Promise.withResolvers<void>();
+  let arrived = 0;
+  app.get('/:number', async (c) => {
+    arrived += 1;
+    await mayAnswer.promise;
+    return c.text(`answer ${c.req.param('number')}`);
+  });
+  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000 });
+  const ask = (number: number) => `GET /${number} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  const port = Number(new URL(url).port);
+  const isRefused = () =>
+    new Promise<boolean>((resolve) => {
+      const other = net.connect(port, '127.0.0.1', () => resolve(other.destroy() && false));
+      other.once('error', () => resolve(true));
+    });
+  const client = net.connect(port, '127.0.0.1');
+  client.write(ask(1) + ask(2) + ask(3));
+  let answers = '';
+  client.on('data', (data) => {
+    answers += data;
+  });
+  const ended = once(client, 'close');
+  await until('the requests have arrived', () => arrived === 3);
+  const closing = close();
+  await until('no new connection is accepted', isRefused);
+  client.write(ask(4));
+  await until('the last request has arrived', () => arrived === 4);
+  mayAnswer.resolve();
+  await Promise.all([ended, closing]);
+  assert.deepEqual(answers.match(/^(?:connection: close|answer \d)/gim), [
+    'answer 1',
+    'answer 2',
+    'answer 3',
+    'connection: close',
+    'answer 4',
+  ]);
 });

@@ -57,6 +57,8 @@ export function trackConnections(server: Server): OpenConnections {
 /** An answer that is not sent completely. */
 type UnansweredRequest = {
   readonly response: ServerResponse;
+  /** Counts the requests of the server. */
+  readonly number: number;
   /** When it was first seen to wait for its client, by `performance.now()`; infinity where it does not wait. */
   waitsSinceMs: number;
 };
@@ -81,9 +83,11 @@ export type Unanswered = {
  */
 export function trackUnanswered(server: Server): Unanswered {
   const list: (UnansweredRequest & { index: number })[] = [];
+  let requests = 0;
   const answeredEarly = new WeakMap<Socket, IncomingMessage>();
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-    const added = { response, waitsSinceMs: Number.POSITIVE_INFINITY, index: list.length };
+    requests += 1;
+    const added = { response, number: requests, waitsSinceMs: Number.POSITIVE_INFINITY, index: list.length };
     list.push(added);
     response.once('close', () => {
       if (!request.complete) answeredEarly.set(request.socket, request);

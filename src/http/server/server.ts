@@ -7,6 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
@@ -96,15 +97,20 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
 }
 
 /**
- * From now on every answer says that the connection ends, so that no client sends another request on a connection that
- * is about to close.
+ * From now on the last answer of each connection says that the connection ends, so that no client sends another request on a connection that
+ * is about to close. Node.js sends nothing after such an answer, so it must not be an earlier one of a client that did not wait for answers.
  */
 function announceEnd(server: Server, unanswered: Unanswered): void {
+  const last = new WeakMap<Socket, ServerResponse>();
   const markAsLast = (response: ServerResponse): void => {
+    const earlier = last.get(response.req.socket);
+    if (earlier?.headersSent === false) earlier.removeHeader('connection');
     if (!response.headersSent) response.setHeader('connection', 'close');
+    last.set(response.req.socket, response);
   };
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => markAsLast(response));
-  for (const { response } of unanswered.all) markAsLast(response);
+  const inOrder = [...unanswered.all].sort((one, other) => one.number - other.number);
+  for (const { response } of inOrder) markAsLast(response);
 }
 
 /**
