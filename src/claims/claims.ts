@@ -27,7 +27,6 @@ import { openOwners } from './owners.ts';
 import {
   avoidLocked,
   type BatchedClaim,
-  consumersOf,
   needsOwner,
   onFreshFleet,
   type PendingClaim,
@@ -133,10 +132,7 @@ export function openClaims(
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const orderOf = (claim: PendingClaim) => [
-    ...consumersOf(claim).map(consumerLock),
-    ...claim.related.map(relationLock),
-  ];
+  const orderOf = (claim: PendingClaim) => [...readBy(claim).map(consumerLock), ...claim.related.map(relationLock)];
   const locksOf = (claim: PendingClaim) => providersOf(claim).map(providerLock);
   const write = inBatches<PendingClaim, ClaimOutcome>(
     database,

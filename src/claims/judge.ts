@@ -89,7 +89,7 @@ export function judge(
     })),
     ...nameGuards(fleet, asked, { allocated: allocations.flat(), newInventories, states, placement }),
     ...(placement === undefined ? {} : placementGuards(asked, placement)),
-    ...relied(asked, states, placement),
+    ...relied(fleet, asked, states, { placement, locked: bumps }),
     usageChanges,
     placement,
   };
@@ -100,15 +100,26 @@ const placementGuards = (claim: Claim, { affinity }: Placement): Pick<ClaimWrite
   relatedConsumers: relatedConsumers(claim),
 });
 
-/** The providers that must be as they are, but for their usage: also those whose UUIDs are in the entity tags of an If-Match. */
+/**
+ * The providers that must be as they are, but for their usage: also those whose UUIDs are in the entity tags of an If-Match.
+ *
+ * @param locked those whose rows the write locks
+ */
 function relied(
+  fleet: Fleet,
   claim: Claim,
   states: ReadonlyMap<string, ConsumerState>,
-  placement: Placement | undefined,
-): Pick<ClaimWrite, 'reliedOn'> {
+  { placement, locked }: { readonly placement: Placement | undefined; readonly locked: ReadonlyMap<Provider, number> },
+): Pick<ClaimWrite, 'reliedOn' | 'reliedOnTrees'> {
   const seen = seenAllocations(claim, states);
-  if (seen.length === 0) return placement === undefined ? {} : { reliedOn: placement.reliedOn };
-  return { reliedOn: [...new Set([...(placement?.reliedOn ?? []), ...seen.map(({ providerId }) => providerId)])] };
+  if (seen.length === 0 && placement === undefined) return {};
+  const reliedOn = new Set([...(placement?.reliedOn ?? []), ...seen.map(({ providerId }) => providerId)]);
+  const trees = new Set<number>();
+  for (const id of reliedOn) {
+    const provider = fleet.byId.get(id);
+    if (provider !== undefined && !locked.has(provider)) trees.add(provider.root.id);
+  }
+  return { reliedOn: [...reliedOn], reliedOnTrees: [...trees] };
 }
 
 /** The allocations that an If-Match describes. */

@@ -75,7 +75,7 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 /** The consumers that a claim writes, by their UUIDs. */
 export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
 
-/** The consumers that a claim is judged by, by their UUIDs. */
+/** The consumers that a claim is judged by and locks, by their UUIDs. */
 export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.affinity];
 
 /**
@@ -91,7 +91,7 @@ export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
 /** The rows that some claims lock. */
 export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
   providers: [...new Set(claims.flatMap(providersOf))],
-  consumers: [...new Set(claims.flatMap(consumersOf))],
+  consumers: [...new Set(claims.flatMap(readBy))],
 });
 
 /**

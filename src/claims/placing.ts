@@ -1,4 +1,4 @@
-import type { NamedId } from '../../db/statements/claims/claim_write.ts';
+import type { AffinityGuard, NamedId } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
@@ -98,7 +98,7 @@ export function placeConsumers(
     // What the claim may not see had no part in the choice.
     affinity: namedOutside(claim)
       .filter((uuid) => maySee(claim.rights, states.get(uuid)))
-      .map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+      .map((uuid) => affinityGuard(uuid, states.get(uuid))),
     names: namesIn(fleet, claim),
   };
 }
@@ -115,9 +115,12 @@ function namesIn(fleet: Fleet, { consumers }: Claim): Placement['names'] {
 const idsOf = ({ byName }: Names, names: Iterable<string>): readonly NamedId[] =>
   Array.from(names).flatMap((name) => byName.get(name) ?? []);
 
-const providersOf = (state: ConsumerState | undefined): readonly number[] => [
-  ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),
-];
+const affinityGuard = (uuid: string, state: ConsumerState | undefined): AffinityGuard => ({
+  uuid,
+  generation: state?.generation ?? null,
+  recordId: state?.id ?? null,
+  providerIds: [...new Set((state?.allocations ?? []).map(({ providerId }) => providerId))],
+});
 
 type PlacingCircumstances = PlacingOptions & {
   /** The steps that are left for the claim; `spent` are the steps that its searches took, including the lists that the searches made. */

@@ -1,5 +1,15 @@
 import type { Mistake } from './mistake.ts';
 
+/**
+ * The commit of a claim takes up to 30 ms: so long another request may see a change that the claim did not see, and not yet the claim.
+ */
+export const slowClaims: readonly string[] = [
+  `create function slow_claim() returns trigger language plpgsql as
+    $$begin perform pg_sleep(random() * 0.03); return null; end$$`,
+  `create constraint trigger slow_claim after insert on allocations deferrable initially deferred
+    for each row execute function slow_claim()`,
+];
+
 /** Mistakes by which something is taken for unchanged that has changed. */
 export const reliedMistakes: readonly Mistake[] = [
   {
@@ -37,8 +47,8 @@ export const reliedMistakes: readonly Mistake[] = [
   {
     name: 'a claim by query does not see what was committed while it waited for its providers',
     file: 'db/statements/claims/write_claims.ts',
-    from: '[...projects, ...(parts.reliedOn || leeway !== undefined ?',
-    to: '[...projects, ...(leeway !== undefined ?',
+    from: 'const looksAtLog = parts.reliedOn || ',
+    to: 'const looksAtLog = ',
     // The commit of a change of traits or of a move takes almost as long as a claim waits for it.
     statements: [
       'create function slowly() returns trigger language plpgsql as $$begin perform pg_sleep(0.012); return null; end$$',
@@ -58,6 +68,34 @@ export const reliedMistakes: readonly Mistake[] = [
       end$$`,
       'create trigger planted before insert on inventory_changes for each row execute function planted()',
     ],
+    processes: 2,
+    scene: 'trees',
+  },
+  {
+    name: 'a tree may change between the guards of a claim that relied on it and its commit',
+    file: 'src/claims/judge.ts',
+    from: 'trees.add(provider.root.id)',
+    to: 'trees.has(provider.root.id)',
+    statements: slowClaims,
+    processes: 2,
+    scene: 'trees',
+  },
+  {
+    name: 'a class may get another name between the guards of a claim and its commit',
+    file: 'db/statements/relied_locks.ts',
+    from: 'sql`select pg_advisory_xact_lock_shared(',
+    to: 'sql`select concat(',
+    statements: slowClaims,
+    processes: 2,
+    scene: 'classes',
+  },
+  {
+    name: 'a consumer may move between the guards of a claim that names it and its commit',
+    file: 'db/statements/claims/write_claims.ts',
+    from: 'named.flatMap(({ uuid, generation }) => (generation === null ? [] : uuid))',
+    to: '[]',
+    more: [{ from: 'named.filter(isNowhere)', to: 'named.slice(named.length)' }],
+    statements: slowClaims,
     processes: 2,
     scene: 'trees',
   },

@@ -13,6 +13,7 @@ import { check } from './check.ts';
 import { connectTo } from './connection.ts';
 import { dense, type Life, live, paced, small, type Work } from './live.ts';
 import { historyOn } from './mistakes.ts';
+import { slowClaims } from './relied_mistakes.ts';
 import { findWrongRoot } from './stored_roots.ts';
 
 const { HISTORIES = '1' } = process.env;
@@ -37,8 +38,10 @@ for (const engine of engines) {
       const [first] = connections;
       const [server] = servers;
       assert.ok(first && server);
-      // In half of the runs usages are recorded, and consumers are told.
+      // In half of the runs usages are recorded, and consumers are told. In half of them the commits of claims are slow.
       if (random.percent(50)) await server.query(historyOn);
+      if (engine === 'postgresql' && random.percent(50))
+        for (const statement of slowClaims) await server.query(statement);
       let operations = 0;
       const liveOnce = async (scene: Scene, work: Work, choice: Random): Promise<Life> => {
         const arena = await makeArena(first, choice, scene);

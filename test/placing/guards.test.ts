@@ -18,7 +18,7 @@ const [ours, theirs] = ['aaaaaaaa-0000-4000-8000-000000000001', 'bbbbbbbb-0000-4
 const placement = (providerIds: readonly number[] = []): ClaimWrite => ({
   ...claim([ours]),
   reliedOn: [1, 3],
-  affinity: [{ uuid: theirs, providerIds }],
+  affinity: [{ uuid: theirs, generation: null, recordId: null, providerIds }],
   relatedConsumers: [ours, theirs],
 });
 

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { changesSince, inventoryChangesSince, isLogTooShort, type Moment } from '../../fleet/change_log.ts';
 import { limitLockWait } from '../locked_rows.ts';
+import { sharedLocks } from '../relied_locks.ts';
 import {
   type ClaimWrite,
   inventoriesToRemove,
@@ -17,11 +18,19 @@ import { seenRows } from './read_allocations.ts';
  * claims that fail them (the parts of table `lost`).
  */
 
-/** Locks the records of the consumers whose generation is guarded. */
-export const lockedConsumers = (areClassesLocked: boolean): RawBuilder<unknown> => sql`
+/**
+ * Locks the records of the consumers whose generation is guarded.
+ *
+ * @param named the UUIDs of those that the claims do not write
+ * @param after the table of the rows that are locked before
+ */
+export const lockedConsumers = (named: readonly string[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     locked_consumer as materialized (
-      select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
-        and (select count(*) from ${areClassesLocked ? sql`locked_class` : sql`locked_provider`}) is not null -- after these
+      select id, uuid, generation from consumers where uuid in (
+          select uuid from consumer where generation is not null
+          ${named.length === 0 ? sql`` : sql`union select unnest(${named}::text[])`}
+        )
+        and (select count(*) from ${after}) is not null
       order by uuid for update
     ),`;
 
@@ -91,13 +100,25 @@ export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<u
 /**
  * Locks classes, so that they cannot be deleted or renamed meanwhile. A rename locks the class and then the consumers that have it,
  * so that their entity tags are made anew: so classes are locked after the providers and before the consumers.
+ *
+ * @param after the table of the rows that are locked before
  */
-export const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+export const lockedClasses = (claims: readonly ClaimWrite[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     kept_class as materialized (${namedIds(claims, 'keptClasses')}),
     locked_class as materialized (
       select id, name from resource_classes where id in (select id from kept_class)
-        and (select count(*) from locked_provider) is not null -- after these
+        and (select count(*) from ${after}) is not null
       order by id for key share
+    ),`;
+
+/** Shares the locks of the names of custom classes, after the rows of providers. */
+export const lockedNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+    locked_name as materialized (
+      ${sharedLocks(
+        'class',
+        claims.flatMap(({ customClasses = [] }) => customClasses.map(({ id }) => id)),
+        sql`where (select count(*) from locked_provider) is not null`,
+      )}
     ),`;
 
 /** Claims that rely on the names of classes which have other names, or were deleted, by now. */
@@ -105,14 +126,15 @@ export const lostClasses = sql`
       union all
       select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)`;
 
-/** As `lostClasses`, for traits and without a lock: a change that is committed while this statement runs is as if it had come after. */
+/** As `lostClasses`, for traits, whose names an earlier statement locks. */
 export const lostTraits = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
       union all
       select n.claim, 'name' from (${namedIds(claims, 'customTraits')}) as n
       where not exists (select from traits r where r.id = n.id and r.name = n.name)`;
 
 /**
- * As `lostClasses`, without a lock. It looks when all rows are locked: a rename may have been committed while the statement waited for them.
+ * As `lostClasses`, without a lock of the rows. It looks when all others are locked: a rename may have been committed while the statement
+ * waited for them.
  *
  * @param locked the table of the rows that are locked last
  */
@@ -134,9 +156,8 @@ export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unkno
     inventory_to_remove as (${inventoriesToRemove(claims)}),`;
 
 /**
- * Claims that relied on providers in which more than the usage has changed since. The rows of the providers need no lock: a change that
- * is committed while this statement runs counts as one that came after the claim. An earlier statement waits for the locks of the claims'
- * providers; this statement sees the changes that are committed during that wait, as does whoever reads before the claim is written.
+ * Claims that relied on providers in which more than the usage has changed since. An earlier statement locks the providers that the claims
+ * take from, and the trees of the others: this statement sees the changes that are committed during that wait.
  */
 export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
       union all
@@ -169,11 +190,32 @@ export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | unde
  */
 const relationLockNumber = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
 
-/** Claims that name consumers which have something of other providers by now. */
-export const lostAffinity = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+/**
+ * Makes records of consumers that have nothing, so that no other transaction can make one before this one ends, which removes them again.
+ * What has a record by now gets none. @param after the table of the rows that are locked before
+ */
+export const namedRecords = (uuids: readonly string[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    named_record as (
+      insert into consumers (uuid, project_id, user_id, generation)
+      select uuid, 0, 0, 0 from unnest(${uuids}::text[]) as uuid where (select count(*) from ${after}) is not null
+      order by uuid collate "C" on conflict (uuid) do nothing returning uuid
+    ),`;
+
+/**
+ * Claims that name consumers which are not as they were.
+ *
+ * @param isRecorded whether the statement has the table `locked_consumer`
+ * @param hasNew whether it has the table `named_record`
+ */
+export const lostAffinity = (
+  claims: readonly ClaimWrite[],
+  { isRecorded, hasNew }: { readonly isRecorded: boolean; readonly hasNew: boolean },
+): RawBuilder<unknown> => sql`
       union all
-      select claim, 'consumer' from (${namedByAffinity(claims)}) as n
-      where n.provider_ids <> coalesce((
+      select n.claim, 'consumer' from (${namedByAffinity(claims)}) as n
+      where ${isRecorded ? sql`(n.generation is not null and (n.generation, n.record_id) not in (select generation, id from locked_consumer)) or` : sql``}
+        ${hasNew ? sql`(n.generation is null and n.provider_ids = '' and n.uuid not in (select uuid from named_record)) or` : sql``}
+        n.provider_ids <> coalesce((
         select string_agg(distinct resource_provider_id::text collate "C", ',' order by resource_provider_id::text collate "C")
         from allocations where consumer_id = n.uuid), '')`;
 

@@ -73,8 +73,19 @@ export type InventoryWrite = {
 /** A class or a trait, and the name by which a claim found it. */
 export type NamedId = { readonly id: number; readonly name: string };
 
-/** A consumer that a claim by query names, and the ids of the providers of its allocations when the claim was judged. */
-export type AffinityGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
+/** A consumer that a claim by query names, as it was when the claim was judged. */
+export type AffinityGuard = {
+  readonly uuid: string;
+  /** The generation and the id of its record; null if it has none. */
+  readonly generation: number | null;
+  readonly recordId: number | null;
+  /** The ids of the providers of its allocations. */
+  readonly providerIds: readonly number[];
+};
+
+/** Whether a consumer that a claim names has nothing, and no record that could be locked. */
+export const isNowhere = ({ generation, providerIds }: AffinityGuard): boolean =>
+  generation === null && providerIds.length === 0;
 
 /** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
 export type ClaimWrite = {
@@ -97,7 +108,9 @@ export type ClaimWrite = {
    * these include providers that the claim takes nothing from, and with If-Match the providers of its consumers' allocations.
    */
   readonly reliedOn?: readonly number[];
-  /** The consumers that its queries name, which must have something of the same providers. */
+  /** The ids of the roots of those among them whose rows the claim does not lock. */
+  readonly reliedOnTrees?: readonly number[];
+  /** The consumers that its queries name, which must be as they were, and stay so until the claim is written. */
   readonly affinity?: readonly AffinityGuard[];
   /**
    * The consumers of the claim whose queries name other consumers, and the named consumers. Transactions that share such a consumer run
@@ -199,11 +212,15 @@ export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unkno
   return sql`select * from unnest(${index}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
 }
 
-/** Rows (claim, uuid, provider_ids): the consumers that claims by query name; the ids of their providers are one text. */
+/**
+ * Rows (claim, uuid, generation, record_id, provider_ids): the consumers that claims by query name; the ids of their providers are one
+ * text.
+ */
 export function namedByAffinity(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { index, column } = numbered(claims, ({ affinity }) => affinity ?? []);
   // In the order of texts, as string_agg has them.
   const texts = column(({ providerIds }) => [...providerIds].map(String).sort().join(','));
-  return sql`select * from unnest(${index}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
-    ) as n (claim, uuid, provider_ids)`;
+  return sql`select * from unnest(${index}::integer[], ${column(({ uuid }) => uuid)}::text[],
+    ${column(({ generation }) => generation)}::integer[], ${column(({ recordId }) => recordId)}::integer[], ${texts}::text[]
+    ) as n (claim, uuid, generation, record_id, provider_ids)`;
 }

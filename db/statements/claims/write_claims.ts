@@ -18,6 +18,7 @@ import {
   usagesAreCounted,
   usagesTold,
 } from '../project_usages.ts';
+import { lockRelied } from '../relied_locks.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
 import { endedWaiting, lockLines, lostWaiting } from '../waiting.ts';
 import {
@@ -26,6 +27,7 @@ import {
   lockedAllocations,
   lockedClasses,
   lockedConsumers,
+  lockedNames,
   lockRelated,
   lostAffinity,
   lostClasses,
@@ -37,6 +39,7 @@ import {
   lostReliedOn,
   lostSeenAllocations,
   lostTraits,
+  namedRecords,
   overtakenProviders,
 } from './claim_guards.ts';
 import {
@@ -44,6 +47,7 @@ import {
   type ConsumerWrite,
   claimedConsumers,
   isAbsent,
+  isNowhere,
   newAllocations,
   providerGuards,
   providerIds,
@@ -122,8 +126,9 @@ type WrittenRow = {
  *
  * Inventories are guarded by the generations of their providers. Some programs change inventories without raising
  * these, so the log of inventory changes is read as well: it shows what was committed after the claims were judged and
- * before the statement began. For claims that rely on more than generations an earlier statement locks the providers, so
- * that this one begins after the changes that it would have had to wait for.
+ * before the statement began. For claims that rely on more than generations earlier statements lock the providers, and the
+ * trees and traits that they take nothing from (relied_locks.ts), so that this one begins after the changes that it would have had to
+ * wait for.
  *
  * @throws a unique violation if a consumer that should be new exists; `lockNotAvailable` if another transaction holds a
  *   lock that one of the claims needs; a serialization failure if a row is not the one that was compared. Then nothing was
@@ -137,6 +142,9 @@ export async function writeClaims(
   const consumers = claims.flatMap((claim) => claim.consumers);
   const emptied = consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid);
   const absent = consumers.filter(isAbsent).map(({ uuid }) => uuid);
+  const named = claims.flatMap(({ affinity = [] }) => affinity);
+  const namedWithRecord = named.flatMap(({ uuid, generation }) => (generation === null ? [] : uuid));
+  const namedWithout = [...new Set(named.filter(isNowhere).map(({ uuid }) => uuid))];
   // Parts without rows are left out, since each costs its start and its triggers. Most batches need none of these.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
@@ -144,11 +152,13 @@ export async function writeClaims(
     customTraits: claims.some((claim) => (claim.customTraits ?? []).length > 0),
     keptClasses: claims.some((claim) => (claim.keptClasses ?? []).length > 0),
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
-    recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
+    recorded:
+      namedWithRecord.length > 0 || consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
     removed: consumers.some(({ generation, allocations }) => generation !== null && allocations.length === 0),
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
-    affinity: claims.some(({ affinity }) => affinity !== undefined && affinity.length > 0),
+    affinity: named.length > 0,
+    namedRecords: namedWithout.length > 0,
     counted: claims.some(({ counted }) => counted !== undefined),
   };
   const counted = claims.map(({ counted = uncounted }) => counted);
@@ -160,6 +170,8 @@ export async function writeClaims(
   const ended = waitingRows.length > 0 ? sql`, ${endedWaiting(waitingRows, lostClaims)}` : sql``;
   const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
   const consumerParts = termAndNameParts(consumers, parts.known);
+  const lockedBeforeClasses = parts.customClasses ? sql`locked_name` : sql`locked_provider`;
+  const lockedBeforeConsumers = parts.keptClasses ? sql`locked_class` : lockedBeforeClasses;
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -172,8 +184,10 @@ export async function writeClaims(
       select g.*, p.generation as present from (${providerGuards(claims)}) as g left join locked_provider p on p.id = g.provider_id
     ),
     ${parts.inventories ? inventoryTables(claims) : sql``}
-    ${parts.keptClasses ? lockedClasses(claims) : sql``}
-    ${parts.recorded ? lockedConsumers(parts.keptClasses) : sql``}
+    ${parts.customClasses ? lockedNames(claims) : sql``}
+    ${parts.keptClasses ? lockedClasses(claims, lockedBeforeClasses) : sql``}
+    ${parts.recorded ? lockedConsumers(namedWithRecord, lockedBeforeConsumers) : sql``}
+    ${parts.namedRecords ? namedRecords(namedWithout, parts.recorded ? sql`locked_consumer` : lockedBeforeConsumers) : sql``}
     ${lockedAllocations(claims)}
     ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
     ${parts.counted ? countedTables(counted, uncountedTypes) : sql``}
@@ -190,11 +204,11 @@ export async function writeClaims(
       union all
       select claim, 'owner' from consumer where not emptied
         and (project_id is null or user_id is null or (type_name is not null and type_id is null))
-      ${parts.customClasses ? lostNames(claims, parts.recorded ? sql`locked_consumer` : sql`guard`) : sql``}
+      ${parts.customClasses ? lostNames(claims, parts.recorded ? sql`locked_consumer` : sql`locked_name`) : sql``}
       ${parts.customTraits ? lostTraits(claims) : sql``}
       ${parts.keptClasses ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
-      ${parts.affinity ? lostAffinity(claims) : sql``}
+      ${parts.affinity ? lostAffinity(claims, { isRecorded: parts.recorded, hasNew: parts.namedRecords }) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
       ${lostLimits(counted)}${lostWaiting(stored)}
     ),${inOrder.length > 1 ? lostInOrder(inOrder) : sql``}
@@ -236,14 +250,20 @@ export async function writeClaims(
     projectWait === undefined ? sql`` : sql`where (${limitLockWait(projectWait)}) is not null`,
   );
   // While a claim waits long for a provider, it holds no project.
+  const looksAtLog = parts.reliedOn || parts.inventories || leeway !== undefined;
   const ownLocks =
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
-      : [...projects, ...(parts.reliedOn || leeway !== undefined ? [lockProviders(providers, wait)] : [])];
-  const before = [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks];
+      : [...projects, ...(looksAtLog ? [lockProviders(providers, wait)] : [])];
+  const relied = lockRelied({
+    trees: claims.flatMap(({ reliedOnTrees = [] }) => reliedOnTrees),
+    traits: claims.flatMap(({ customTraits = [] }) => customTraits.map(({ id }) => id)),
+    changed: claims.flatMap(({ inventories }) => inventories.map(({ providerId }) => providerId)),
+  });
+  const before = [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks, ...relied];
   const after = [
     ...(parts.emptied ? removeLateConsumers(emptied) : []),
-    ...(absent.length > 0 ? [removeAbsent(absent)] : []),
+    ...(absent.length + namedWithout.length > 0 ? [removeAbsent([...absent, ...namedWithout])] : []),
     ...consumerParts.after,
   ];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { failureKind, repeatLostRaces } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
+import { lockChangedName } from '../relied_locks.ts';
 
 /** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
 export const firstCustomClassId = 10_000;
@@ -61,7 +62,7 @@ export async function renameResourceClass(
     where id = ${seen.id} and name = ${seen.name} returning id`;
   try {
     // The triggers also write the entity tags of everything that contains the name, as claims do, and may deadlock with them.
-    const [renamed] = await repeatLostRaces(() => write([rename]));
+    const [, renamed] = await repeatLostRaces(() => write([lockChangedName('class', seen.id), rename]));
     return renamed.length > 0 ? 'renamed' : 'changed';
   } catch (error) {
     if (failureKind(error) === 'taken') return 'name taken';
@@ -80,7 +81,7 @@ export async function deleteResourceClass(
   const lock = sql`select id from resource_classes where id = ${id} and name = ${name} for update`;
   const remove = sql`delete from resource_classes where id = ${id} and name = ${name}
     and not exists (select from inventories where resource_class_id = ${id}) returning id`;
-  const [locked, removed] = await write([lock, remove]);
+  const [, locked, removed] = await write([lockChangedName('class', id), lock, remove]);
   if (locked.length === 0) return 'gone';
   return removed.length === 1 ? 'deleted' : 'in use';
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
+import { lockChangedName } from '../relied_locks.ts';
 
 /** Creates a trait, unless it exists. @returns whether it is new. */
 export async function createTrait({ write }: Pick<Database, 'write'>, name: string): Promise<boolean> {
@@ -17,7 +18,8 @@ export async function deleteTrait(
   { id, name }: { readonly id: number; readonly name: string },
 ): Promise<'deleted' | 'gone' | 'in use'> {
   try {
-    const [deleted] = await write([sql`delete from traits where id = ${id} and name = ${name} returning id`]);
+    const remove = sql`delete from traits where id = ${id} and name = ${name} returning id`;
+    const [, deleted] = await write([lockChangedName('trait', id), remove]);
     return deleted.length > 0 ? 'deleted' : 'gone';
   } catch (error) {
     if (hasSqlstate(error, sqlstate.foreignKeyViolation)) return 'in use';

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { isOnRun } from '../../engine/server_state.ts';
+import { lockChangedTrees } from '../relied_locks.ts';
 import { providerTagsAreWritten } from '../rows.ts';
 import { isAsJudged, type JudgedRow } from './judged_provider.ts';
 
@@ -44,13 +45,14 @@ export async function deleteProvider(
       delete from resource_providers p using free where p.id = free.id returning p.id
     )
     select has_children, is_root, in_use, changed, exists (select from provider_gone) as gone from kept`;
-  const [, rows] = await database.write([lock, remove]);
+  const lockTree = lockChangedTrees(sql`id = ${id}`);
+  const [, , rows] = await database.write([lock, lockTree, remove]);
   const [found] = rows;
   if (found?.changed) return 'changed';
   if (found?.has_children) return 'has children';
   if (found?.in_use) return 'in use';
   if (found?.is_root) {
-    await database.write([lock, forgetRoot(judged)]);
+    await database.write([lock, lockTree, forgetRoot(judged)]);
     return 'changed';
   }
   return found?.gone ? 'deleted' : 'gone';

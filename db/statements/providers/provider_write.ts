@@ -1,7 +1,8 @@
-import type { RawBuilder } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { lockProviders, lockProvidersFirst } from '../locked_rows.ts';
+import { lockChangedTrees } from '../relied_locks.ts';
 import { createChildren, createRoots, type NewChild, type NewProvider } from './create_providers.ts';
 import { type GuardedAggregates, setAggregates, setLastAggregates, type WantedAggregates } from './set_aggregates.ts';
 import { setTraits, type WantedTraits } from './set_traits.ts';
@@ -45,8 +46,9 @@ export const lockedIdOf = (write: ProviderWrite): number | undefined =>
   write.kind === 'child' ? write.parent.id : changedIdOf(write);
 
 /**
- * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers are
- * locked first, in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock.
+ * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers, and then the
+ * trees of those that change, are locked first, in the order in which claims lock them, so that two transactions that lock the same ones
+ * cannot deadlock.
  *
  * @param writes no two of them change the same provider
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
@@ -60,7 +62,9 @@ export async function writeProviders(
   wait?: LockWait,
 ): Promise<ReadonlyMap<ProviderWrite, DoneWrite>> {
   const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
-  const locks = ids.length === 0 ? [] : locksOf(ids, wait);
+  const changed = [...new Set(writes.flatMap((write) => changedIdOf(write) ?? []))];
+  const trees = changed.length === 0 ? [] : [lockChangedTrees(sql`id = any(${changed}::integer[])`)];
+  const locks = ids.length === 0 ? [] : [...locksOf(ids, wait), ...trees];
   // In one order of the kinds: two transactions that insert the same names or aggregates for several kinds would
   // deadlock otherwise.
   const byKind = [...Map.groupBy(writes, ({ kind }) => kind)].toSorted(([a], [b]) => (a < b ? -1 : 1));

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
+import { lockChangedTrees } from '../relied_locks.ts';
 import {
   type ChangeOutcome,
   changedNodes,
@@ -66,5 +67,6 @@ export function moveProvider(
     where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
       and exists (select from resource_providers p where p.id = ${move.id} and ${isAsJudged(move)})
     returning id`;
-  return changeOutcome(write([lock, change]).then(([, rows]) => rows.length > 0));
+  const lockTrees = lockChangedTrees(sql`id = any(${ids}::integer[])`);
+  return changeOutcome(write([lock, lockTrees, change]).then(([, , rows]) => rows.length > 0));
 }

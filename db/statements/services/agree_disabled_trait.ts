@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/time.ts';
+import { lockChangedTrees } from '../relied_locks.ts';
 import { raised } from '../rows.ts';
 import { computeBinary } from './service_row.ts';
 
@@ -13,13 +14,14 @@ export const disabledTrait = 'COMPUTE_STATUS_DISABLED';
  * the root provider with the name of the host. A provider that changes gets the next generation, as if a client had put
  * its traits; a provider whose trait is right is not written.
  *
- * Run both statements after one that locks the services, in the same transaction. The first one locks the providers, so
- * that the second one, with a newer snapshot, sees the traits that earlier transactions wrote. Later writes find
+ * Run the statements after one that locks the services, in the same transaction. The first two lock the providers and their trees, so
+ * that the last one, with a newer snapshot, sees the traits that earlier transactions wrote. Later writes find
  * another generation.
  */
 export const agreeDisabledTrait = (hosts: readonly string[]): readonly RawBuilder<unknown>[] => [
   sql`select id from resource_providers where name = any(${hosts}::varchar[]) and parent_provider_id is null
     order by id for no key update`,
+  lockChangedTrees(sql`name = any(${hosts}::varchar[]) and parent_provider_id is null`),
   sql`
     with pair as (
       select p.id, t.id as trait_id, s.disabled, exists (

@@ -1,0 +1,64 @@
+import { type RawBuilder, sql } from 'kysely';
+
+/*
+ * Locks of what claims rely on without locking its rows: the other providers of a tree, and the names of classes and traits. Claims share
+ * such a lock, from before they look for changes until their commit, and a change has it alone until its own commit. Otherwise a change
+ * could be committed between the two: another request could then see the change and not the claim, although the claim was judged by what
+ * was there before.
+ *
+ * All transactions lock the rows of providers before the trees, and names before the rows of classes, traits and consumers. Changes that
+ * other programs write take none of these locks.
+ */
+
+/** This number of locks stands for all trees, classes or traits: a transaction may need many, and the server has room for a few thousand. */
+const locks = 1024;
+/** The first keys of the locks; the second one is the id of the root, class or trait, modulo `locks`. */
+const keys = { tree: 1_500_000, class: 1_510_000, trait: 1_520_000 } as const;
+
+const numbersOf = (ids: readonly number[]): readonly number[] =>
+  [...new Set(ids.map((id) => id % locks))].sort((a, b) => a - b);
+
+/** What a transaction relies on, and what it changes, by ids. */
+export type Relied = {
+  /** The roots of trees. */
+  readonly trees?: readonly number[];
+  readonly traits?: readonly number[];
+  /** The providers whose trees it changes. */
+  readonly changed?: readonly number[];
+};
+
+/** Locks trees and traits until the end of the transaction. A later statement looks whether they are as they were. Empty without any. */
+export function lockRelied({ trees = [], traits = [], changed = [] }: Relied): readonly RawBuilder<unknown>[] {
+  const treeStatement = sql`select case when changes then pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)
+      else pg_advisory_xact_lock_shared(${sql.lit(keys.tree)}, number) end
+    from (
+      select number, bool_or(changes) as changes from (
+        select number, false as changes from unnest(${numbersOf(trees)}::integer[]) as number
+        ${changed.length === 0 ? sql`` : sql`union all ${changedTrees(sql`id = any(${changed}::integer[])`)}`}
+      ) as each group by number order by number offset 0
+    ) as tree`;
+  return [
+    ...(trees.length + changed.length === 0 ? [] : [treeStatement]),
+    ...(traits.length === 0 ? [] : [sharedLocks('trait', traits)]),
+  ];
+}
+
+const changedTrees = (condition: RawBuilder<unknown>) =>
+  sql`select coalesce(root_provider_id, id) % ${sql.lit(locks)} as number, true as changes from resource_providers where ${condition}`;
+
+/** Locks the trees of some rows of `resource_providers`, which are locked already, for a change. */
+export const lockChangedTrees = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  select pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)
+  from (select distinct number from (${changedTrees(condition)}) as each order by number offset 0) as tree`;
+
+/** Locks a class or a trait for a change of its name, or its deletion. */
+export const lockChangedName = (kind: 'class' | 'trait', id: number): RawBuilder<unknown> =>
+  sql`select pg_advisory_xact_lock(${sql.lit(keys[kind])}, ${id % locks}::integer)`;
+
+/** Shares the locks of classes or traits. @param condition evaluated before the first lock */
+export const sharedLocks = (
+  kind: 'class' | 'trait',
+  ids: readonly number[],
+  condition: RawBuilder<unknown> = sql``,
+): RawBuilder<unknown> =>
+  sql`select pg_advisory_xact_lock_shared(${sql.lit(keys[kind])}, number) from unnest(${numbersOf(ids)}::integer[]) as number ${condition}`;
