@@ -69,6 +69,8 @@ export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for work that may take long, such as migrations: a separate connection without time limits. */
   readonly patient: Kysely<Tables>;
+  /** As `patient`, on one of the connections of requests. */
+  readonly patientOfRequests: Kysely<Tables>;
   readonly withMigrationLock: WithMigrationLock;
   readonly engine: 'postgresql' | 'embedded';
   /**
@@ -253,12 +255,13 @@ function database(
   const sumOf = (count: (pool: pg.Pool) => number): number => pools.reduce((sum, each) => sum + count(each), 0);
   const kysely = kyselyOn(lend);
   const slowKysely = kyselyOn(slow);
+  const lendOfRequests = async () => withoutLimits(await lend(), statementTimeoutMs);
   const patient =
     lendPatiently === undefined
       ? kysely
       : kyselyOn(() =>
-          lendPatiently().catch(async (error: unknown) => {
-            if (isTooManyConnections(error)) return withoutLimits(await lend(), statementTimeoutMs);
+          lendPatiently().catch((error: unknown) => {
+            if (isTooManyConnections(error)) return lendOfRequests();
             throw error;
           }),
         );
@@ -288,6 +291,7 @@ function database(
   return {
     kysely,
     patient,
+    patientOfRequests: kyselyOn(lendOfRequests),
     engine,
     transaction: transact,
     write: async (statements) => {

@@ -54,6 +54,30 @@ export async function forgetTags({ kysely }: Pick<Database, 'kysely'>, providerI
 }
 
 /**
+ * Reads in a second transaction that has the snapshot of another one, on a connection of requests.
+ *
+ * @throws an error of the database if it has no connection left, or leads to another server
+ */
+export async function besideSnapshot(
+  { patientOfRequests }: Pick<Database, 'patientOfRequests'>,
+  beside: Transaction<Tables>,
+  read: (db: Kysely<Tables>) => Promise<void>,
+): Promise<void> {
+  const { name } = await onlyRow(beside, sql<{ readonly name: string }>`select pg_export_snapshot() as name`);
+  await patientOfRequests.connection().execute(async (db) => {
+    try {
+      // In one text, since nothing may be read before the snapshot is set.
+      await sql`start transaction isolation level repeatable read, read only; set transaction snapshot ${sql.lit(name)}`.execute(
+        db,
+      );
+      await read(db);
+    } finally {
+      await sql`rollback`.execute(db);
+    }
+  });
+}
+
+/**
  * Reads in one transaction, in which every statement has the same snapshot.
  *
  * @param lockTimeoutMs how long a statement waits for a lock; without it there is no limit of its own

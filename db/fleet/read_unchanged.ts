@@ -43,7 +43,7 @@ export function readUnchanged(
         }>`select coalesce(json_agg(id), '[]') as ids from resource_providers where id ${areAmong(wanted)}`,
       );
       let page: FleetPage | undefined;
-      if (ids.length <= most) for await (const only of readPages(trx, [wanted])) page = only;
+      if (ids.length <= most) for await (const only of readPages([trx], [wanted])) page = only;
       return { page, ids, changed };
     },
     lockTimeoutMs,

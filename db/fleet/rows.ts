@@ -91,12 +91,16 @@ type LimitRow = Readonly<Record<'resources' | 'consumers', Readonly<Record<strin
 const seconds = (column: RawBuilder<unknown>) => sql`floor(date_part('epoch', ${column}))`;
 const created = seconds(sql`created_at`);
 const updated = seconds(sql`updated_at`);
-const modified = seconds(sql`coalesce(i.updated_at, i.created_at)`);
+
+/** The same as an integer for JSON, whose text takes less time; null for infinity, which is none. */
+const wholeSeconds = (column: RawBuilder<unknown>) =>
+  sql`case when isfinite(${column}) then ${seconds(column)}::bigint end`;
+const modified = wholeSeconds(sql`coalesce(i.updated_at, i.created_at)`);
 
 /** Without `root_provider_id`, which may be null in old rows: the fleet finds roots by following parents. */
 export const selectProviders = sql<ProviderRow>`
-  select id, uuid, name, coalesce(generation, 0) as generation, parent_provider_id as parent, ${created} as created,
-    ${updated} as updated
+  select id, uuid, name, coalesce(generation, 0) as generation, parent_provider_id as parent,
+    ${wholeSeconds(sql`created_at`)} as created, ${wholeSeconds(sql`updated_at`)} as updated
   from resource_providers`;
 
 /** Ids of providers: a list, or all from the first to the last. */

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import pg from 'pg';
+import { openDatabase } from '../../db/engine/connect.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService as Service } from '../../src/start/service.ts';
@@ -43,7 +44,7 @@ async function refreshUntilQuiet({ fleet }: Service): Promise<void> {
 async function assertTrue({ database, fleet }: Service, what: string): Promise<void> {
   const refreshed = formOf(await fleet.fresh());
   // In pages so small that a parent and its child are on different pages, in either order.
-  const loaded = formOf((await loadFleet(database, { providersPerPage: 3 })).living.fleet);
+  const loaded = formOf((await loadFleet(database, { providersPerPage: 3, isStart: true })).living.fleet);
   assert.deepEqual(refreshed, loaded, what);
 }
 
@@ -103,6 +104,40 @@ test('each fleet also equals a fresh load while writers and refreshes run at the
         ...written.map(({ status, ...rest }) => assert.equal(status, 'fulfilled', inspect(rest))),
       ]);
       for (const service of services) await assertTrue(service, `round ${round}`);
+    }
+  });
+});
+
+test('a start reads one moment on two connections, or on one if requests have no other left', async () => {
+  await withFreshDatabase('postgresql', async (place) => {
+    const client = new pg.Client({ connectionString: urlOf(place) });
+    const writer = new pg.Client({ connectionString: urlOf(place) });
+    await Promise.all([client.connect(), writer.connect()]);
+    const database = await openDatabase({ connection: urlOf(place), maxPoolSize: 1 });
+    let isOver = false;
+    const load = async (): Promise<void> => {
+      const { fleet } = (await loadFleet(database, { providersPerPage: 5, isStart: true })).living;
+      assert.equal(fleet.byId.size, 200);
+      assert.equal(new Set(Array.from(fleet.byId.values(), ({ generation }) => generation)).size, 1);
+    };
+    try {
+      await client.query(`insert into resource_providers (uuid, name, generation)
+        select 'p' || n, 'p' || n, 0 from generate_series(1, 200) as n`);
+      const writing = (async () => {
+        while (!isOver) await writer.query('update resource_providers set generation = generation + 1');
+      })();
+      for (let count = 0; count < 10; count += 1) await load();
+      const readers =
+        await client.query(`select from pg_stat_activity where datname = current_database() and query in ('commit', 'rollback')
+        and pid <> pg_backend_pid()`);
+      assert.equal(readers.rowCount, 2);
+      await database.kysely.connection().execute(load);
+      isOver = true;
+      await writing;
+    } finally {
+      isOver = true;
+      await database.close();
+      await Promise.all([client.end(), writer.end()]);
     }
   });
 });

@@ -99,7 +99,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   const load = async () => {
     const broken = breaks.count;
     await forgetForeignChanges(database);
-    const loaded = await repeatLostRaces(() => loadFleet(database, { snapshots })); // it may deadlock with a TRUNCATE
+    const loaded = await repeatLostRaces(() => loadFleet(database, { snapshots, isStart: counts.loads === 0 })); // it may deadlock with a TRUNCATE
     breaks.settle(broken);
     counts.loads++;
     return loaded;

@@ -1,8 +1,8 @@
-import { sql, type Transaction } from 'kysely';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
 import { didMostChange, readChangedIds, readLimitRows, readNames } from '../../../db/fleet/changed_parts.ts';
-import { inSnapshot, type LogState, readLogState } from '../../../db/fleet/log_position.ts';
+import { besideSnapshot, inSnapshot, type LogState, readLogState } from '../../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../../db/fleet/pages.ts';
 import type { Changes } from '../../../db/fleet/read_changes.ts';
 import { type Ids, selectClassNames, selectTraitNames } from '../../../db/fleet/rows.ts';
@@ -21,13 +21,14 @@ type LoadedFleet = {
  * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
  * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
  *
- * @param options.snapshots the held snapshots of the process, if it has loaded a fleet before
+ * @param options.snapshots the held snapshots of the process
+ * @param options.isStart whether the process needs its connections for nothing else yet
  */
 export function loadFleet(
   database: Database,
-  options: { readonly providersPerPage?: number; readonly snapshots?: HeldSnapshots } = {},
+  options: { readonly providersPerPage?: number; readonly snapshots?: HeldSnapshots; readonly isStart?: boolean } = {},
 ): Promise<LoadedFleet> {
-  const { providersPerPage = usualPage, snapshots } = options;
+  const { providersPerPage = usualPage, snapshots, isStart = false } = options;
   return inSnapshot(database, async (trx) => {
     const moment = await readMoment(trx);
     const log = await readLogState(trx);
@@ -36,9 +37,29 @@ export function loadFleet(
       classNames: (await selectClassNames.execute(trx)).rows,
     };
     const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, moment.serverRun, snapshots);
-    for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
+    const { readers, end } = openReaders(database, trx, isStart && database.engine === 'postgresql');
+    try {
+      for await (const page of readPages(readers, await pagesOfAll(trx, providersPerPage))) builder.add(page);
+    } finally {
+      end();
+    }
     return { living: builder.finish(), moment, log };
   });
+}
+
+/**
+ * The transactions that read the fleet. A second one comes as soon as it has a connection: PostgreSQL takes longer than this process.
+ */
+function openReaders(database: Database, first: Transaction<Tables>, withSecond: boolean) {
+  const readers: Kysely<Tables>[] = [first];
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  if (withSecond) {
+    besideSnapshot(database, first, async (second) => {
+      readers.push(second);
+      await ended;
+    }).catch(() => {}); // The first one reads all then. If a read of the second fails, its page tells.
+  }
+  return { readers, end };
 }
 
 /** Ranges that together contain all ids, one range for each page. */
@@ -79,7 +100,7 @@ export function catchUp(database: Database, living: LivingFleet, since: Moment):
       if (reload) return undefined;
       const changed = ids ?? [];
       const change = living.gather();
-      for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
+      for await (const rows of readPages([trx], inPages(changed))) change.add(rows);
       const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
       const limits = areLimitsChanged ? await readLimitRows(trx) : null;
       return { ...read, apply: () => change.apply(changed, { ...names, limits }) };
