@@ -116,7 +116,7 @@ const inventoryColumns = sql`i.resource_provider_id as provider, i.resource_clas
 
 /** The inventories of many providers with their usages, by one pass over all allocations of these providers. */
 export const selectInventoriesOf = (ids: Ids) => sql<InventoryRow>`
-  select ${inventoryColumns}, coalesce(usage.used, 0)::float8 as used
+  select ${inventoryColumns}, coalesce(usage.used, 0) as used
   from inventories i left join (
     select resource_provider_id, resource_class_id, sum(used) as used from allocations
     where resource_provider_id ${areAmong(ids)} group by 1, 2

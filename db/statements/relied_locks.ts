@@ -6,8 +6,9 @@ import { type RawBuilder, sql } from 'kysely';
  * could be committed between the two: another request could then see the change and not the claim, although the claim was judged by what
  * was there before.
  *
- * All transactions lock the rows of providers before the trees, and names before the rows of classes, traits and consumers. Changes that
- * other programs write take none of these locks.
+ * All transactions lock the rows of providers before the trees, the rows of classes and traits before their names, and these before the
+ * rows of consumers: so no lock of these is held while a row is waited for that another program has locked for long. Changes that other
+ * programs write take none of these locks.
  */
 
 /** This number of locks stands for all trees, classes or traits: a transaction may need many, and the server has room for a few thousand. */

@@ -100,24 +100,22 @@ export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<u
 /**
  * Locks classes, so that they cannot be deleted or renamed meanwhile. A rename locks the class and then the consumers that have it,
  * so that their entity tags are made anew: so classes are locked after the providers and before the consumers.
- *
- * @param after the table of the rows that are locked before
  */
-export const lockedClasses = (claims: readonly ClaimWrite[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+export const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
     kept_class as materialized (${namedIds(claims, 'keptClasses')}),
     locked_class as materialized (
       select id, name from resource_classes where id in (select id from kept_class)
-        and (select count(*) from ${after}) is not null
+        and (select count(*) from locked_provider) is not null
       order by id for key share
     ),`;
 
-/** Shares the locks of the names of custom classes, after the rows of providers. */
-export const lockedNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+/** Shares the locks of the names of custom classes. @param after the table of the rows that are locked before */
+export const lockedNames = (claims: readonly ClaimWrite[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     locked_name as materialized (
       ${sharedLocks(
         'class',
         claims.flatMap(({ customClasses = [] }) => customClasses.map(({ id }) => id)),
-        sql`where (select count(*) from locked_provider) is not null`,
+        sql`where (select count(*) from ${after}) is not null`,
       )}
     ),`;
 

@@ -170,8 +170,8 @@ export async function writeClaims(
   const ended = waitingRows.length > 0 ? sql`, ${endedWaiting(waitingRows, lostClaims)}` : sql``;
   const inOrder = claims.flatMap((claim, index) => (claim.inOrder === true ? [index] : []));
   const consumerParts = termAndNameParts(consumers, parts.known);
-  const lockedBeforeClasses = parts.customClasses ? sql`locked_name` : sql`locked_provider`;
-  const lockedBeforeConsumers = parts.keptClasses ? sql`locked_class` : lockedBeforeClasses;
+  const lockedBeforeNames = parts.keptClasses ? sql`locked_class` : sql`locked_provider`;
+  const lockedBeforeConsumers = parts.customClasses ? sql`locked_name` : lockedBeforeNames;
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -184,8 +184,8 @@ export async function writeClaims(
       select g.*, p.generation as present from (${providerGuards(claims)}) as g left join locked_provider p on p.id = g.provider_id
     ),
     ${parts.inventories ? inventoryTables(claims) : sql``}
-    ${parts.customClasses ? lockedNames(claims) : sql``}
-    ${parts.keptClasses ? lockedClasses(claims, lockedBeforeClasses) : sql``}
+    ${parts.keptClasses ? lockedClasses(claims) : sql``}
+    ${parts.customClasses ? lockedNames(claims, lockedBeforeNames) : sql``}
     ${parts.recorded ? lockedConsumers(namedWithRecord, lockedBeforeConsumers) : sql``}
     ${parts.namedRecords ? namedRecords(namedWithout, parts.recorded ? sql`locked_consumer` : lockedBeforeConsumers) : sql``}
     ${lockedAllocations(claims)}

@@ -58,11 +58,12 @@ export async function renameResourceClass(
   seen: { readonly id: number; readonly name: string },
   name: string,
 ): Promise<'renamed' | 'changed' | 'name taken'> {
+  const lock = sql`select from resource_classes where id = ${seen.id} and name = ${seen.name} for update`;
   const rename = sql`update resource_classes set name = ${name}, updated_at = ${utcNow}
     where id = ${seen.id} and name = ${seen.name} returning id`;
   try {
     // The triggers also write the entity tags of everything that contains the name, as claims do, and may deadlock with them.
-    const [, renamed] = await repeatLostRaces(() => write([lockChangedName('class', seen.id), rename]));
+    const [, , renamed] = await repeatLostRaces(() => write([lock, lockChangedName('class', seen.id), rename]));
     return renamed.length > 0 ? 'renamed' : 'changed';
   } catch (error) {
     if (failureKind(error) === 'taken') return 'name taken';
@@ -81,7 +82,7 @@ export async function deleteResourceClass(
   const lock = sql`select id from resource_classes where id = ${id} and name = ${name} for update`;
   const remove = sql`delete from resource_classes where id = ${id} and name = ${name}
     and not exists (select from inventories where resource_class_id = ${id}) returning id`;
-  const [, locked, removed] = await write([lockChangedName('class', id), lock, remove]);
+  const [locked, , removed] = await write([lock, lockChangedName('class', id), remove]);
   if (locked.length === 0) return 'gone';
   return removed.length === 1 ? 'deleted' : 'in use';
 }

@@ -18,8 +18,9 @@ export async function deleteTrait(
   { id, name }: { readonly id: number; readonly name: string },
 ): Promise<'deleted' | 'gone' | 'in use'> {
   try {
+    const lock = sql`select from traits where id = ${id} and name = ${name} for update`;
     const remove = sql`delete from traits where id = ${id} and name = ${name} returning id`;
-    const [, deleted] = await write([lockChangedName('trait', id), remove]);
+    const [, , deleted] = await write([lock, lockChangedName('trait', id), remove]);
     return deleted.length > 0 ? 'deleted' : 'gone';
   } catch (error) {
     if (hasSqlstate(error, sqlstate.foreignKeyViolation)) return 'in use';
