@@ -33,19 +33,29 @@ export const usualPage = 2000;
  * Reads pages in order. The next pages are read while the caller handles a page, so that the server and this process
  * work at the same time.
  *
- * @param readers transactions that see the same snapshot. More may be added meanwhile
+ * @param readers transactions that see the same snapshot. Others may be added meanwhile. One of these that fails is removed, and the first
+ *   one reads its pages
  * @param pages the ids of the providers of each page
  */
-export async function* readPages(readers: readonly Kysely<Tables>[], pages: readonly Ids[]): AsyncGenerator<FleetPage> {
+export async function* readPages(
+  readers: [Kysely<Tables>, ...Kysely<Tables>[]],
+  pages: readonly Ids[],
+): AsyncGenerator<FleetPage> {
   const reading: Promise<FleetPage>[] = [];
   const underWay = new Map<Kysely<Tables>, number>();
   const countOf = (reader: Kysely<Tables>): number => underWay.get(reader) ?? 0;
+  const readInstead = (ids: Ids, failed: Kysely<Tables>): Promise<FleetPage> => {
+    const index = readers.indexOf(failed);
+    if (index !== -1) readers.splice(index, 1);
+    return readPage(readers[0], ids);
+  };
   for (const ids of pages) {
     const reader = readers.reduce((least, other) => (countOf(other) < countOf(least) ? other : least));
     underWay.set(reader, countOf(reader) + 1);
     const page = readPage(reader, ids).finally(() => underWay.set(reader, countOf(reader) - 1));
-    page.catch(() => {}); // the error is thrown below, when the page is awaited
-    reading.push(page);
+    const read = reader === readers[0] ? page : page.catch(() => readInstead(ids, reader));
+    read.catch(() => {}); // the error is thrown below, when the page is awaited
+    reading.push(read);
     const next = reading.length > pagesAhead * readers.length ? reading.shift() : undefined;
     if (next !== undefined) yield await next;
   }

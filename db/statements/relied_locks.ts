@@ -44,8 +44,15 @@ export function lockRelied({ trees = [], traits = [], changed = [] }: Relied): r
   ];
 }
 
-const changedTrees = (condition: RawBuilder<unknown>) =>
-  sql`select coalesce(root_provider_id, id) % ${sql.lit(locks)} as number, true as changes from resource_providers where ${condition}`;
+/** Roots are found by the parents, as the fleet finds them: a stored root may be null, or that of another tree. */
+const changedTrees = (condition: RawBuilder<unknown>) => sql`
+  select case when parent_provider_id is null then id else coalesce((
+      with recursive above as (
+        select p.id, p.parent_provider_id
+        union select q.id, q.parent_provider_id from above join resource_providers q on q.id = above.parent_provider_id
+      ) select id from above where parent_provider_id is null
+    ), root_provider_id, id) end % ${sql.lit(locks)} as number, true as changes
+  from resource_providers p where ${condition}`;
 
 /** Locks the trees of some rows of `resource_providers`, which are locked already, for a change. */
 export const lockChangedTrees = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`

@@ -52,8 +52,19 @@ const traitsOf = (providerId: number): Change => {
   return async (database) => assert.ok((await writeProviders(database, [write])).has(write));
 };
 
-const waiting: Readonly<Record<string, { readonly change: Change; readonly affinity?: AffinityGuard }>> = {
+type Case = {
+  readonly change: Change;
+  readonly affinity?: AffinityGuard;
+  /** A statement before the claim. */
+  readonly before?: string;
+};
+
+const waiting: Readonly<Record<string, Case>> = {
   'the traits of a provider of the tree': { change: traitsOf(3) },
+  'the traits of a provider whose root is not stored': {
+    before: 'update resource_providers set root_provider_id = null where id = 3',
+    change: traitsOf(3),
+  },
   'the deletion of a provider of the tree': {
     change: async (database) => assert.equal(await deleteProvider(database, { id: 3, uuid: 'rp3' }), 'deleted'),
   },
@@ -94,13 +105,7 @@ const free: typeof waiting = {
 };
 
 /** Holds the commit of a claim up while something changes. @returns whether the change waits for it */
-async function isHeldUp({
-  change,
-  affinity = nowhere,
-}: {
-  readonly change: Change;
-  readonly affinity?: AffinityGuard;
-}) {
+async function isHeldUp({ change, affinity = nowhere, before = 'select' }: Case): Promise<boolean> {
   let waits = false;
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`insert into traits (id, name) values (${some.id}, '${some.name}');
@@ -115,6 +120,7 @@ async function isHeldUp({
         `insert into consumers (id, uuid, project_id, user_id, generation) values (1, '${theirs}', 1, 1, 1)`,
       );
     }
+    await other.query(before);
     const judgedOn = await readMoment(database.kysely);
     const claimed = writeClaims(database, [placement(affinity)], { judgedOn });
     claimed.catch(() => {}); // it is awaited below

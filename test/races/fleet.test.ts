@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { readPages } from '../../db/fleet/pages.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService as Service } from '../../src/start/service.ts';
@@ -108,7 +110,7 @@ test('each fleet also equals a fresh load while writers and refreshes run at the
   });
 });
 
-test('a start reads one moment on two connections, or on one if requests have no other left', async () => {
+test('a start reads one moment on two connections, or on one if there is no other', async () => {
   await withFreshDatabase('postgresql', async (place) => {
     const client = new pg.Client({ connectionString: urlOf(place) });
     const writer = new pg.Client({ connectionString: urlOf(place) });
@@ -124,7 +126,12 @@ test('a start reads one moment on two connections, or on one if requests have no
       await client.query(`insert into resource_providers (uuid, name, generation)
         select 'p' || n, 'p' || n, 0 from generate_series(1, 200) as n`);
       const writing = (async () => {
-        while (!isOver) await writer.query('update resource_providers set generation = generation + 1');
+        // A table lock waits for a start; a start that waited for it as well would end with this limit only.
+        await writer.query(`set lock_timeout = '10s'`);
+        while (!isOver) {
+          await writer.query('update resource_providers set generation = generation + 1');
+          await writer.query('begin; lock table inventories in access exclusive mode; commit');
+        }
       })();
       for (let count = 0; count < 10; count += 1) await load();
       const readers =
@@ -138,6 +145,35 @@ test('a start reads one moment on two connections, or on one if requests have no
       isOver = true;
       await database.close();
       await Promise.all([client.end(), writer.end()]);
+    }
+  });
+});
+
+test('the pages of a second reader that fails are read by the first one', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await sql`insert into resource_providers (uuid, name, generation) select 'p' || n, 'p' || n, 0 from generate_series(1, 20) as n`.execute(
+        database.kysely,
+      );
+      const { rows } = await sql<{ id: number }>`select id from resource_providers order by id`.execute(
+        database.kysely,
+      );
+      const ids = rows.map(({ id }) => id);
+      const read: number[] = [];
+      await database.patient.transaction().execute((first) =>
+        database.kysely.transaction().execute(async (second) => {
+          await assert.rejects(sql`select 1 / 0`.execute(second));
+          const pages = readPages(
+            [first, second],
+            ids.map((id) => [id]),
+          );
+          for await (const { providers } of pages) read.push(...providers.map(({ id }) => id));
+        }),
+      );
+      assert.deepEqual(read, ids);
+    } finally {
+      await database.close();
     }
   });
 });

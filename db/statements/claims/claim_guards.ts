@@ -6,6 +6,7 @@ import { sharedLocks } from '../relied_locks.ts';
 import {
   type ClaimWrite,
   inventoriesToRemove,
+  isNowhere,
   namedByAffinity,
   namedIds,
   newInventories,
@@ -18,6 +19,8 @@ import { seenRows } from './read_allocations.ts';
  * claims that fail them (the parts of table `lost`).
  */
 
+const guarded = sql`select uuid from consumer where generation is not null`;
+
 /**
  * Locks the records of the consumers whose generation is guarded.
  *
@@ -26,10 +29,7 @@ import { seenRows } from './read_allocations.ts';
  */
 export const lockedConsumers = (named: readonly string[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     locked_consumer as materialized (
-      select id, uuid, generation from consumers where uuid in (
-          select uuid from consumer where generation is not null
-          ${named.length === 0 ? sql`` : sql`union select unnest(${named}::text[])`}
-        )
+      select id, uuid, generation from consumers where ${named.length === 0 ? sql`uuid in (${guarded})` : sql`uuid = any(array(${guarded} union select unnest(${named}::text[])))`}
         and (select count(*) from ${after}) is not null
       order by uuid for update
     ),`;
@@ -168,12 +168,18 @@ const relationLocks = 1024;
 const relationLock = 1_430_000;
 
 /**
- * Locks the consumers that claims by query name, and the consumers whose queries name them. The lock comes before the
+ * Locks the consumers that claims by query name, and the consumers whose queries name them; where one of the named has no record, also
+ * all consumers that the claims make. The lock comes before the
  * statement that looks where the consumers are placed: so of two claims that name each other's consumers, the later one
  * sees what the earlier one has written.
  */
 export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
-  const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(relationLockNumber)));
+  const related = claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers);
+  // They are inserted in two parts of the statement, so the order of their UUIDs alone does not keep two transactions from a circle.
+  const made = claims.some(({ affinity = [] }) => affinity.some(isNowhere))
+    ? claims.flatMap(({ consumers }) => consumers.flatMap(({ uuid, generation }) => (generation === null ? uuid : [])))
+    : [];
+  const numbers = new Set([...related, ...made].map(relationLockNumber));
   if (numbers.size === 0) return [];
   const ordered = [...numbers].sort((a, b) => a - b);
   return [

@@ -67,6 +67,6 @@ export function moveProvider(
     where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
       and exists (select from resource_providers p where p.id = ${move.id} and ${isAsJudged(move)})
     returning id`;
-  const lockTrees = lockChangedTrees(sql`id = any(${ids}::integer[])`);
+  const lockTrees = lockChangedTrees(sql`id = any(${[move.id, move.parentId ?? move.id]}::integer[])`);
   return changeOutcome(write([lock, lockTrees, change]).then(([, , rows]) => rows.length > 0));
 }

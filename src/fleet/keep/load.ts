@@ -37,9 +37,15 @@ export function loadFleet(
       classNames: (await selectClassNames.execute(trx)).rows,
     };
     const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, moment.serverRun, snapshots);
-    const { readers, end } = openReaders(database, trx, isStart && database.engine === 'postgresql');
+    const readers: Readers = [trx];
+    let end = (): void => {};
+    let mayAdd = isStart && database.engine === 'postgresql';
     try {
-      for await (const page of readPages(readers, await pagesOfAll(trx, providersPerPage))) builder.add(page);
+      for await (const page of readPages(readers, await pagesOfAll(trx, providersPerPage))) {
+        if (mayAdd) end = addReader(database, readers);
+        mayAdd = false;
+        builder.add(page);
+      }
     } finally {
       end();
     }
@@ -47,19 +53,25 @@ export function loadFleet(
   });
 }
 
+type Readers = [Transaction<Tables>, ...Kysely<Tables>[]];
+
 /**
- * The transactions that read the fleet. A second one comes as soon as it has a connection: PostgreSQL takes longer than this process.
+ * Adds a second transaction that reads the fleet as soon as it has a connection: PostgreSQL takes longer than this process.
+ *
+ * Before a page waits for it, it has a lock on each table and index, as the first one has since its first page. Otherwise it could wait
+ * behind a `VACUUM FULL` that waits for the first one.
+ *
+ * @returns a function that ends it
  */
-function openReaders(database: Database, first: Transaction<Tables>, withSecond: boolean) {
-  const readers: Kysely<Tables>[] = [first];
+function addReader(database: Database, readers: Readers): () => void {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  if (withSecond) {
-    besideSnapshot(database, first, async (second) => {
-      readers.push(second);
-      await ended;
-    }).catch(() => {}); // The first one reads all then. If a read of the second fails, its page tells.
-  }
-  return { readers, end };
+  besideSnapshot(database, readers[0], async (second) => {
+    await sql`set local lock_timeout = 100`.execute(second);
+    for await (const _ of readPages([second], [noIds]));
+    readers.push(second);
+    await ended;
+  }).catch(() => {}); // the first one reads all then
+  return end;
 }
 
 /** Ranges that together contain all ids, one range for each page. */
@@ -73,6 +85,7 @@ async function pagesOfAll(trx: Transaction<Tables>, providersPerPage: number): P
 
 /** The range of PostgreSQL's integer. */
 const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
+const noIds: Ids = { first: maxId, last: minId };
 
 /** A change of very many providers, which was read. `apply` puts it into the fleet. */
 export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
