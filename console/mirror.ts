@@ -1,5 +1,6 @@
 import type { WholeProvider } from '../src/client/provider_summaries.ts';
 import { follow, following } from './following.ts';
+import { isLasting } from './lasting.ts';
 import { placement } from './session.ts';
 import { createStore } from './store.ts';
 
@@ -32,11 +33,16 @@ const mostNamed = 500;
 const mostStale = 5_000;
 /** The time for which changes are collected before they are read, in milliseconds. */
 const collectMs = 150;
+/** After this time it is read again where reading has failed, in milliseconds. */
+const retryMs = 3_000;
 
 const stale = new Set<string>();
+/** What was deleted since the request that runs was sent: its answer may still have it. */
+const deletedSince = new Set<string>();
 let isEverythingStale = true;
 let isReading = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let retry: ReturnType<typeof setTimeout> | undefined;
 
 /** Begins to read and to follow; later calls do nothing. */
 export function openMirror(): void {
@@ -47,6 +53,7 @@ export function openMirror(): void {
     if ('resource_provider' in change) {
       if ('deleted' in change) {
         stale.delete(change.resource_provider);
+        deletedSince.add(change.resource_provider);
         if (providers.delete(change.resource_provider)) show({});
         return;
       }
@@ -98,6 +105,8 @@ async function read(): Promise<void> {
     }
   } catch (error) {
     show({ error });
+    clearTimeout(retry);
+    if (!isLasting(error)) retry = setTimeout(readSoon, retryMs);
   } finally {
     isReading = false;
   }
@@ -106,6 +115,7 @@ async function read(): Promise<void> {
 async function readEverything(): Promise<void> {
   stale.clear();
   isEverythingStale = false;
+  deletedSince.clear();
   const seen = new Set<string>();
   let marker: string | undefined;
   try {
@@ -113,6 +123,7 @@ async function readEverything(): Promise<void> {
       const limit = pageSizes[Math.min(index, pageSizes.length - 1)] ?? 1_000;
       const page = await placement.providerSummaries.page({ limit, marker });
       for (const provider of page) {
+        if (deletedSince.has(provider.uuid)) continue;
         seen.add(provider.uuid);
         providers.set(provider.uuid, provider);
       }
@@ -122,7 +133,6 @@ async function readEverything(): Promise<void> {
     }
   } catch (error) {
     isEverythingStale = true;
-    // It is read again with the next change, or when the user asks for it.
     throw error;
   }
   for (const uuid of providers.keys()) if (!seen.has(uuid)) providers.delete(uuid);
@@ -132,13 +142,18 @@ async function readEverything(): Promise<void> {
 async function readStale(): Promise<void> {
   const uuids = [...stale].slice(0, mostNamed);
   for (const uuid of uuids) stale.delete(uuid);
-  const read = await placement.providerSummaries.page({ uuids, limit: mostNamed });
+  deletedSince.clear();
+  const read = await placement.providerSummaries.page({ uuids, limit: mostNamed }).catch((error: unknown) => {
+    for (const uuid of uuids) if (!deletedSince.has(uuid)) stale.add(uuid);
+    throw error;
+  });
   const found = new Set(read.map(({ uuid }) => uuid));
   for (const uuid of uuids) if (!found.has(uuid)) providers.delete(uuid);
   for (const provider of read) {
+    if (deletedSince.has(provider.uuid)) continue;
     const before = providers.get(provider.uuid);
     providers.set(provider.uuid, provider);
     for (const listener of replacedListeners) listener(before, provider);
   }
-  show({});
+  show({ error: undefined });
 }

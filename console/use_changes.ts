@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { FollowedChange } from '../src/client/changes.ts';
 import { follow } from './following.ts';
 
@@ -8,7 +8,7 @@ const usualPauseMs = 300;
 /**
  * Calls back soon after a change of one of these providers, or of any.
  *
- * @param uuids undefined while they are not known
+ * @param uuids undefined while they are not known: then any change may be one of theirs
  * @param pauseMs how long changes are collected: longer where reading again is much work
  */
 export function useChanges(
@@ -16,11 +16,14 @@ export function useChanges(
   changed: () => void,
   pauseMs = usualPauseMs,
 ): void {
+  // A view has another set after each answer. Following goes on meanwhile, so that no change is missed.
+  const latest = useRef(uuids);
+  latest.current = uuids;
   useEffect(() => {
-    if (uuids === undefined) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const unfollow = follow((change) => {
-      if (uuids !== 'any' && !concerns(change, uuids)) return;
+      const among = latest.current ?? 'any';
+      if (among !== 'any' && !concerns(change, among)) return;
       timer ??= setTimeout(() => {
         timer = undefined;
         changed();
@@ -30,7 +33,7 @@ export function useChanges(
       unfollow();
       clearTimeout(timer);
     };
-  }, [uuids, changed, pauseMs]);
+  }, [changed, pauseMs]);
 }
 
 /** Whether these providers have changed, or may have got a new one among them: a child, or one that shares with them. */

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 /** The result of a request for a view: the last value, and the error if the last attempt failed. */
 export type Loaded<T> = {
@@ -33,27 +33,44 @@ export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal
     isLoading: true,
     at: undefined,
   });
-  const [round, setRound] = useState(0);
-  const again = useCallback(() => setRound((before) => before + 1), []);
+  const newestLoad = useRef(load);
+  newestLoad.current = load;
+  const start = useRef<(() => void) | undefined>(undefined);
+  const again = useCallback(() => start.current?.(), []);
   useEffect(() => {
     if (key === undefined) return;
     const gone = new AbortController();
-    setState((before) =>
-      before.key === key
-        ? { ...before, isLoading: true }
-        : { key, value: undefined, error: undefined, isLoading: true, at: undefined },
-    );
-    const at = new Date();
-    load(gone.signal).then(
-      (value) => {
-        if (!gone.signal.aborted) setState({ key, value, error: undefined, isLoading: false, at });
-      },
-      (error: unknown) => {
-        if (!gone.signal.aborted) setState((before) => ({ ...before, key, error, isLoading: false }));
-      },
-    );
-    return () => gone.abort(new DOMException('The view was left.', 'AbortError'));
-  }, [key, round]);
+    let isRunning = false;
+    let isDueAgain = false;
+    const ended = (next: (before: State<T>) => State<T>) => {
+      if (gone.signal.aborted) return;
+      isRunning = false;
+      setState(next);
+      if (isDueAgain) run();
+    };
+    const run = () => {
+      // If each change aborted the request, steady changes would leave a slow one without any answer.
+      isDueAgain = isRunning;
+      if (isRunning) return;
+      isRunning = true;
+      setState((before) =>
+        before.key === key
+          ? { ...before, isLoading: true }
+          : { key, value: undefined, error: undefined, isLoading: true, at: undefined },
+      );
+      const at = new Date();
+      newestLoad.current(gone.signal).then(
+        (value) => ended(() => ({ key, value, error: undefined, isLoading: false, at })),
+        (error: unknown) => ended((before) => ({ ...before, key, error, isLoading: false })),
+      );
+    };
+    start.current = run;
+    run();
+    return () => {
+      start.current = undefined;
+      gone.abort(new DOMException('The view was left.', 'AbortError'));
+    };
+  }, [key]);
   const isOfKey = state.key === key;
   return {
     value: isOfKey ? state.value : undefined,

@@ -33,7 +33,7 @@ export function useFits(fields: QueryFields): AskedFits {
   );
   const [parts] = useState(() => [count.again, explained.again]);
   useChanges(
-    key === undefined ? undefined : 'any',
+    'any',
     useCallback(() => {
       for (const again of parts) again();
     }, [parts]),

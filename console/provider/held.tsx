@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import { ConsumerTable } from '../consumer/consumer_table.tsx';
 import { readAmounts } from '../consumer/read_amounts.ts';
@@ -8,6 +7,7 @@ import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Past } from './past.tsx';
 
@@ -17,34 +17,33 @@ const pageSize = 50;
 export function Held({
   provider,
   isDivided,
-  round,
+  members,
 }: {
   readonly provider: string;
   /** It is a root with providers below it, whose consumers are those of the host: they are shown first. */
   readonly isDivided: boolean;
-  readonly round: number;
+  /** The UUIDs of its tree and of what shares with it. */
+  readonly members: ReadonlySet<string> | undefined;
 }) {
   const { query } = useRoute();
   const isOfTree = query.get('in') === 'tree' || (isDivided && query.get('in') === null);
   const after = query.get('after') ?? undefined;
   const urlWith = (values: Readonly<Record<string, string>>) => urlOf('providers', provider, changed(query, values));
-  const asked = `${provider} ${isOfTree} ${after ?? ''}`;
-  const { value, error, isLoading, at } = useLoaded(`${asked} ${round}`, async (signal) => {
+  const loaded = useLoaded(`${provider} ${isOfTree} ${after ?? ''}`, async (signal) => {
     const where = isOfTree ? { in_tree: provider } : { resource_provider: provider };
     const page = await placement.consumers.page({ ...where, limit: pageSize + 1, marker: after }, { signal });
     const consumers = page.slice(0, pageSize);
     const hasMore = page.length > pageSize;
     if (isOfTree) {
       const amounts = await readAmounts(consumers, where, after, signal);
-      return { asked, consumers, hasMore, amounts, count: undefined };
+      return { consumers, hasMore, amounts, count: undefined };
     }
     const { allocations } = await placement.providers.allocations(provider, { signal });
     const amounts = new Map(Object.entries(allocations).map(([uuid, { resources }]) => [uuid, resources]));
-    return { asked, consumers, hasMore, amounts, count: amounts.size };
+    return { consumers, hasMore, amounts, count: amounts.size };
   });
-  const [last, setLast] = useState(value);
-  if (value !== undefined && value !== last) setLast(value);
-  const shown = value ?? (last?.asked === asked ? last : undefined);
+  const { value: shown, error, isLoading, again, at } = loaded;
+  useChanges(members, again);
   const choose = (tree: boolean) =>
     navigate(urlWith({ in: tree === isDivided ? '' : tree ? 'tree' : 'provider', after: '' }), 'replace');
   return (

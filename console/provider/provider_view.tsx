@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { drainOf, remembered } from '../../src/cli/drained.ts';
 import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
@@ -33,7 +33,6 @@ export function ProviderView({ id }: { readonly id: string | undefined }) {
 }
 
 function OneProvider({ uuid }: { readonly uuid: string }) {
-  const [round, setRound] = useState(0);
   const { value, error, again } = useLoaded(uuid, async (signal) => {
     const tree = await placement.providerSummaries
       .page({ in_tree: uuid, limit: mostProviders }, { signal })
@@ -49,11 +48,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
     return { tree, sharing: sharing.filter((each) => !tree.some((member) => member.uuid === each.uuid)) };
   });
   const members = useMemo(() => value && new Set([...value.tree, ...value.sharing].map((each) => each.uuid)), [value]);
-  const changed = useCallback(() => {
-    again();
-    setRound((before) => before + 1);
-  }, [again]);
-  useChanges(members, changed);
+  useChanges(members, again);
   const provider =
     value?.tree.find((each) => each.uuid === uuid.toLowerCase()) ?? value?.tree.find((each) => each.uuid === uuid);
   useTitle(uuid, provider?.name);
@@ -183,7 +178,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
             key={uuid}
             provider={provider.uuid}
             isDivided={provider === root && value.tree.length > 1}
-            round={round}
+            members={members}
           />
         </div>
       </div>
