@@ -18,6 +18,7 @@ import { useStore } from './store.ts';
 import { visible } from './text.ts';
 import { titled } from './title.ts';
 import { TokenDialog } from './token_dialog.tsx';
+import { uuidOf } from './uuid.ts';
 import { WaitingView } from './waiting/waiting_view.tsx';
 
 const titles: Readonly<Record<View, string>> = {
@@ -45,7 +46,7 @@ export function App() {
   useEffect(() => follow(() => {}), []);
   useEffect(openChangeLog, []);
   const title = useStore(titled);
-  const what = title !== undefined && title.id === id ? title.name : id;
+  const what = title !== undefined && (title.id === id || title.id === uuidOf(id ?? '')) ? title.name : id;
   useEffect(() => {
     document.title = [...(what === undefined ? [] : [visible(what)]), titles[view], 'Placement'].join(' · ');
   }, [view, what]);

@@ -1,6 +1,8 @@
-import { navigate } from './route.tsx';
+import { changed, navigate, urlOf, useRoute } from './route.tsx';
 
-/** The URL of the page before, for each URL to which this tab has turned. The service knows only the next page. */
+/**
+ * After what the page before begins, for each URL to which this tab has turned, whatever its order. The service knows only the next page.
+ */
 const turnedFrom = new Map<string, string>();
 
 /** Buttons for the pages of a list, each of which has a URL. */
@@ -16,24 +18,21 @@ export function Pages({
   /** The URL of the next page; undefined on the last one. */
   readonly next: string | undefined;
 }) {
-  const here = location.pathname + location.search;
-  const previous = turnedFrom.get(here);
+  const { view, id, query } = useRoute();
+  const unsorted = (after: string) => urlOf(view, id, changed(query, { after, sort: '' }));
+  const after = query.get('after') ?? '';
+  const before = turnedFrom.get(unsorted(after));
+  const previous = before === undefined ? first : urlOf(view, id, changed(query, { after: before }));
   const turn = () => {
     if (next === undefined) return;
-    turnedFrom.set(next, here);
+    turnedFrom.set(unsorted(new URL(next, location.href).searchParams.get('after') ?? ''), after);
     navigate(next);
   };
   return (
     <nav class="pages" aria-label={`Pages of ${of}`}>
-      {first !== undefined && previous === undefined ? (
-        <button type="button" onClick={() => navigate(first)}>
-          First page
-        </button>
-      ) : (
-        <button type="button" disabled={first === undefined} onClick={() => navigate(previous ?? here)}>
-          Previous
-        </button>
-      )}
+      <button type="button" disabled={first === undefined} onClick={() => previous !== undefined && navigate(previous)}>
+        {first !== undefined && before === undefined ? 'First page' : 'Previous'}
+      </button>
       <button type="button" disabled={next === undefined} onClick={turn}>
         Next
       </button>

@@ -1,15 +1,16 @@
+import { shellWord } from '../src/cli/shell_word.ts';
 import { Copy } from './copy.tsx';
 import { serviceUrl } from './route.tsx';
 import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
-import { curlOf, shellWord } from './text.ts';
+import { curlOf, visible } from './text.ts';
 
 /** A command, and what it does. */
 export type Shown = { readonly what: string; readonly command: string };
 
 /**
- * The request and the commands that tell the same as a view, and those that change what it shows. The console itself
- * only reads.
+ * The request and the commands that tell the same as a view, and those that change what it shows, which the
+ * console itself does not do.
  *
  * @param props.path the path and the query of the request
  */
@@ -21,14 +22,14 @@ export function SameAs({ path, commands }: { readonly path: string; readonly com
       <summary>The same by curl and command</summary>
       <p class="faint">
         The command <code>placement</code> and these lines take the service and the token from the environment:{' '}
-        <code>export OS_ENDPOINT={shellWord(serviceUrl)} OS_TOKEN=…</code>
+        <code>export OS_ENDPOINT={visible(shellWord(serviceUrl))} OS_TOKEN=…</code>
       </p>
       <dl>
         {all.map(({ what, command }) => (
           <div key={what}>
             <dt>{what}</dt>
             <dd>
-              <code>{command}</code> <Copy text={command} what={`the command: ${what}`} />
+              <code>{visible(command)}</code> <Copy text={command} what={`the command: ${what}`} />
             </dd>
           </div>
         ))}

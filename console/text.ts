@@ -1,10 +1,13 @@
+import { shellWord } from '../src/cli/shell_word.ts';
+import { controls } from '../src/text/print.ts';
+
 /**
  * A text of the service for display. Control characters, and those that change the direction of the following text, are
- * shown as their code, so that no name looks like another one.
+ * shown as their code. Names that look alike may still differ: in blanks, or in letters that look alike or cannot be seen.
  */
 export const visible = (text: string): string =>
   text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    controls,
     (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
   );
 
@@ -17,16 +20,21 @@ const numbers = new Intl.NumberFormat('en');
 export const numberText = (value: number): string =>
   numbers.format(Math.abs(value) < 100 ? Math.round(value * 10) / 10 : Math.round(value));
 
+/** What may be written behind a prefix. */
+const bytes = /^(?:i?b)?$/i;
+const bits = /^(?:bits?|bps|bits?\/s)?$/i;
+
 /** The units of classes, by the end of their names, each with the next larger ones. */
 const units: readonly {
   readonly end: RegExp;
   readonly step: number;
+  readonly written: RegExp;
   readonly names: readonly [string, ...string[]];
 }[] = [
-  { end: /_KB$/, step: 1024, names: ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'] },
-  { end: /_MB$/, step: 1024, names: ['MiB', 'GiB', 'TiB', 'PiB'] },
-  { end: /_GB$/, step: 1024, names: ['GiB', 'TiB', 'PiB'] },
-  { end: /_KILOBIT_PER_SEC$/, step: 1000, names: ['kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] },
+  { end: /_KB$/, step: 1024, written: bytes, names: ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /_MB$/, step: 1024, written: bytes, names: ['MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /_GB$/, step: 1024, written: bytes, names: ['GiB', 'TiB', 'PiB'] },
+  { end: /_KILOBIT_PER_SEC$/, step: 1000, written: bits, names: ['kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] },
 ];
 
 /** An amount of a class in a unit that is easy to read: `367.2 TiB` of MEMORY_MB; a number where the class names none. */
@@ -49,19 +57,24 @@ const prefixes = 'kmgtp';
 export const hasUnit = (resourceClass: string): boolean => units.some(({ end }) => end.test(resourceClass));
 
 /**
- * The amount that a user writes: a number, or one with a unit where the class has one. `200 GB`, `200 GiB` and `200g` of MEMORY_MB are 204,800. Undefined
- * for what is no whole amount above 0.
+ * The amount that a user writes: a number, or one with a unit where the class has one. `200 GB`, `200 GiB` and `200g` of
+ * MEMORY_MB are 204,800. Undefined for what is no whole amount above 0, for bits of a class of bytes, and for bytes of one of bits.
  */
 export function amountFrom(resourceClass: string, text: string): number | undefined {
-  const [, digits, prefix] =
-    /^(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+)\s*(?:([kmgtp])(?:i?b|bit|bits|bps|bit\/s)?)?$/i.exec(text.trim()) ?? [];
+  const [, digits, prefix, rest = ''] =
+    /^(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+)\s*(?:([kmgtp])([a-z/]*))?$/i.exec(text.trim()) ?? [];
   if (digits === undefined) return undefined;
   const unit = units.find(({ end }) => end.test(resourceClass));
-  if (prefix !== undefined && unit === undefined) return undefined;
+  if (prefix !== undefined && unit?.written.test(rest) !== true) return undefined;
   const own = unit?.names[0].charAt(0).toLowerCase() ?? '';
   const steps = prefix === undefined ? 0 : prefixes.indexOf(prefix.toLowerCase()) - prefixes.indexOf(own);
-  const amount = Number(digits.replaceAll(',', '')) * (unit?.step ?? 1) ** steps;
-  return Number.isSafeInteger(amount) && amount > 0 ? amount : undefined;
+  // Whole numbers, since 2.01 * 1000 is less than 2010.
+  const [whole = '', fraction = ''] = digits.replaceAll(',', '').split('.');
+  const step = BigInt(unit?.step ?? 1);
+  const dividend = BigInt(whole + fraction) * step ** BigInt(Math.max(0, steps));
+  const divisor = 10n ** BigInt(fraction.length) * step ** BigInt(Math.max(0, -steps));
+  const amount = Number(dividend / divisor);
+  return dividend % divisor === 0n && Number.isSafeInteger(amount) && amount > 0 ? amount : undefined;
 }
 
 const exactNumbers = new Intl.NumberFormat('en', { maximumFractionDigits: 20 });
@@ -108,10 +121,6 @@ export function ageText(text: string): string {
   const [unit, length] = Object.entries(seconds).find(([, each]) => age >= each) ?? ['s', 1];
   return `${Math.floor(age / length)} ${unit} ago`;
 }
-
-/** A word of a command line. What a shell would understand otherwise is in quotes. */
-export const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** A request as a command. The token is in the environment, so that no one copies it. */
 export const curlOf = (url: string, path: string, version: string): string =>

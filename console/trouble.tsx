@@ -39,7 +39,7 @@ export function Trouble({
   return (
     <div class="trouble" role="alert">
       <strong>{isMissing ? 'It does not exist.' : `${what} could not be read.`}</strong>{' '}
-      {error instanceof ApiError ? error.detail : messageOf(error)}
+      {visible(error instanceof ApiError ? error.detail : messageOf(error))}
     </div>
   );
 }
@@ -58,11 +58,13 @@ export const NoUuid = ({ title, text }: { readonly title: string; readonly text:
 /** The rule of the policy that forbids it, in a sentence for people. */
 const forbiddenText = (detail: string): string => {
   const [, rule] = /Policy does not allow (\S+) to be performed/.exec(detail) ?? [];
-  return rule === undefined ? detail : `Its roles are not enough: the rule ${rule} of the policy forbids it.`;
+  return rule === undefined
+    ? visible(detail)
+    : `Its roles are not enough: the rule ${visible(rule)} of the policy forbids it.`;
 };
 
 /** The version that the client requires, from its error. */
 const neededVersion = (error: VersionError): string => {
   const [, since] = /needs microversion (\d+\.\d+)/.exec(error.message) ?? [];
-  return since === undefined ? error.message : `It needs microversion ${since}.`;
+  return since === undefined ? visible(error.message) : `It needs microversion ${since}.`;
 };

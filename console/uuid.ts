@@ -1,4 +1,4 @@
-const pattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
+const pattern = /^([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})$/i;
 
-/** Whether a text of an input field is a UUID, with hyphens or without. */
-export const isUuid = (text: string): boolean => pattern.test(text);
+/** The UUID that a text of a URL or an input field is, as the service writes it: in lower case with hyphens. Undefined for another text. */
+export const uuidOf = (text: string): string | undefined => pattern.exec(text)?.slice(1).join('-').toLowerCase();

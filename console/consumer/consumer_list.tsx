@@ -8,7 +8,7 @@ import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { ConsumerTable } from './consumer_table.tsx';
 import { readAmounts } from './read_amounts.ts';
 
@@ -58,7 +58,7 @@ export function ConsumerList() {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const uuid = fields.uuid.trim();
-    if (uuid !== '') return navigate(urlOf('consumers', isUuid(uuid) ? uuid.toLowerCase() : uuid));
+    if (uuid !== '') return navigate(urlOf('consumers', uuidOf(uuid) ?? uuid));
     const { project, user } = fields;
     // Types are written in upper case, except `unknown`.
     const written = fields.type.trim();

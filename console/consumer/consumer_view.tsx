@@ -16,14 +16,15 @@ import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { useRenewal } from '../use_renewal.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { WaitingTable } from '../waiting/waiting_table.tsx';
 import { ConsumerList } from './consumer_list.tsx';
 
 /** One consumer: its name, its allocations, its owner, since when it exists and when its term ends. */
 export function ConsumerView({ id }: { readonly id: string | undefined }) {
   if (id === undefined) return <ConsumerList />;
-  return isUuid(id) ? <OneConsumer key={id} uuid={id} /> : <NoUuid title="Consumer" text={id} />;
+  const uuid = uuidOf(id);
+  return uuid === undefined ? <NoUuid title="Consumer" text={id} /> : <OneConsumer key={uuid} uuid={uuid} />;
 }
 
 /** How long changes are collected before it is read again, in milliseconds. */
@@ -54,7 +55,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   useRenewal(owner);
   const consumer = owner.value?.consumer;
   const claim = owner.error === undefined ? owner.value?.claim : undefined;
-  const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid.toLowerCase())] ?? undefined;
+  const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid)] ?? undefined;
   useTitle(uuid, name);
   const allocations = Object.entries(held.value?.allocations ?? {});
   return (
@@ -160,7 +161,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
 async function waitingClaimOf(uuid: string, signal: AbortSignal): Promise<WaitingClaim | undefined> {
   try {
     for await (const claim of placement.waiting.list({}, { signal })) {
-      if (claim.consumers.includes(uuid.toLowerCase())) return claim;
+      if (claim.consumers.includes(uuid)) return claim;
     }
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof VersionError)) throw error;

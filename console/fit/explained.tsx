@@ -77,7 +77,7 @@ export function Funnel({
               </td>
               <td>
                 {others === undefined ? null : (
-                  <Link to={urlOf('fit', undefined, searchOf(others))} label={`Drop ${parameter}=${value}`}>
+                  <Link to={urlOf('fit', undefined, searchOf(others))} label={visible(`Drop ${parameter}=${value}`)}>
                     Drop
                   </Link>
                 )}

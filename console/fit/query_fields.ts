@@ -1,7 +1,8 @@
+import { shellWord } from '../../src/cli/shell_word.ts';
 import type { CandidateQuery, OrderKey } from '../../src/client/candidates.ts';
 import type { ProviderFilter } from '../../src/client/filters.ts';
 import { nearName } from '../../src/text/strings.ts';
-import { amountFrom, shellWord } from '../text.ts';
+import { amountFrom } from '../text.ts';
 
 /** A resource class and an amount, as they are written in the form. */
 export type AmountField = { readonly name: string; readonly amount: string };
@@ -41,6 +42,10 @@ export function newGroup(groups: readonly GroupFields[]): GroupFields {
   while (groups.some(({ suffix }) => suffix === `_${number}`)) number++;
   return { ...emptyGroup(`_${number}`), resources: [{ name: '', amount: '1' }] };
 }
+
+/** Conditions with another one, if it is one and is not among them. */
+export const withWord = (words: readonly string[], word: string): readonly string[] =>
+  word === '' || words.includes(word) ? words : [...words, word];
 
 const splitList = (text: string): readonly string[] => text.split(',').filter((each) => each !== '');
 

@@ -1,9 +1,16 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ProviderLink } from '../provider_link.tsx';
 import { amountFrom, amountText, byText, counted, exactText, hasUnit, visible } from '../text.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { type Named, named, withNames, withUuids } from './named.ts';
-import { type AmountField, type GroupFields, newGroup, type QueryFields, withNumbers } from './query_fields.ts';
+import {
+  type AmountField,
+  type GroupFields,
+  newGroup,
+  type QueryFields,
+  withNumbers,
+  withWord,
+} from './query_fields.ts';
 import { TokenField } from './token_field.tsx';
 
 /** What the fields offer while a user types. */
@@ -41,11 +48,18 @@ export function QueryForm({
         const unclear = fields.groups.flatMap(({ in_tree }) => unclearTree(in_tree, known.providers()));
         setTrouble(unclear.join(' '));
         if (unclear.length > 0) return;
+        const data = new FormData(event.currentTarget);
+        // A word that was written and not added is meant as well.
+        const written = (name: string) => String(data.get(name) ?? '').trim();
         const groups = fields.groups.map((group) => ({
           ...group,
-          in_tree: named(group.in_tree, known.providers())[0]?.uuid ?? group.in_tree,
+          required: withWord(group.required, written(`required${group.suffix}`)),
+          member_of: withWord(group.member_of, withUuids(written(`member_of${group.suffix}`), known.aggregates)),
+          in_tree: named(group.in_tree, known.providers())[0]?.uuid ?? uuidOf(group.in_tree) ?? group.in_tree,
         }));
-        onAsk(withNumbers({ ...fields, groups }));
+        const root_required = withWord(fields.root_required, written('root_required'));
+        const same_subtree = withWord(fields.same_subtree, written('same_subtree'));
+        onAsk(withNumbers({ ...fields, groups, root_required, same_subtree }));
       }}
     >
       <datalist id={classes}>
@@ -79,6 +93,7 @@ export function QueryForm({
         <summary>More conditions</summary>
         <TokenField
           label="Traits of the root"
+          name="root_required"
           values={fields.root_required}
           options={known.traits}
           placeholder="HW_X or !HW_X"
@@ -86,6 +101,7 @@ export function QueryForm({
         />
         <TokenField
           label="Groups in one subtree"
+          name="same_subtree"
           values={fields.same_subtree}
           options={[]}
           placeholder="_1,_2"
@@ -130,7 +146,7 @@ function withRow(fields: QueryFields): QueryFields {
 
 /** Why a text names no provider, or not one alone; nothing for a UUID, or no text. */
 function unclearTree(text: string, providers: Iterable<Named>): readonly string[] {
-  if (text === '' || isUuid(text)) return [];
+  if (text === '' || uuidOf(text) !== undefined) return [];
   const found = named(text, providers);
   if (found.length === 1) return [];
   if (found.length === 0) return [`No provider has “${visible(text)}” in its name.`];
@@ -161,10 +177,11 @@ function GroupFieldset({
         at !== index ? [each] : row === undefined ? [] : [{ ...each, ...row }],
       ),
     });
+  const inTree = uuidOf(group.in_tree);
   return (
     <fieldset class="group">
       <legend>
-        {group.suffix === '' ? 'From any providers of a tree' : `From one provider (group ${group.suffix})`}
+        {group.suffix === '' ? 'From any providers of a tree' : `From one provider (group ${visible(group.suffix)})`}
       </legend>
       {group.resources.map(({ name, amount }, index) => (
         <div class="amount" key={index}>
@@ -174,14 +191,12 @@ function GroupFieldset({
             label={`Amount ${index + 1}`}
             onChange={(next) => change(index, { amount: next })}
           />
-          <input
-            type="text"
+          <ClassInput
+            name={name}
             list={classes}
-            value={name}
-            placeholder="class, such as VCPU"
-            aria-label={`Resource class ${index + 1}`}
-            autoComplete="off"
-            onInput={(event) => change(index, { name: event.currentTarget.value.trim().toUpperCase() })}
+            label={`Resource class ${index + 1}`}
+            isRepeated={name !== '' && group.resources.findIndex((each) => each.name === name) < index}
+            onChange={(next) => change(index, { name: next })}
           />
           <button
             type="button"
@@ -209,6 +224,7 @@ function GroupFieldset({
       </div>
       <TokenField
         label="Traits"
+        name={`required${group.suffix}`}
         values={group.required}
         options={known.traits}
         placeholder="HW_X, !HW_X or in:HW_X,HW_Y"
@@ -216,6 +232,7 @@ function GroupFieldset({
       />
       <TokenField
         label="Aggregates"
+        name={`member_of${group.suffix}`}
         values={group.member_of}
         options={known.aggregates.map(({ name }) => name)}
         placeholder="rack01, !rack01 or in:rack01,rack02"
@@ -231,13 +248,44 @@ function GroupFieldset({
           placeholder="name or UUID of a provider"
           onInput={(event) => onChange({ ...group, in_tree: event.currentTarget.value.trim() })}
         />
-        {isUuid(group.in_tree) ? (
+        {inTree === undefined ? null : (
           <span class="faint">
-            = <ProviderLink uuid={group.in_tree} />
+            = <ProviderLink uuid={inTree} />
           </span>
-        ) : null}
+        )}
       </label>
     </fieldset>
+  );
+}
+
+/** A resource class. One that a row above has is not sent, since the query would have the amount of one of them only. */
+function ClassInput({
+  name,
+  list,
+  label,
+  isRepeated,
+  onChange,
+}: {
+  readonly name: string;
+  readonly list: string;
+  readonly label: string;
+  readonly isRepeated: boolean;
+  readonly onChange: (name: string) => void;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  const trouble = isRepeated ? `A row above asks for ${name} already` : '';
+  useLayoutEffect(() => input.current?.setCustomValidity(trouble), [trouble]);
+  return (
+    <input
+      ref={input}
+      type="text"
+      list={list}
+      value={name}
+      placeholder="class, such as VCPU"
+      aria-label={label}
+      autoComplete="off"
+      onInput={(event) => onChange(event.currentTarget.value.trim().toUpperCase())}
+    />
   );
 }
 

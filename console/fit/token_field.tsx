@@ -1,9 +1,15 @@
 import { useId, useState } from 'preact/hooks';
 import { visible } from '../text.ts';
+import { withWord } from './query_fields.ts';
 
-/** A field for several words, such as traits: each is added by Enter, and removed by its button. */
+/**
+ * A field for several words, such as traits: each is added by Enter, and removed by its button. The form finds a word
+ * that is not added yet under the name of the field. It is not added when the field is left: the form would grow, and
+ * a click would miss its button.
+ */
 export function TokenField({
   label,
+  name,
   values,
   options,
   placeholder,
@@ -12,6 +18,7 @@ export function TokenField({
   onChange,
 }: {
   readonly label: string;
+  readonly name: string;
   readonly values: readonly string[];
   readonly options: readonly string[];
   readonly placeholder: string;
@@ -24,9 +31,9 @@ export function TokenField({
   const list = useId();
   const input = useId();
   const add = (value: string) => {
-    const word = meaning(value.trim());
     setText('');
-    if (word !== '' && !values.includes(word)) onChange([...values, word]);
+    const next = withWord(values, meaning(value.trim()));
+    if (next !== values) onChange(next);
   };
   const start = /^(!|in:(?:.*,)?)/.exec(text)?.[0] ?? '';
   return (
@@ -47,6 +54,7 @@ export function TokenField({
         ))}
         <input
           id={input}
+          name={name}
           type="text"
           list={list}
           value={text}
@@ -64,7 +72,6 @@ export function TokenField({
             event.preventDefault(); // it adds the word, and does not send the form
             add(text);
           }}
-          onBlur={() => add(text)}
         />
         <datalist id={list}>
           {options.map((name) => (

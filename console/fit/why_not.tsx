@@ -11,7 +11,7 @@ import { byText, counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { Funnel, Nearest } from './explained.tsx';
 import { named } from './named.ts';
 import { type QueryFields, searchOf } from './query_fields.ts';
@@ -35,15 +35,17 @@ export function WhyNot({
   const host = fields.tree;
   // A part of a name is looked up among all providers, once these are read.
   const { isComplete } = useStore(mirror);
-  const key = `${asked} ${host} ${isUuid(host) || isComplete}`;
+  const uuid = uuidOf(host);
+  const key = `${asked} ${host} ${uuid !== undefined || isComplete}`;
   const { value, error, isLoading, again } = useLoaded(host === '' ? undefined : key, async (signal) => {
-    const exact = isUuid(host)
-      ? [
-          await placement.providers
-            .show(host, { signal })
-            .catch((error: unknown) => (isNotFound(error) ? undefined : Promise.reject(error))),
-        ]
-      : await placement.providers.list({ name: host }, { signal });
+    const exact =
+      uuid === undefined
+        ? await placement.providers.list({ name: host }, { signal })
+        : [
+            await placement.providers
+              .show(uuid, { signal })
+              .catch((error: unknown) => (isNotFound(error) ? undefined : Promise.reject(error))),
+          ];
     const [found, ...others] = exact[0] === undefined ? named(host, mirror.get().providers.values()) : [exact[0]];
     if (found === undefined || others.length > 0) return { several: found === undefined ? [] : [found, ...others] };
     const explanation = await placement.candidateQuestions.explain({ ...query, tree: found.uuid }, { signal });

@@ -11,7 +11,7 @@ import { Table } from '../table.tsx';
 import { counted, numberText, percentText, visible } from '../text.ts';
 import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { FleetTable } from './fleet_table.tsx';
 import { aggregatesOf, type Group } from './grouping.ts';
 import { commonClass, fullness, sumOf } from './trees.ts';
@@ -23,9 +23,10 @@ export function AggregateView({ id }: { readonly id: string | undefined }) {
   const { isComplete, error } = useStore(mirror);
   const trees = useTrees();
   const groups = useMemo(() => aggregatesOf(trees), [trees]);
-  if (id !== undefined && !isUuid(id)) return <NoUuid title="Aggregate" text={id} />;
+  const uuid = uuidOf(id ?? '');
+  if (id !== undefined && uuid === undefined) return <NoUuid title="Aggregate" text={id} />;
   const usualClass = commonClass(trees);
-  const group = groups.find(({ key }) => key === id?.toLowerCase());
+  const group = groups.find(({ key }) => key === uuid);
   return (
     <>
       {error === undefined ? null : <Trouble error={error} what="The fleet" />}

@@ -10,7 +10,7 @@ import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { drainText } from './drain.tsx';
 import { FitBanner, FitLegend, FitOf, fitText } from './fit_shown.tsx';
 import { FleetTable } from './fleet_table.tsx';
@@ -73,7 +73,9 @@ export function FleetView() {
   const open = (tree: Tree) => navigate(urlOf('providers', tree.uuid));
   const nextMatch = (event: SubmitEvent) => {
     event.preventDefault();
-    const all = groups.flatMap((group) => group.trees).filter((tree) => tree.searched.includes(search));
+    // A tree of several aggregates is in several groups.
+    const inGroups = new Set(groups.flatMap((group) => group.trees));
+    const all = [...inGroups].filter((tree) => tree.searched.includes(search));
     const next = all[all.findIndex(({ uuid }) => uuid === selected) + 1] ?? all[0];
     if (next !== undefined) control.current?.show(next.uuid);
   };
@@ -138,7 +140,7 @@ export function FleetView() {
           <input
             type="search"
             value={query.get('search') ?? ''}
-            placeholder="part of a name or UUID, Enter for the next"
+            placeholder={`part of a name or UUID${isTable ? '' : ', Enter for the next'}`}
             onInput={(event) => change('search', event.currentTarget.value)}
           />
         </label>
@@ -283,7 +285,13 @@ function Described({
   if (group !== undefined) {
     return (
       <section>
-        <h2>{isUuid(group.key) ? <Link to={urlOf('aggregates', group.key)}>{group.label}</Link> : group.label}</h2>
+        <h2>
+          {uuidOf(group.key) !== undefined ? (
+            <Link to={urlOf('aggregates', group.key)}>{group.label}</Link>
+          ) : (
+            group.label
+          )}
+        </h2>
         <p class="faint">{counted(group.trees.length, 'root provider')}</p>
         <AmountBars amounts={group.sums} />
         <p class="faint" id="grid-keys">

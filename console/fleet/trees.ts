@@ -52,7 +52,7 @@ export function* amountsOf({ inventories, usages }: WholeProvider): Generator<re
   }
 }
 
-/** Sums of amounts by class. The classes that most providers have come first. */
+/** Sums of amounts by class, in the order in which classes are shown. */
 export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): ReadonlyMap<string, Amounts> {
   const sums = new Map<string, Amounts>();
   for (const amounts of all) {

@@ -3,7 +3,7 @@ import { optional } from '../../src/client/filters.ts';
 import type { Holding } from '../../src/client/holdings.ts';
 import { answered, pathOf } from '../../src/client/operation.ts';
 import { placement } from '../session.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import type { Asked } from './asked.ts';
 
 /** A page of what consumers hold. */
@@ -65,7 +65,8 @@ const markerOf = (href = ''): string | undefined =>
 
 /** The UUID of the provider with a name. */
 async function findProvider(text: string, signal: AbortSignal): Promise<string | undefined> {
-  if (isUuid(text)) return text;
+  const uuid = uuidOf(text);
+  if (uuid !== undefined) return uuid;
   const [found] = await placement.providers.list({ name: text }, { signal });
   return found?.uuid;
 }

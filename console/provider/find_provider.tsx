@@ -5,7 +5,7 @@ import { navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { byText, counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 
 /** How many providers are listed. */
 const mostListed = 200;
@@ -28,8 +28,8 @@ export function FindProvider() {
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = text.trim();
-    if (isUuid(wanted)) navigate(urlOf('providers', wanted.toLowerCase()));
-    else navigate(urlOf('providers', undefined, { name: wanted }));
+    const uuid = uuidOf(wanted);
+    navigate(uuid === undefined ? urlOf('providers', undefined, { name: wanted }) : urlOf('providers', uuid));
   };
   return (
     <>

@@ -12,12 +12,12 @@ import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
-import { counted, numberText, shellWord, visible } from '../text.ts';
+import { counted, numberText, visible } from '../text.ts';
 import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
-import { isUuid } from '../uuid.ts';
+import { uuidOf } from '../uuid.ts';
 import { FindProvider } from './find_provider.tsx';
 import { Held } from './held.tsx';
 import { InventoryTable } from './inventory_table.tsx';
@@ -29,7 +29,8 @@ const mostProviders = 10_000;
 /** One provider: its tree, its inventories, and the consumers with allocations on it. */
 export function ProviderView({ id }: { readonly id: string | undefined }) {
   if (id === undefined) return <FindProvider />;
-  return isUuid(id) ? <OneProvider uuid={id} /> : <NoUuid title="Provider" text={id} />;
+  const uuid = uuidOf(id);
+  return uuid === undefined ? <NoUuid title="Provider" text={id} /> : <OneProvider uuid={uuid} />;
 }
 
 function OneProvider({ uuid }: { readonly uuid: string }) {
@@ -49,8 +50,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
   });
   const members = useMemo(() => value && new Set([...value.tree, ...value.sharing].map((each) => each.uuid)), [value]);
   useChanges(members, again);
-  const provider =
-    value?.tree.find((each) => each.uuid === uuid.toLowerCase()) ?? value?.tree.find((each) => each.uuid === uuid);
+  const provider = value?.tree.find((each) => each.uuid === uuid);
   useTitle(uuid, provider?.name);
   if (provider === undefined || value === undefined) {
     return (
@@ -99,22 +99,23 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           </Link>
         </p>
       </header>
+      {/* By UUIDs, because a name may look like the UUID of another provider, or like an option. */}
       <SameAs
         path={`/provider_summaries?in_tree=${provider.uuid}`}
         commands={[
-          { what: 'The same by command', command: `placement provider tree ${shellWord(provider.name)} --usage` },
+          { what: 'The same by command', command: `placement provider tree ${provider.uuid} --usage` },
           {
             what: 'Its consumers',
-            command: `placement consumer list --in-tree ${shellWord(provider.name)}`,
+            command: `placement consumer list --in-tree ${provider.uuid}`,
           },
           {
             what: 'Before maintenance: no new claims on its whole tree',
-            command: `placement drain ${shellWord(root?.name ?? provider.name)}`,
+            command: `placement drain ${provider.root_provider_uuid}`,
           },
-          { what: 'After maintenance', command: `placement undrain ${shellWord(root?.name ?? provider.name)}` },
+          { what: 'After maintenance', command: `placement undrain ${provider.root_provider_uuid}` },
           {
             what: 'After it has died: delete the allocations of all that hold something of it',
-            command: `placement release --in-tree ${shellWord(root?.name ?? provider.name)}`,
+            command: `placement release --in-tree ${provider.root_provider_uuid}`,
           },
         ]}
       />

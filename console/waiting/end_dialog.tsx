@@ -48,7 +48,15 @@ export function EndDialog({
     dialog.current?.close();
   };
   return (
-    <dialog ref={dialog} aria-labelledby="end-heading" onClose={() => close(result.current)}>
+    <dialog
+      ref={dialog}
+      aria-labelledby="end-heading"
+      onCancel={(event) => {
+        // Its request may have ended the wait already.
+        if (isSending) event.preventDefault();
+      }}
+      onClose={() => close(result.current)}
+    >
       <form onSubmit={end}>
         <h2 id="end-heading">End this wait?</h2>
         <p>
@@ -71,11 +79,12 @@ export function EndDialog({
         <p>The client that waits is told that there is no place. This cannot be taken back.</p>
         {error === undefined ? null : (
           <p class="trouble" role="alert">
-            <strong>The wait was not ended.</strong> {error instanceof ApiError ? error.detail : messageOf(error)}
+            <strong>The wait was not ended.</strong>{' '}
+            {visible(error instanceof ApiError ? error.detail : messageOf(error))}
           </p>
         )}
         <div class="buttons">
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button type="button" disabled={isSending} onClick={() => dialog.current?.close()}>
             Let it wait
           </button>
           <button type="submit" class="primary">

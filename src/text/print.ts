@@ -13,7 +13,8 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
  * bidirectional ones, and its separators of lines and paragraphs.
  */
 
-const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+/** Each of them, of a text. */
+export const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 const controlsInLines = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 /** A text without any other character has none of them, which is found out much faster. */
 const isPlain = /^[\n\x20-\x7e]*$/;

@@ -43,6 +43,11 @@ test('an amount is a number, or one with a unit of its class', () => {
   assert.deepEqual(read('DISK_GB', '2 TB', '2048 MiB', '1 MB'), [2048, 2, undefined]);
   assert.deepEqual(read('NET_BW_EGR_KILOBIT_PER_SEC', '10 Gbit/s', '10G', '5 kbps'), [10_000_000, 10_000_000, 5]);
   assert.deepEqual(read('VCPU', '4', '4 GB', '4k'), [4, undefined, undefined]);
+  // In floating-point numbers 2.01 * 1000 is less than 2010.
+  assert.deepEqual(read('NET_BW_EGR_KILOBIT_PER_SEC', '2.01 Mbit/s', '4.35 Gbps'), [2010, 4_350_000]);
+  assert.deepEqual(read('DISK_GB', '0.1 TB', '0.125 TB', '1.5 TiB'), [undefined, 128, 1536]);
+  assert.deepEqual(read('NET_BW_EGR_KILOBIT_PER_SEC', '100 MB', '100 MiB'), [undefined, undefined]);
+  assert.deepEqual(read('MEMORY_MB', '8 Gbit/s', '8 Gbps', '8 Gbit'), [undefined, undefined, undefined]);
 });
 
 test('aggregates are named in conditions by their names', () => {
@@ -104,6 +109,42 @@ testView('an amount with a unit is asked for as a number of its class', 'fit', a
   await page.getByText('rack01-host1 has 192 GiB left').waitFor();
   await checkAccessibility(page, 'a form with units');
 });
+
+testView('a class that two rows have is not sent', 'fit?resources=VCPU:1,VCPU:2', async (page) => {
+  const before = page.url();
+  await page.getByLabel('Amount 1').fill('3');
+  await page.getByRole('button', { name: 'Where does it fit?' }).click();
+  assert.equal(
+    await page
+      .getByLabel('Resource class 2')
+      .evaluate((input: { validationMessage: string }) => input.validationMessage),
+    'A row above asks for VCPU already',
+  );
+  assert.equal(page.url(), before);
+  await page.getByRole('button', { name: 'Remove VCPU' }).last().click();
+  await page.getByRole('button', { name: 'Where does it fit?' }).click();
+  await page.waitForURL(/resources=VCPU:3$/);
+});
+
+testView(
+  'words that are written and not added are asked for by the first click',
+  'fit?resources=VCPU:1',
+  async (page) => {
+    await page.getByText('32 can be claimed').waitFor();
+    await page.getByText('More conditions').click();
+    await page.getByLabel('Traits of the root').fill('!HW_CPU_X86_AVX2');
+    await page.getByLabel('Aggregates').fill('rack01');
+    // If leaving the field added it, the form would grow, and the button would move away from the pointer.
+    const traits = 'in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2,HW_CPU_X86_FMA3,HW_CPU_X86_SSE42';
+    await page.getByLabel('Traits', { exact: true }).fill(traits);
+    const button = await page.getByRole('button', { name: 'Where does it fit?' }).boundingBox();
+    assert.ok(button !== null);
+    await page.mouse.click(button.x + button.width / 2, button.y + 8, { delay: 100 });
+    await page.waitForURL((url) => url.searchParams.get('member_of') === racks.get('rack01'));
+    const asked = new URL(page.url()).searchParams;
+    assert.deepEqual([asked.get('required'), asked.get('root_required')], [traits, '!HW_CPU_X86_AVX2']);
+  },
+);
 
 testView(
   'aggregates and trees are asked for by name, and a host by a part of it',

@@ -155,6 +155,35 @@ testView('a search finds a tree by the name of any provider in it', 'fleet', asy
   await page.getByRole('link', { name: 'host-with-device' }).waitFor();
 });
 
+testView(
+  'Enter goes from one match to the next, also to trees of several groups',
+  'fleet?group=aggregate',
+  async (page) => {
+    const { placement } = served;
+    const [one, two] = [randomUUID(), randomUUID()];
+    const made: string[] = [];
+    for (const aggregates of [[one, two], [one, two], [two]]) {
+      const { uuid } = await placement.providers.create({ name: `match-${made.length}` });
+      await placement.aggregates.set(uuid, { aggregates, resource_provider_generation: 0 });
+      made.push(uuid);
+    }
+    await page.locator('canvas[data-cells="13"]').waitFor();
+    const search = page.getByLabel('Search');
+    await search.fill('match-');
+    for (const place of [0, 1, 2, 0]) {
+      await page.keyboard.press('Enter');
+      await page
+        .locator('.fleet-side')
+        .getByRole('link', { name: `match-${place}` })
+        .waitFor({ timeout: 8_000 });
+    }
+    assert.match((await search.getAttribute('placeholder')) ?? '', /Enter/);
+    await page.getByRole('button', { name: 'Table' }).click();
+    assert.equal(await search.getAttribute('placeholder'), 'part of a name or UUID');
+    for (const uuid of made) await placement.providers.delete(uuid);
+  },
+);
+
 testView('the URL has what was chosen, the order and the page', 'fleet', async (page) => {
   await page.locator('canvas[data-cells="8"]').waitFor();
   await page.locator('canvas').focus();

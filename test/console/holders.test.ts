@@ -165,6 +165,11 @@ testView(
     await page.getByRole('button', { name: 'Next' }).click();
     await until('the next page', async () => (await names()).join() === down(100, 103).join());
     assert.match(page.url(), /sort=-name/);
+    // A new order leaves the way back to the page before, which has this order then.
+    await page.getByRole('button', { name: 'consumer', exact: true }).click();
+    await page.waitForURL(/sort=name/);
+    await page.getByRole('button', { name: 'Previous' }).click();
+    await until('the first page', async () => (await names()).join() === down(0, 100).toReversed().join());
   },
 );
 

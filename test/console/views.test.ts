@@ -6,7 +6,9 @@ import { after, before, test } from 'node:test';
 import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
 import { findAll, uuidBefore } from '../../console/search/find.ts';
-import { safeCell, shellWord } from '../../console/text.ts';
+import { safeCell } from '../../console/text.ts';
+import { uuidOf } from '../../console/uuid.ts';
+import { shellWord } from '../../src/cli/shell_word.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 import { button, checkAccessibility, openView, rows } from './pages.ts';
@@ -287,9 +289,10 @@ testView('a view tells the same by curl and command, and how a host is drained',
   for (const text of [
     `'OpenStack-API-Version: placement 2.`,
     `${served.url}/provider_summaries?in_tree=${host}`,
-    'placement provider tree rack7-host1 --usage',
-    'placement drain rack7-host1',
-    'placement release --in-tree rack7-host1',
+    // A name may look like the UUID of another provider, or like an option.
+    `placement provider tree ${host} --usage`,
+    `placement drain ${host}`,
+    `placement release --in-tree ${host}`,
   ]) {
     await code.filter({ hasText: text }).first().waitFor();
   }
@@ -396,6 +399,12 @@ testView('? tells the keys and the words', 'fleet', async (page) => {
   await checkAccessibility(page, 'the help');
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
+});
+
+test('a UUID is read with hyphens or without, in either case', () => {
+  const uuid = randomUUID();
+  for (const text of [uuid, uuid.toUpperCase(), uuid.replaceAll('-', '')]) assert.equal(uuidOf(text), uuid);
+  for (const text of ['', 'x', `${uuid}0`, uuid.slice(1)]) assert.equal(uuidOf(text), undefined);
 });
 
 test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
