@@ -1,11 +1,17 @@
 import { ageText, timeText } from './text.ts';
+import { useTick } from './use_tick.ts';
+
+/** How often an age is told anew, in milliseconds. */
+const tickMs = 5_000;
 
 /** How long ago a time of an answer is, with the time itself as its title. */
-export const Age = ({ at }: { readonly at: string | null | undefined }) =>
-  at === null || at === undefined ? (
+export function Age({ at }: { readonly at: string | null | undefined }) {
+  useTick(tickMs);
+  return at === null || at === undefined ? (
     <>—</>
   ) : (
     <time dateTime={at} title={timeText(at)}>
       {ageText(at)}
     </time>
   );
+}

@@ -54,7 +54,7 @@ export function openMirror(): void {
       if ('deleted' in change) {
         stale.delete(change.resource_provider);
         deletedSince.add(change.resource_provider);
-        if (providers.delete(change.resource_provider)) show({});
+        if (forget(change.resource_provider)) show({});
         return;
       }
       stale.add(change.resource_provider);
@@ -77,6 +77,18 @@ const replacedListeners = new Set<ReplacedListener>();
 /** Calls back for each provider that was read after it had changed, with what it was before. */
 export function onReplaced(listener: ReplacedListener): void {
   replacedListeners.add(listener);
+}
+
+/** The names of providers that are gone: lists of what was still show them. */
+const formerNames = new Map<string, string>();
+
+/** The name of a provider, or the last one of a provider that is gone; undefined where the mirror never had it. */
+export const nameInMirror = (uuid: string): string | undefined => providers.get(uuid)?.name ?? formerNames.get(uuid);
+
+function forget(uuid: string): boolean {
+  const before = providers.get(uuid);
+  if (before !== undefined) formerNames.set(uuid, before.name);
+  return providers.delete(uuid);
 }
 
 /** Reads everything anew. */
@@ -135,7 +147,7 @@ async function readEverything(): Promise<void> {
     isEverythingStale = true;
     throw error;
   }
-  for (const uuid of providers.keys()) if (!seen.has(uuid)) providers.delete(uuid);
+  for (const uuid of providers.keys()) if (!seen.has(uuid)) forget(uuid);
   show({ isComplete: true, error: undefined });
 }
 
@@ -148,7 +160,7 @@ async function readStale(): Promise<void> {
     throw error;
   });
   const found = new Set(read.map(({ uuid }) => uuid));
-  for (const uuid of uuids) if (!found.has(uuid)) providers.delete(uuid);
+  for (const uuid of uuids) if (!found.has(uuid)) forget(uuid);
   for (const provider of read) {
     if (deletedSince.has(provider.uuid)) continue;
     const before = providers.get(provider.uuid);

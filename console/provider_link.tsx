@@ -1,4 +1,6 @@
-import { mirror } from './mirror.ts';
+import { follow } from './following.ts';
+import { isLasting } from './lasting.ts';
+import { nameInMirror } from './mirror.ts';
 import { Name } from './name.tsx';
 import { Link, urlOf } from './route.tsx';
 import { placement } from './session.ts';
@@ -27,19 +29,38 @@ export function ProviderLink({ uuid, name }: { readonly uuid: string; readonly n
 
 /** The name of a provider, if it is known. Otherwise the name is requested, and the store changes later. */
 function nameOf(uuid: string): string | undefined {
-  const known = mirror.get().providers.get(uuid)?.name ?? names.get().get(uuid);
-  if (known === undefined && !wanted.has(uuid)) {
-    wanted.add(uuid);
-    if (wanted.size === 1) setTimeout(readNames, collectMs);
-  }
+  const known = nameInMirror(uuid) ?? names.get().get(uuid);
+  if (known === undefined) want(uuid);
   return known ?? undefined;
 }
 
+function want(uuid: string): void {
+  if (wanted.has(uuid)) return;
+  wanted.add(uuid);
+  if (wanted.size === 1) setTimeout(readNames, collectMs);
+}
+
+// A name that may have changed is read again. That of a deleted provider stays, for lists of what was.
+follow((change) => {
+  if ('everything' in change) names.set(new Map());
+  if ('parts' in change && change.parts.includes('provider') && names.get().has(change.resource_provider)) {
+    want(change.resource_provider);
+  }
+});
+
 async function readNames(): Promise<void> {
   const uuids = [...wanted].slice(0, mostNamed);
-  const found = await placement.providerSummaries.page({ uuids, limit: mostNamed }).catch(() => []);
-  const byUuid = new Map(found.map(({ uuid, name }) => [uuid, name]));
+  const found = await placement.providerSummaries
+    .page({ uuids, limit: mostNamed })
+    .catch((error: unknown) => (isLasting(error) ? [] : undefined));
   for (const uuid of uuids) wanted.delete(uuid);
-  names.set(new Map([...names.get(), ...uuids.map((uuid) => [uuid, byUuid.get(uuid) ?? null] as const)]));
+  // After an error that may pass, the names are asked for when a link is shown again.
+  if (found !== undefined) {
+    const byUuid = new Map(found.map(({ uuid, name }) => [uuid, name]));
+    const before = names.get();
+    names.set(
+      new Map([...before, ...uuids.map((uuid) => [uuid, byUuid.get(uuid) ?? before.get(uuid) ?? null] as const)]),
+    );
+  }
   if (wanted.size > 0) readNames();
 }

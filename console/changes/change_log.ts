@@ -1,5 +1,5 @@
 import type { FollowedChange } from '../../src/client/changes.ts';
-import { follow } from '../following.ts';
+import { follow, following } from '../following.ts';
 import { onReplaced } from '../mirror.ts';
 import { createStore } from '../store.ts';
 import { differencesOf } from './differences.ts';
@@ -23,11 +23,11 @@ const collectMs = 250;
 /** What an older change of a provider says where one reading told of several. */
 const withNewer: readonly string[] = ['told with the newer change'];
 
-/** The changes of the last ten minutes, the newest first, from the moment when this page was opened. */
+/** The changes of the last ten minutes, the newest first, from the moment when this page began to follow them. */
 export const changeLog = createStore<readonly Logged[]>([]);
 
-/** When the log began. */
-export const logBegan = new Date();
+/** Since when changes are told; undefined while they never were. */
+export const logBegan = createStore<Date | undefined>(undefined);
 
 let isOpen = false;
 let count = 0;
@@ -41,6 +41,11 @@ const unread = new Map<string, Logged[]>();
 export function openChangeLog(): void {
   if (isOpen) return;
   isOpen = true;
+  const begin = () => {
+    if (following.get().state === 'live' && logBegan.get() === undefined) logBegan.set(new Date());
+  };
+  following.subscribe(begin);
+  begin();
   follow((change) => {
     if ('everything' in change) return;
     const logged: Logged = { number: ++count, at: new Date(), change, differences: undefined };

@@ -1,13 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { ProviderPart } from '../../src/client/changes.ts';
-import { follow, following } from '../following.ts';
+import { following } from '../following.ts';
 import { openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { useStore } from '../store.ts';
 import { Table } from '../table.tsx';
 import { clockText, counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
+import { useTick } from '../use_tick.ts';
 import { changeLog, type Logged, logBegan } from './change_log.ts';
+import { ratesOf } from './rates.ts';
 
 /** How many changes are shown at first, and how many more by a button. */
 const shownAtOnce = 300;
@@ -20,33 +22,20 @@ const allParts: readonly ProviderPart[] = ['provider', 'inventories', 'traits', 
 export function ChangesView() {
   const live = useStore(following);
   const log = useStore(changeLog);
+  const began = useStore(logBegan);
   const [mostShown, setMostShown] = useState(shownAtOnce);
   const [paused, setPaused] = useState<readonly Logged[] | undefined>();
   useEffect(openMirror, []);
   const [parts, setParts] = useState<ReadonlySet<string>>(new Set(allParts));
-  const [rates, setRates] = useState<readonly number[]>(() => new Array<number>(seconds).fill(0));
-  const thisSecond = useRef(0);
-
-  useEffect(() => {
-    const unfollow = follow((change) => {
-      if (!('everything' in change)) thisSecond.current++;
-    });
-    const counting = setInterval(() => {
-      const count = thisSecond.current;
-      thisSecond.current = 0;
-      setRates((before) => (count === 0 && before.every((rate) => rate === 0) ? before : [...before.slice(1), count]));
-    }, 1000);
-    return () => {
-      unfollow();
-      clearInterval(counting);
-    };
-  }, []);
+  useTick(1000);
 
   const chosen = (paused ?? log).filter(
     ({ change }) => !('parts' in change) || change.parts.some((part) => parts.has(part)),
   );
   const shown = chosen.slice(0, mostShown);
   const oldest = chosen.at(-1);
+  const since = (paused ?? log).at(-1)?.at ?? began;
+  const rates = ratesOf(log, seconds);
   const most = Math.max(1, ...rates);
   const lastMinute = rates.reduce((sum, rate) => sum + rate, 0);
   return (
@@ -91,16 +80,18 @@ export function ChangesView() {
         {live.state === 'live' ? 'Changes are shown as they happen.' : ''}
       </p>
       {oldest === undefined ? (
-        <p class="faint">
-          {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clockText(logBegan)}, when this page was
-          opened. What changed before is not known here.
-        </p>
+        live.state !== 'live' || since === undefined ? null : (
+          <p class="faint">
+            {log.length === 0 ? 'Nothing has changed' : 'No such change'} since {clockText(since)}. What changed before
+            is not known here.
+          </p>
+        )
       ) : (
         <>
           <p class="faint">
             {shown.length < chosen.length ? `The newest ${numberText(shown.length)} of ` : ''}
             {counted(chosen.length, 'change')} since {clockText(oldest.at)}
-            {paused === undefined ? '' : '; paused'}. Kept for ten minutes, from when this page was opened.
+            {paused === undefined ? '' : '; paused'}. Kept for ten minutes, while this page is open.
           </p>
           <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
             {shown.map(({ number, at, change, differences }) => (

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { differencesOf } from '../../console/changes/differences.ts';
+import { ratesOf } from '../../console/changes/rates.ts';
 import { anyEngine } from '../support/engines.ts';
 import { button, checkAccessibility, rows } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
@@ -42,7 +43,22 @@ testView('changes tell what was and is, also those that came before the view was
   await rows(page).getByRole('cell', { name: 'VCPU used 92 → 95' }).waitFor();
   await served.placement.allocations.delete(uuid);
   await rows(page).getByRole('cell', { name: 'VCPU used 95 → 92' }).waitFor();
+  await page.getByText(/^2 changes in the last minute/).waitFor();
   await checkAccessibility(page, 'changes');
+});
+
+testView('a deleted provider keeps its name in the list', 'changes', async (page) => {
+  await page.locator('.dot.live').waitFor();
+  const { uuid } = await served.placement.providers.create({ name: 'short-lived' });
+  await page.getByRole('link', { name: 'short-lived' }).waitFor();
+  await served.placement.providers.delete(uuid);
+  await rows(page).getByRole('cell', { name: 'deleted' }).waitFor();
+  assert.equal(await page.getByRole('link', { name: 'short-lived' }).count(), 2);
+});
+
+test('changes are counted by seconds', () => {
+  const log = [9_999, 9_000, 8_500, 7_999, 2_000].map((ms) => ({ at: new Date(ms) }));
+  assert.deepEqual(ratesOf(log, 3, 9_999), [1, 1, 2]);
 });
 
 testView('the list of changes says how much of it is shown, and is held and continued', 'changes', async (page) => {

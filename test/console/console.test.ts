@@ -295,7 +295,7 @@ for (const engine of engines) {
         ended.abort();
         await running;
         await page.getByLabel('usages').uncheck();
-        await shows(page, /^No such change since \d\d:\d\d:\d\d, when this page was opened\./);
+        await shows(page, /^No such change since \d\d:\d\d:\d\d\./);
       }));
 
     // What the browser does with the answers is the same on both databases.

@@ -74,6 +74,17 @@ testView('the page of a consumer shows it when it comes, and a new term', `consu
   await served.placement.allocations.delete(late);
 });
 
+testView('a link has the name of its provider, also after an error, and a new name', 'limits', async (page) => {
+  await page.route(/provider_summaries\?/, (route) => route.fulfill({ status: 500, body: 'no' }), { times: 1 });
+  await openView(page, served.url, `consumers/${crowd[0]}`);
+  await page.getByRole('link', { name: 'rack7-host1-numa0' }).waitFor();
+  await page.locator('.dot.live').waitFor();
+  const rename = (name: string) => served.placement.providers.update(node, { name, parent_provider_uuid: host });
+  await rename('another-name');
+  await page.getByRole('link', { name: 'another-name' }).waitFor();
+  await rename('rack7-host1-numa0');
+});
+
 testView('a provider shows a child that is created', `providers/${host}`, async (page) => {
   await page.getByRole('heading', { name: 'Tree (2 providers)' }).waitFor();
   await page.locator('.dot.live').waitFor();
