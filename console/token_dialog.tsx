@@ -7,6 +7,7 @@ export function TokenDialog() {
   const now = useStore(token);
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState(isWithoutIdentities ? 'admin' : '');
+  const [isOdd, setOdd] = useState(false);
   const isOpen = now.state !== 'given';
   useEffect(() => {
     if (isOpen && dialog.current?.open === false) dialog.current.showModal();
@@ -16,6 +17,10 @@ export function TokenDialog() {
     event.preventDefault();
     const value = text.trim();
     if (value === '') return;
+    // A header of a request cannot have other characters.
+    const isPlain = /^[\x20-\x7e]+$/.test(value);
+    setOdd(!isPlain);
+    if (!isPlain) return;
     token.set({ state: 'given', value });
     if (!isWithoutIdentities) setText('');
   };
@@ -31,10 +36,15 @@ export function TokenDialog() {
     >
       <form onSubmit={give}>
         <h2 id="token-heading">{isWithoutIdentities ? 'Which user?' : 'Token'}</h2>
-        {now.state === 'refused' ? (
+        {now.state === 'refused' && !isOdd ? (
           <p class="trouble" role="alert">
             The service does not accept this token {isWithoutIdentities ? '' : 'any more, or at all'}. Nothing of the
             page is lost: give another one and go on.
+          </p>
+        ) : null}
+        {isOdd ? (
+          <p class="trouble" role="alert">
+            Only printable ASCII characters can be sent. This text has others.
           </p>
         ) : null}
         <label>

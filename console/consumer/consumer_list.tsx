@@ -3,11 +3,12 @@ import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find } from '../filter.tsx';
 import { Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
-import { changed, navigate, urlOf, useRoute } from '../route.tsx';
+import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
+import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { uuidOf } from '../uuid.ts';
 import { ConsumerTable } from './consumer_table.tsx';
 import { readAmounts } from './read_amounts.ts';
@@ -46,7 +47,7 @@ export function ConsumerList() {
   const [fields, setFields] = useState(ofUrl);
   // Links of this view and the browser's back lead to other consumers.
   useEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
-  const { value, error, isLoading, again, at } = useLoaded(JSON.stringify([asked, within, after]), async (signal) => {
+  const loaded = useLoaded(JSON.stringify([asked, within, after]), async (signal) => {
     const expiring_before = within > 0 ? new Date(Date.now() + within * 1000) : undefined;
     const filter = { ...asked, expiring_before };
     const page = await placement.consumers.page({ ...filter, limit: pageSize + 1, marker: after }, { signal });
@@ -54,7 +55,10 @@ export function ConsumerList() {
     const amounts = await readAmounts(consumers, filter, after, signal);
     return { consumers, amounts, hasMore: page.length > pageSize };
   });
+  const { value, error, isLoading, again, at } = loaded;
   useChanges('any', again, pauseMs);
+  // Changes do not tell of a new name, owner or term.
+  useRenewal(loaded, longPauseMs);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const uuid = fields.uuid.trim();
@@ -100,7 +104,15 @@ export function ConsumerList() {
       {shown === undefined ? (
         <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
-        <p role="status">There is no such consumer.</p>
+        <p role="status">
+          {after === undefined ? (
+            'There is no such consumer.'
+          ) : (
+            <>
+              There are no more consumers. <Link to={urlAfter('')}>The first ones</Link>
+            </>
+          )}
+        </p>
       ) : (
         <>
           <ConsumerTable consumers={shown} amounts={value?.amounts} isPart={value?.hasMore || after !== undefined} />

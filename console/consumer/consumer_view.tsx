@@ -3,6 +3,7 @@ import { ApiError, isNotFound, VersionError } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { ResourcesText } from '../amount.tsx';
 import { Copy } from '../copy.tsx';
+import { urlOfLimits } from '../limits/url_of_limits.ts';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Reading } from '../reading.tsx';
@@ -15,7 +16,7 @@ import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
-import { useRenewal } from '../use_renewal.ts';
+import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { uuidOf } from '../uuid.ts';
 import { WaitingTable } from '../waiting/waiting_table.tsx';
 import { ConsumerList } from './consumer_list.tsx';
@@ -51,8 +52,8 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
     }, [again]),
     pauseMs,
   );
-  // Changes do not tell of its term, name and owner.
-  useRenewal(owner);
+  // Changes do not tell of its term, name and owner, nor that its claim waits, for which all claims that wait are read.
+  useRenewal(owner, isNotFound(owner.error) ? longPauseMs : undefined);
   const consumer = owner.value?.consumer;
   const claim = owner.error === undefined ? owner.value?.claim : undefined;
   const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid)] ?? undefined;
@@ -83,7 +84,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
               <Link to={urlOf('consumers', undefined, { project: consumer.project_id })}>
                 <bdi>{visible(consumer.project_id)}</bdi>
               </Link>{' '}
-              (<Link to={urlOf('limits', consumer.project_id)}>its limits</Link>)
+              (<Link to={urlOfLimits(consumer.project_id)}>its limits</Link>)
             </dd>
           </div>
           <div>

@@ -1,4 +1,5 @@
 import { AsOf } from '../as_of.tsx';
+import { urlOfLimits } from '../limits/url_of_limits.ts';
 import { Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Reading } from '../reading.tsx';
@@ -7,13 +8,14 @@ import { counted, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
+import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { type Asked, askedBy, isEveryone, urlOfHoldings } from './asked.ts';
 import { FilterForm } from './filter_form.tsx';
 import { HoldingTable } from './holding_table.tsx';
 import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
 import { sumKeys } from './sum_holdings.ts';
-import { SumTable } from './sum_table.tsx';
+import { SumTable, useSums } from './sum_table.tsx';
 
 /** Who holds what, where, since when and until when: by project, user, class and provider. */
 export function HoldingsView() {
@@ -21,24 +23,25 @@ export function HoldingsView() {
   const asked = askedBy(query);
   const sum = sumKeys.find((key) => key === asked.sum);
   // The page may be undefined: it is in an object, so that the value tells whether it was read.
-  const { value, error, isLoading, again, at } = useLoaded(
-    sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined,
-    async (signal) => ({
-      page: await readHoldings(asked, signal),
-    }),
-  );
+  const loaded = useLoaded(sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined, async (signal) => ({
+    page: await readHoldings(asked, signal),
+  }));
+  const { value, error, isLoading, again, at } = loaded;
   useChanges('any', again);
+  // Changes do not tell of a new name, owner or term.
+  useRenewal(loaded, longPauseMs);
+  const sums = useSums(asked, sum);
   return (
     <>
       <h1>Holders</h1>
-      <FilterForm asked={asked} again={again} />
+      <FilterForm asked={asked} again={sum === undefined ? again : sums.again} />
       {asked.project === '' ? null : <ProjectLinks project={asked.project} />}
       <SumSwitch asked={asked} />
       {error === undefined ? null : (
         <Trouble error={error} what="The list of holders" mayAskByProject={asked.project === ''} />
       )}
       {sum !== undefined ? (
-        <SumTable key={sum} asked={asked} by={sum} />
+        <SumTable key={sum} asked={asked} by={sum} loaded={sums} />
       ) : value === undefined ? (
         <Reading isLoading={isLoading} />
       ) : value.page === undefined ? (
@@ -73,7 +76,7 @@ function SumSwitch({ asked }: { readonly asked: Asked }) {
 function ProjectLinks({ project }: { readonly project: string }) {
   return (
     <p>
-      Project <bdi>{visible(project)}</bdi>: <Link to={urlOf('limits', project)}>its limits</Link>,{' '}
+      Project <bdi>{visible(project)}</bdi>: <Link to={urlOfLimits(project)}>its limits</Link>,{' '}
       <Link to={urlOf('consumers', undefined, { project })}>its consumers</Link>,{' '}
       <Link to={urlOf('waiting', undefined, { project })}>its waiting claims</Link>
     </p>

@@ -1,6 +1,6 @@
 import { namesSince } from '../../src/client/claim.ts';
 import { optional } from '../../src/client/filters.ts';
-import type { Holding } from '../../src/client/holdings.ts';
+import type { Holding, HoldingQuery } from '../../src/client/holdings.ts';
 import { answered, pathOf } from '../../src/client/operation.ts';
 import { placement } from '../session.ts';
 import { uuidOf } from '../uuid.ts';
@@ -32,12 +32,18 @@ export async function readHoldings(asked: Asked, signal: AbortSignal): Promise<H
 /** The most rows that one request reads. */
 const largePage = 1_000;
 
-/** Reads all that was asked for, page by page. */
-export async function* readAllHoldings(asked: Asked, signal: AbortSignal): AsyncGenerator<readonly Holding[], void> {
+/** Reads all that was asked for, page by page. @returns undefined if no provider has the name that was asked for */
+export async function readAllHoldings(
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<AsyncIterable<readonly Holding[]> | undefined> {
   const found = await filterOf(asked, signal);
-  if (found === undefined) return;
+  return found === undefined ? undefined : pagesOf(found.filter, signal);
+}
+
+async function* pagesOf(filter: HoldingQuery, signal: AbortSignal): AsyncGenerator<readonly Holding[], void> {
   for (let marker: string | undefined; ; ) {
-    const page = await placement.holdings.page({ ...found.filter, limit: largePage, marker }, { signal });
+    const page = await placement.holdings.page({ ...filter, limit: largePage, marker }, { signal });
     yield page;
     marker = page.at(-1)?.consumer;
     if (page.length < largePage) return;

@@ -8,7 +8,7 @@ import { type Sortable, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { useLoaded } from '../use_loaded.ts';
+import { type Loaded, useLoaded } from '../use_loaded.ts';
 import { type Asked, urlOfHoldings } from './asked.ts';
 import { readAllHoldings } from './read_holdings.ts';
 import { type HoldingSum, openSums, type SumKey } from './sum_holdings.ts';
@@ -16,20 +16,37 @@ import { type HoldingSum, openSums, type SumKey } from './sum_holdings.ts';
 /** The most consumers first. */
 const usualSort = '-consumers';
 
-/** What is held by project, user or type. All that was asked for is read once; a button reads it again. */
-export function SumTable({ asked, by }: { readonly asked: Asked; readonly by: SumKey }) {
+/** The sums; undefined if no provider has the name that was asked for. */
+type Sums = { readonly sums: readonly HoldingSum[] | undefined };
+
+/** Reads all that was asked for once; a button reads it again. @param by undefined: nothing is read */
+export function useSums(asked: Asked, by: SumKey | undefined): Loaded<Sums> {
   const { sort: _, after: __, ...key } = asked;
-  const { value, error, isLoading, again, at } = useLoaded(JSON.stringify(key), async (signal) => {
+  return useLoaded(by && JSON.stringify(key), async (signal) => {
+    const pages = await readAllHoldings(asked, signal);
+    if (by === undefined || pages === undefined) return { sums: undefined };
     const sums = openSums(by);
-    for await (const page of readAllHoldings(asked, signal)) sums.add(page);
-    return sums.sums();
+    for await (const page of pages) sums.add(page);
+    return { sums: sums.sums() };
   });
+}
+
+/** What is held by project, user or type. */
+export function SumTable({
+  asked,
+  by,
+  loaded: { value, error, isLoading, again, at },
+}: {
+  readonly asked: Asked;
+  readonly by: SumKey;
+  readonly loaded: Loaded<Sums>;
+}) {
   const sort = sortOf(asked.sort || usualSort);
   const choose = (next: string) =>
     navigate(urlOfHoldings({ ...asked, sort: next === usualSort ? '' : next }), 'replace');
   const heading = (name: string, text: string, isNumber = true) => sortHeading(name, text, { sort, isNumber, choose });
-  const classes = [...new Set((value ?? []).flatMap(({ amounts }) => [...amounts.keys()]))].sort(classOrder);
-  const rows = sortedBy(sortedBy(value ?? [], sortOf('key'), valueIn), sort, valueIn);
+  const classes = [...new Set((value?.sums ?? []).flatMap(({ amounts }) => [...amounts.keys()]))].sort(classOrder);
+  const rows = sortedBy(sortedBy(value?.sums ?? [], sortOf('key'), valueIn), sort, valueIn);
   const filterBy = (each: string): Partial<Asked> => (by === 'type' ? {} : { [by]: each });
   return (
     <section>
@@ -43,7 +60,7 @@ export function SumTable({ asked, by }: { readonly asked: Asked; readonly by: Su
       {value === undefined ? (
         <Reading isLoading={isLoading} text="Reading all that is held…" />
       ) : rows.length === 0 ? (
-        <p role="status">No consumer holds this.</p>
+        <p role="status">{value.sums === undefined ? 'No provider has this name.' : 'No consumer holds this.'}</p>
       ) : (
         <>
           <Table

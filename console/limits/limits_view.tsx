@@ -11,19 +11,32 @@ import { Table } from '../table.tsx';
 import { percentText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
-import { useLoaded } from '../use_loaded.ts';
+import { type Loaded, useLoaded } from '../use_loaded.ts';
+import { longPauseMs, useRenewal } from '../use_renewal.ts';
+import { isDots, urlOfLimits } from './url_of_limits.ts';
 
 const pageSize = 50;
 
 /** What projects may have, and what they use of it: of those with values of their own, or of one project. */
 export function LimitsView({ id }: { readonly id: string | undefined }) {
-  return id === undefined ? <AllLimits /> : <LimitsOfProject key={id} project={id} />;
+  const { query } = useRoute();
+  const project = id ?? query.get('project') ?? '';
+  return project === '' ? <AllLimits /> : <LimitsOfProject key={project} project={project} />;
+}
+
+/** Reads again after claims, which changes tell of, and for new limits, which they do not tell of. */
+function useLimitChanges(loaded: Loaded<unknown>): void {
+  useChanges('any', loaded.again);
+  useRenewal(loaded, longPauseMs);
 }
 
 /** The limits of projects that have none of their own. */
 function Defaults() {
-  const { value } = useLoaded('defaults', (signal) => placement.limits.showDefaults({ signal }));
-  if (value === undefined) return null;
+  const loaded = useLoaded('defaults', (signal) => placement.limits.showDefaults({ signal }));
+  useRenewal(loaded, longPauseMs);
+  const { value, error } = loaded;
+  const trouble = error === undefined ? null : <Trouble error={error} what="The list of defaults" />;
+  if (value === undefined) return trouble;
   const rows = [
     ...Object.entries(value.resources),
     ...Object.entries(value.consumers).map(([type, limit]) => [consumersOfType(type), limit] as const),
@@ -31,6 +44,7 @@ function Defaults() {
   return (
     <section>
       <h2>Defaults</h2>
+      {trouble}
       {rows.length === 0 ? (
         <p class="faint">There are none: a project without limits of its own has no limits.</p>
       ) : (
@@ -61,13 +75,14 @@ function AllLimits() {
   const { query } = useRoute();
   const after = query.get('after') ?? undefined;
   const [project, setProject] = useState('');
-  const { value, error, isLoading, again } = useLoaded(after ?? '', (signal) =>
+  const loaded = useLoaded(after ?? '', (signal) =>
     placement.limits.page({ limit: pageSize + 1, marker: after }, { signal }),
   );
-  useChanges('any', again);
+  const { value, error, isLoading } = loaded;
+  useLimitChanges(loaded);
   const find = (event: SubmitEvent) => {
     event.preventDefault();
-    if (project.trim() !== '') navigate(urlOf('limits', project.trim()));
+    if (project.trim() !== '') navigate(urlOfLimits(project.trim()));
   };
   const shown = value?.slice(0, pageSize);
   return (
@@ -100,7 +115,7 @@ function AllLimits() {
           {shown.map((limits) => (
             <section key={limits.project_id}>
               <h2>
-                <Link to={urlOf('limits', limits.project_id)}>
+                <Link to={urlOfLimits(limits.project_id)}>
                   <Name text={limits.project_id} />
                 </Link>
               </h2>
@@ -123,8 +138,11 @@ function AllLimits() {
 }
 
 function LimitsOfProject({ project }: { readonly project: string }) {
-  const { value, error, isLoading, again } = useLoaded(project, (signal) => placement.limits.show(project, { signal }));
-  useChanges('any', again);
+  const loaded = useLoaded(isDots(project) ? undefined : project, (signal) =>
+    placement.limits.show(project, { signal }),
+  );
+  const { value, error, isLoading } = loaded;
+  useLimitChanges(loaded);
   return (
     <>
       <header class="view-header">
@@ -139,7 +157,13 @@ function LimitsOfProject({ project }: { readonly project: string }) {
         </p>
       </header>
       {error === undefined ? null : <Trouble error={error} what="What the project may have" />}
-      {value === undefined ? <Reading isLoading={isLoading} /> : <LimitTable limits={value} />}
+      {isDots(project) ? (
+        <p role="status">Its limits cannot be asked for: browsers take “{project}” out of a path.</p>
+      ) : value === undefined ? (
+        <Reading isLoading={isLoading} />
+      ) : (
+        <LimitTable limits={value} />
+      )}
     </>
   );
 }

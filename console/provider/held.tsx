@@ -9,6 +9,7 @@ import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
+import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { Past } from './past.tsx';
 
 const pageSize = 50;
@@ -44,6 +45,8 @@ export function Held({
   });
   const { value: shown, error, isLoading, again, at } = loaded;
   useChanges(members, again);
+  // Changes do not tell of a new name, owner or term.
+  useRenewal(loaded, longPauseMs);
   const choose = (tree: boolean) =>
     navigate(urlWith({ in: tree === isDivided ? '' : tree ? 'tree' : 'provider', after: '' }), 'replace');
   return (
@@ -65,7 +68,15 @@ export function Held({
       {shown === undefined ? (
         <Reading isLoading={isLoading} />
       ) : shown.consumers.length === 0 ? (
-        <p class="faint">Nothing is allocated here.</p>
+        <p class="faint">
+          {after === undefined ? (
+            'Nothing is allocated here.'
+          ) : (
+            <>
+              There are no more consumers. <Link to={urlWith({ after: '' })}>The first ones</Link>
+            </>
+          )}
+        </p>
       ) : (
         <>
           <p>

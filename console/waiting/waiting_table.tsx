@@ -2,6 +2,7 @@ import type { TextTable } from '../../src/cli/table.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { Age } from '../age.tsx';
 import { ConsumerLink, consumerText, type Named } from '../consumer_link.tsx';
+import { urlOfLimits } from '../limits/url_of_limits.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { Table } from '../table.tsx';
@@ -48,7 +49,7 @@ export function WaitingTable({
               <Consumers consumers={consumers} />
             </th>
             <td data-label="project">
-              <Link to={urlOf('limits', project)}>
+              <Link to={urlOfLimits(project)}>
                 <bdi>{visible(project)}</bdi>
               </Link>
             </td>

@@ -52,5 +52,34 @@ for (const engine of engines) {
       await page.getByRole('link', { name: 'its limits' }).click();
       await page.waitForURL(`${served.url}/console/limits/vision`);
     });
+
+    testView('projects that cannot be a part of a path have a page of their own', 'limits', async (page) => {
+      for (const project of ['a/b', '..', '100% ?#']) {
+        await page.getByRole('textbox', { name: 'Project', exact: true }).fill(project);
+        await page.getByRole('button', { name: 'Show' }).click();
+        await page.getByRole('heading', { level: 1, name: project, exact: true }).waitFor();
+        await openView(page, served.url, page.url().replace(`${served.url}/console/`, ''));
+        await page.getByRole('heading', { level: 1, name: project, exact: true }).waitFor();
+        await shows(page, project === '..' ? 'Its limits cannot be asked for' : 'Nothing limits this project.');
+        await page.getByRole('navigation').getByRole('link', { name: 'Limits' }).click();
+      }
+    });
+
+    testView('new limits are shown after a while, and new defaults', 'fleet', async (page) => {
+      const { placement } = served;
+      await page.locator('.dot.live').waitFor();
+      await page.clock.install();
+      await page.getByRole('link', { name: 'Limits' }).click();
+      await shows(page, 'There are none: a project without limits of its own has no limits.');
+      const { generation } = await placement.limits.showDefaults();
+      await placement.limits.setDefaults({ resources: { VCPU: 7 }, generation });
+      await placement.limits.set('later', { resources: { VCPU: 5 }, generation: null });
+      await page.clock.fastForward(20_000);
+      await page
+        .getByRole('region', { name: 'Table of default limits' })
+        .getByRole('row', { name: 'VCPU 7' })
+        .waitFor();
+      await page.getByRole('link', { name: 'later' }).waitFor();
+    });
   });
 }

@@ -1,10 +1,11 @@
 /* What the console says where a token is asked for, where something is forbidden, and where a part of the service is off. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
-import { checkAccessibility, openView, withPage } from './pages.ts';
-import { browserForTests, type Served, serve, viewTests } from './serving.ts';
+import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
+import { browserForTests, type Served, serve, shows, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
 let served: Served;
@@ -81,4 +82,66 @@ testView('what is forbidden is not being read', 'fleet', async (page) => {
     await page.locator('.trouble.forbidden').first().waitFor();
     await page.getByText('Reading…').waitFor({ state: 'detached' });
   }
+});
+
+test('a token that no header can have is refused at once, and the next one is taken', async (t) => {
+  const browser = browserOf(t);
+  if (browser === undefined) return;
+  await withPage(browser, served.url, async (page) => {
+    await page.goto(`${served.url}/console/changes`);
+    assert.equal(await page.getByText('Nothing has changed').count(), 0, 'without a token nothing is known');
+    await giveToken(page, 'admin\u200b');
+    await page.getByRole('alert').getByText('Only printable ASCII characters can be sent.').waitFor();
+    await giveToken(page, 'admin');
+    await page.locator('.dot.live').waitFor();
+    await shows(page, /^Nothing has changed since/);
+  });
+});
+
+testView('where changes may not be followed, nothing is said about them', 'limits', async (page) => {
+  await openView(page, served.url, 'changes', 'ada:vision');
+  await page.locator('.trouble.forbidden').waitFor();
+  assert.equal(await page.getByText('Nothing has changed').count(), 0);
+});
+
+testView('UUIDs without hyphens, and pages after the last one', 'limits', async (page) => {
+  const uuid = randomUUID();
+  const aggregate = randomUUID();
+  const short = (text: string) => text.replaceAll('-', '').toUpperCase();
+  const inventories = { VCPU: { total: 8 } };
+  await served.placement.providers.create({ uuid, name: 'hyphens' });
+  await served.placement.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+  await served.placement.aggregates.set(uuid, { aggregates: [aggregate], resource_provider_generation: 1 });
+  await openView(page, served.url, `providers/${short(uuid)}`);
+  await page.getByRole('heading', { level: 1, name: 'hyphens' }).waitFor();
+  await until('the tab has the name', async () => (await page.title()) === 'hyphens · Provider · Placement');
+  await openView(page, served.url, `aggregates/${short(aggregate)}`);
+  await page.getByText('aggregate of 1 tree').waitFor();
+  await openView(page, served.url, `providers/${uuid}?after=${uuid}`);
+  await page.getByRole('link', { name: 'The first ones' }).click();
+  await shows(page, 'Nothing is allocated here.');
+  await openView(page, served.url, `consumers?project=none&after=${uuid}`);
+  await page.getByRole('link', { name: 'The first ones' }).click();
+  await page.waitForURL(`${served.url}/console/consumers?project=none`);
+  await shows(page, 'There is no such consumer.');
+  await served.placement.providers.delete(uuid);
+});
+
+testView('sums say that no provider has a name, and Find reads them again', 'holdings?sum=project', async (page) => {
+  await shows(page, 'No consumer holds this.');
+  const reads: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('/holdings?')) reads.push(request.url());
+  });
+  await page.getByRole('button', { name: 'Find' }).click();
+  await until('they are read again', () => reads.length > 0);
+  await openView(page, served.url, 'holdings?sum=project&provider=nobody');
+  await shows(page, 'No provider has this name.');
+});
+
+testView('an error of the service is shown with its control characters as codes', 'limits', async (page) => {
+  const errors = [{ status: 409, title: 'Conflict', detail: 'of \u202eevil' }];
+  await page.route(`${served.url}/limits/vision`, (route) => route.fulfill({ status: 409, json: { errors } }));
+  await openView(page, served.url, 'limits/vision');
+  await shows(page, 'of ‹U+202E›evil');
 });
