@@ -104,7 +104,7 @@ testView('where changes may not be followed, nothing is said about them', 'limit
   assert.equal(await page.getByText('Nothing has changed').count(), 0);
 });
 
-testView('UUIDs without hyphens, and pages after the last one', 'limits', async (page) => {
+testView('UUIDs without hyphens, what is not copied, and pages after the last one', 'limits', async (page) => {
   const uuid = randomUUID();
   const aggregate = randomUUID();
   const short = (text: string) => text.replaceAll('-', '').toUpperCase();
@@ -115,6 +115,11 @@ testView('UUIDs without hyphens, and pages after the last one', 'limits', async 
   await openView(page, served.url, `providers/${short(uuid)}`);
   await page.getByRole('heading', { level: 1, name: 'hyphens' }).waitFor();
   await until('the tab has the name', async () => (await page.title()) === 'hyphens · Provider · Placement');
+  // Neither way to copy works.
+  await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false');
+  await page.getByRole('button', { name: 'Copy the UUID', exact: true }).click();
+  await page.getByRole('button', { name: 'Not copied the UUID' }).waitFor();
+  await page.locator('.copy:focus').waitFor();
   await openView(page, served.url, `aggregates/${short(aggregate)}`);
   await page.getByText('aggregate of 1 tree').waitFor();
   await openView(page, served.url, `providers/${uuid}?after=${uuid}`);
