@@ -92,7 +92,7 @@ testView(
     await checkAccessibility(page, 'the search');
     await page.getByRole('link', { name: 'The first 8 of 24 providers: all' }).click();
     await page.waitForURL(/providers\?name=host12$/);
-    await page.getByText('24 providers').waitFor();
+    await page.getByText('24 providers', { exact: true }).waitFor();
   },
 );
 
