@@ -12,6 +12,7 @@ import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService as Service } from '../../src/start/service.ts';
 import { type TestDatabase, withFreshDatabase } from '../support/engines.ts';
 import { openServiceOn } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { formOf } from './fleet_form.ts';
 import { newStock, writeByApi, writeBySql } from './fleet_writes.ts';
 import { randomFrom, seedFor } from './random.ts';
@@ -134,10 +135,11 @@ test('a start reads one moment on two connections, or on one if there is no othe
         }
       })();
       for (let count = 0; count < 10; count += 1) await load();
-      const readers =
-        await client.query(`select from pg_stat_activity where datname = current_database() and query in ('commit', 'rollback')
-        and pid <> pg_backend_pid()`);
-      assert.equal(readers.rowCount, 2);
+      await until('both connections have ended a transaction', async () => {
+        const ended = await client.query(`select from pg_stat_activity where datname = current_database()
+          and query in ('commit', 'rollback') and pid <> pg_backend_pid()`);
+        return ended.rowCount === 2;
+      });
       await database.kysely.connection().execute(load);
       isOver = true;
       await writing;
