@@ -65,14 +65,15 @@ test('every health check of HAProxy finds the service up, and requests come thro
     ]);
     try {
       let states: readonly State[] = [];
-      await until('all checks have ended', async () => {
+      const down = () => states.slice(0, -1).filter(({ status }) => status !== 'UP');
+      const untilUp = until('each check finds the service up', async () => {
         states = await proxy.states();
-        return states.every(({ check }) => !['', 'INI'].includes(check)) && states.at(-1)?.status === 'DOWN';
+        // On a busy machine a check may take too long once.
+        const haveEnded = states.every(({ check }) => !['', 'INI'].includes(check));
+        return haveEnded && down().length === 0 && states.at(-1)?.status === 'DOWN';
       });
-      assert.deepEqual(
-        states.slice(0, -1).filter(({ status }) => status !== 'UP'),
-        [],
-      );
+      await untilUp.catch(() => {}); // what was found says more
+      assert.deepEqual([down(), states.at(-1)?.status], [[], 'DOWN']);
       const answer = await fetch(`${proxy.url}/resource_providers`, { headers: { 'x-auth-token': 'admin' } });
       assert.deepEqual([answer.status, await answer.text()], [200, '{"resource_providers":[]}']);
     } finally {
