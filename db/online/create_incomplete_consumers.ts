@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
+import { allUsagesAreDoubtful } from '../statements/project_usages.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** The configured project and user for consumers whose real ones were never recorded. */
@@ -87,7 +88,7 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
  */
 const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`
-    with doubtful as (insert into doubtful_usages select null where exists (select from usage_counting))
+    with doubtful as (${allUsagesAreDoubtful})
     insert into consumers (uuid, project_id, user_id, generation, created_at)
     select distinct wanted.uuid, p.id, u.id, 0, ${utcNow}
     from unnest(${uuids}::text[]) as wanted (uuid)

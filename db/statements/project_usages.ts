@@ -327,6 +327,9 @@ export const amountsOf = (held: RawBuilder<unknown>, condition: RawBuilder<unkno
     union all
     select project_id, consumer_type_id, null, count(distinct consumer_id) from ${held} where ${condition} group by 1, 2`;
 
+/** Marks the usages of all projects as doubtful, where usages are counted: something was written that is not in the counts. */
+export const allUsagesAreDoubtful = sql`insert into doubtful_usages select null where exists (select from usage_counting)`;
+
 const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
 const doubtfulProjects = sql`current_setting('placement.doubtful_projects')::integer[]`;
 

@@ -154,6 +154,9 @@ export async function takeInHeld(
   return { since, after: last };
 }
 
+/** Has all that is held taken in again, by the next process that starts: it was written without the triggers. */
+export const heldIsNotTakenIn = sql`update usage_history set is_complete = false where until is null`;
+
 /** Locks consumers and their allocations, and makes their open records what they hold. */
 const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
   sql`select from usage_history for share`,

@@ -15,7 +15,7 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
-import { schemaProblem } from '../manage/upgrade_checks.ts';
+import { unwritableProblem } from '../manage/upgrade_checks.ts';
 import { type Owner, ownerOr } from '../placement/consumer.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, problemsOf } from '../start/config_flags.ts';
@@ -78,9 +78,9 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     return;
   }
   await withDatabase(async (database, { placement }) => {
-    const schema = await schemaProblem(database);
-    if (schema !== undefined && schema.is !== 'newer') {
-      printError(`placement-manage: ${schema.problem}`);
+    const problem = await unwritableProblem(database);
+    if (problem !== undefined) {
+      printError(`placement-manage: ${problem}`);
       // An exit code of 1 would mean that there are more rows to migrate.
       process.exitCode = 2;
       return;

@@ -5,7 +5,7 @@ import { type Config, ConfigError } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
 import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
-import { schemaProblem } from './upgrade_checks.ts';
+import { refuseUnwritable } from './upgrade_checks.ts';
 
 /** Whether the warnings about the configuration are printed: not where they were before. */
 type Warnings = { readonly warns?: boolean };
@@ -36,7 +36,7 @@ export async function withConfiguredDatabase(
 /**
  * The same with a database whose schema is not older than this release. An embedded one is migrated first, as it is when it is served.
  *
- * @throws Error where the schema is older, or there is none
+ * @throws Error where the schema is older, or there is none, or an import is unfinished
  */
 export function withCurrentDatabase(
   flags: ConfigFlags,
@@ -45,10 +45,7 @@ export function withCurrentDatabase(
 ): Promise<void> {
   const useCurrent = async (database: Database, config: Config): Promise<void> => {
     if (database.engine === 'embedded') await migrateToLatest(database);
-    else {
-      const schema = await schemaProblem(database);
-      if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
-    }
+    await refuseUnwritable(database);
     await use(database, config);
   };
   return withConfiguredDatabase(flags, useCurrent, warnings);

@@ -4,7 +4,7 @@ import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
 import { print } from '../text/print.ts';
 import { showImport } from './import_command.ts';
 import { loadFile } from './load/load_file.ts';
-import { schemaProblem } from './upgrade_checks.ts';
+import { refuseUnwritable } from './upgrade_checks.ts';
 
 /** Adds `load` to a program. */
 export function addLoadCommand(
@@ -17,8 +17,7 @@ export function addLoadCommand(
     .argument('<file>', 'one JSON object a line: uuid, name, parent_provider_uuid, inventories, traits, aggregates')
     .action((file: string) =>
       withDatabase(async (database) => {
-        const schema = await schemaProblem(database);
-        if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
+        await refuseUnwritable(database);
         // A database that no process has served yet lacks the standard traits and classes, which the lines name.
         await syncStandardNames(database);
         const begunMs = performance.now();

@@ -8,20 +8,36 @@ import { hasTable } from '../../db/schema/missing_table.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/schema/unfinished_import.ts';
 import { unwatchedTablesProblem } from '../../db/schema/watched_tables.ts';
 
-/** How the schema of a database differs from the schema of this release, with the remedy. */
-type SchemaProblem = { readonly is: 'empty' | 'older' | 'newer' | 'unwatched'; readonly problem: string };
+/** How a database differs from one with the schema of this release that holds a whole deployment, with the remedy. */
+type SchemaProblem = {
+  readonly is: 'empty' | 'older' | 'importing' | 'newer' | 'unwatched';
+  readonly problem: string;
+};
 
-/** @returns undefined if the schema is that of this release */
-export async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
+/** @returns undefined if the schema is that of this release, and no import is unfinished */
+async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
   if (!(await hasTable(database, 'resource_providers'))) {
     return { is: 'empty', problem: 'The database has no tables yet. Run "placement-manage db sync".' };
   }
   const pending = await pendingMigrations(database);
   if (pending.length > 0) return { is: 'older', problem: olderSchema(pending) };
+  if (await isImportUnfinished(database)) return { is: 'importing', problem: unfinishedImportProblem };
   const newer = await newerMigrations(database);
   if (newer.length > 0) return { is: 'newer', problem: newerSchema(newer) };
   const problem = await unwatchedTablesProblem(database);
   return problem === undefined ? undefined : { is: 'unwatched', problem };
+}
+
+/** Why a command may not write to the database, with the remedy; undefined if it may. One of a newer release may be written to. */
+export async function unwritableProblem(database: Database): Promise<string | undefined> {
+  const schema = await schemaProblem(database);
+  return schema?.is === 'newer' ? undefined : schema?.problem;
+}
+
+/** @throws Error with this reason */
+export async function refuseUnwritable(database: Database): Promise<void> {
+  const problem = await unwritableProblem(database);
+  if (problem !== undefined) throw new Error(problem);
 }
 
 /** The same numbers as upstream's. The highest one is the exit code. */
@@ -51,7 +67,6 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
   const rootless = await someProviderLacksItsRoot(database);
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
-  const importIsUnfinished = await isImportUnfinished(database);
   const idUse = schema?.is === 'older' ? [] : await readIdUse(database); // an older schema may lack tables
   return [
     {
@@ -76,8 +91,9 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
     },
     // Upstream does not have these checks. They appear only if they fail, so that programs that parse the report of a
     // good deployment find only the checks that they know.
-    ...(schema === undefined ? [] : [failed('Schema Migrations', schema.problem)]),
-    ...(importIsUnfinished ? [failed('Unfinished Import', unfinishedImportProblem)] : []),
+    ...(schema === undefined
+      ? []
+      : [failed(schema.is === 'importing' ? 'Unfinished Import' : 'Schema Migrations', schema.problem)]),
     ...idUse.flatMap((use) => warned(idProblem(use))),
   ];
 }

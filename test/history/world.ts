@@ -39,7 +39,7 @@ export async function makeHosts(send: Send): Promise<void> {
 export const clockTick = (): Promise<void> => sleep(2);
 
 /** Runs a statement as another program would. */
-export async function run<Row>({ database }: World, query: RawBuilder<Row>): Promise<readonly Row[]> {
+export async function run<Row>({ database }: Pick<World, 'database'>, query: RawBuilder<Row>): Promise<readonly Row[]> {
   await clockTick();
   return (await query.execute(database.kysely)).rows;
 }
@@ -53,14 +53,14 @@ export async function together({ database }: World, statements: readonly RawBuil
 }
 
 /** Takes in all that was held when the history was switched on. */
-export async function takeInAll({ database }: World, limit = 100): Promise<void> {
+export async function takeInAll({ database }: Pick<World, 'database'>, limit = 100): Promise<void> {
   let position: HeldPosition | undefined;
   do position = await takeInHeld(database, position, limit);
   while (position !== undefined);
 }
 
 /** Switches the history on, and takes in all that is held. */
-export async function switchOn(world: World): Promise<void> {
+export async function switchOn(world: Pick<World, 'database'>): Promise<void> {
   await switchHistoryOn(world.database);
   await takeInAll(world);
 }
@@ -119,7 +119,7 @@ type Difference = { readonly what: string } & Readonly<Record<string, unknown>>;
  *
  * @returns what differs
  */
-export const differences = (world: World): Promise<readonly Difference[]> =>
+export const differences = (world: Pick<World, 'database'>): Promise<readonly Difference[]> =>
   run(
     world,
     sql<Difference>`

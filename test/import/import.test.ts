@@ -10,8 +10,10 @@ import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isImportUnfinished, readUnfinishedImport } from '../../db/schema/unfinished_import.ts';
+import { readLimits, writeLimits } from '../../db/statements/limits.ts';
 import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
 import { openSource, type SourceDatabase } from '../../src/manage/import/source.ts';
+import { differences, switchOn, takeInAll } from '../history/world.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
 import { at, requestsTo } from '../support/requests.ts';
@@ -178,6 +180,21 @@ for (const [name, { start, into }] of Object.entries(servers)) {
             again.error,
             /^The target is not empty: it holds 1 traits, 1 resource_classes, 1 consumer_types, /,
           );
+        }));
+
+      test(`limits and the history that the target had before count what was imported, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          const [project, world] = ['projet-é', { database }];
+          await writeLimits(database, { project, resources: { VCPU: 8 }, consumers: {}, known: null });
+          await switchOn(world);
+          assert.equal((await run(cloud, database)).error, '');
+          const { projects } = await readLimits(database, { names: [project] }, 'none');
+          assert.deepEqual(
+            projects[0]?.usages.filter(({ className }) => className === 'VCPU').map(({ used }) => used),
+            [2],
+          );
+          await takeInAll(world); // as a service does that starts
+          assert.deepEqual(await differences(world), []);
         }));
 
       test(`an import that has lost its source continues after the last stored page, on ${engine}`, () =>

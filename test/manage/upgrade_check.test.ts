@@ -142,8 +142,8 @@ for (const [what, [change, says]] of Object.entries(schemas)) {
   });
 }
 
-test('placement-status upgrade check fails if an import is unfinished', async () => {
-  await withCommands('embedded', 'migrated', async ({ run, withDatabase }) => {
+test('while an import is unfinished the upgrade check fails, and no command changes the data', async () => {
+  await withCommands('embedded', 'migrated', async ({ run, folder, withDatabase }) => {
     const check = (...args: readonly string[]) => run('placement-status', 'upgrade', 'check', ...args);
     await withDatabase((database) => beginImport(database, 'mysql://db.example.com:3306/placement'));
     const { code, stdout } = await check('--json');
@@ -154,6 +154,19 @@ test('placement-status upgrade check fails if an import is unfinished', async ()
       details:
         'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
     });
+    const says =
+      'placement-manage: The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.\n';
+    const file = path.join(folder, 'providers.jsonl');
+    await writeFile(file, '');
+    const token = ['token', 'create', '--project', 'p', '--user', 'u', '--role', 'member'];
+    for (const [args, code] of [
+      [['online-data-migrations'], 2],
+      [['db', 'online_data_migrations'], 2],
+      [['load', file], 1],
+      [token, 1],
+    ] as const) {
+      assert.deepEqual(await run('placement-manage', ...args), { code, stdout: '', stderr: says });
+    }
     await withDatabase(endImport);
     assert.deepEqual(await check(), { code: 0, stdout: allWell, stderr: '' });
   });

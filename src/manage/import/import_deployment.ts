@@ -21,6 +21,7 @@ import { readSourceSchema, type SourceSchema, type SourceTable, text } from './s
 import {
   clearTables,
   copyTable,
+  distrustDerived,
   type ImportReport,
   inTransaction,
   lockTables,
@@ -68,6 +69,7 @@ export async function importDeployment(
       await raiseSequences(transaction);
       await analyzeTables(transaction.kysely);
       await logChange(transaction);
+      await distrustDerived(transaction);
       await endImport(transaction);
     });
     await syncStandardNames(target);

@@ -3,7 +3,9 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
+import { allUsagesAreDoubtful } from '../../../db/statements/project_usages.ts';
 import { insertRows } from '../../../db/statements/rows.ts';
+import { heldIsNotTakenIn } from '../../../db/statements/usage_history.ts';
 import { messageOf } from '../../text/print.ts';
 import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
 import { countRows, type RowKey, readPages, type SourcePage } from './read_pages.ts';
@@ -56,9 +58,8 @@ export async function readContent({ kysely }: TargetDatabase): Promise<readonly 
 }
 
 /**
- * Writes rows of a table without the triggers that log changes and make entity tags, because the triggers take most of
- * the time. At the end `logChange` logs all changes as one, and the online data migration backfill_etags makes the
- * tags.
+ * Writes rows of a table without the triggers, because these take most of the time. At the end `logChange` logs all changes as one, and
+ * `distrustDerived` marks the counts of usages and the history. The online data migration backfill_etags makes the entity tags.
  *
  * @param use runs within the transaction, which locks the table against other writes
  */
@@ -78,6 +79,12 @@ async function withoutTriggers(
 export async function logChange({ kysely }: TargetDatabase): Promise<void> {
   await sql`insert into inventory_changes (provider_id) values (null)`.execute(kysely);
   await sql`insert into provider_changes (provider_id, whole) values (null, false)`.execute(kysely);
+}
+
+/** Marks what triggers derive from allocations as wrong, where the target had it switched on before: a service makes it anew. */
+export async function distrustDerived({ kysely }: TargetDatabase): Promise<void> {
+  await allUsagesAreDoubtful.execute(kysely);
+  await heldIsNotTakenIn.execute(kysely);
 }
 
 /**
