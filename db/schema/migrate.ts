@@ -20,7 +20,7 @@ import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
 /** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */
-const names: readonly string[] = [
+const unreleasedNames: readonly string[] = [
   '006_inventory_changes',
   '007_service_uptime',
   '008_consumer_indexes',
@@ -36,10 +36,10 @@ const names: readonly string[] = [
 ];
 
 /** The migrations of the release that do what those did. */
-const successors: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
+const releasedInstead: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
 
 /** Whether it is the name of a migration that was never released. */
-const isUnreleased = (name: string): boolean => names.includes(name);
+const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
 
 /**
  * Records the migrations of the release instead of those that were never released. A database that has run them all lacks nothing. One
@@ -51,9 +51,9 @@ const isUnreleased = (name: string): boolean => names.includes(name);
  */
 async function takeInUnreleased(db: QueryExecutorProvider): Promise<void> {
   await sql`
-    with taken as (delete from kysely_migration where name = any(${names}::text[]) returning name)
-    insert into kysely_migration (name, "timestamp") select name, ${new Date().toISOString()} from unnest(${successors}::text[]) as name
-    where (select count(*) from taken) = ${sql.lit(names.length)}`.execute(db);
+    with taken as (delete from kysely_migration where name = any(${unreleasedNames}::text[]) returning name)
+    insert into kysely_migration (name, "timestamp") select name, ${new Date().toISOString()} from unnest(${releasedInstead}::text[]) as name
+    where (select count(*) from taken) = ${sql.lit(unreleasedNames.length)}`.execute(db);
 }
 
 /** Migrations by their names, in order. */

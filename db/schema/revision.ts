@@ -1,6 +1,7 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { executedMigrations } from './executed_migrations.ts';
+import { findForeignTables } from './foreign_tables.ts';
 import { noneWithoutTable } from './missing_table.ts';
 
 /** The revisions of upstream's schema before consumer types were added, oldest first. */
@@ -42,17 +43,34 @@ export const isKnownRevision = (revision: string): boolean => revisions.includes
 
 /**
  * Refuses a database that was made by another service or by a newer Placement, by the revision in its table
- * alembic_version. A database that already had one of our migrations is not checked.
+ * alembic_version, or by its tables. A database that already had one of our migrations is not checked.
  *
- * @throws Error with the revision found, the known revisions, and the remedy.
+ * @throws Error with what was found, and the remedy.
  */
 export async function refuseForeignDatabase(database: Database): Promise<void> {
+  const hasMigrations = async (): Promise<boolean> => (await executedMigrations(database)).length > 0;
+  if (await hasMigrations()) return;
+  const problem = (await foreignRevisionProblem(database)) ?? (await foreignTablesProblem(database));
+  // Another process may have run our migrations since: each records itself together with its tables.
+  if (problem !== undefined && !(await hasMigrations())) throw new Error(problem);
+}
+
+async function foreignTablesProblem(database: Database): Promise<string | undefined> {
+  const found = await findForeignTables(database);
+  return (
+    found &&
+    `${found} Nothing was changed. Correct [placement_database] connection, or create an empty database for this service.`
+  );
+}
+
+/** The message about revisions that are none of Placement's; undefined if there are none. */
+async function foreignRevisionProblem(database: Database): Promise<string | undefined> {
   const unknown = (await readRevisions(database)).filter((revision) => !isKnownRevision(revision));
-  if (unknown.length === 0 || (await executedMigrations(database)).length > 0) return;
-  throw new Error(
+  if (unknown.length === 0) return undefined;
+  return (
     `The database is at revision ${unknown.join(', ')}, which is none of Placement's: those known are ${revisions.join(', ')}. ` +
-      'It is the database of another service, such as Keystone, or of a newer OpenStack Placement. Nothing was changed. Correct ' +
-      "[placement_database] connection; a newer Placement's database needs a newer release of this service.",
+    'It is the database of another service, such as Keystone, or of a newer OpenStack Placement. Nothing was changed. Correct ' +
+    "[placement_database] connection; a newer Placement's database needs a newer release of this service."
   );
 }
 

@@ -62,6 +62,45 @@ for (const [whose, [schema, found]] of Object.entries(foreign)) {
   });
 }
 
+/** What another program without alembic_version has made. */
+const otherPrograms: Readonly<Record<string, readonly [schema: string, found: string]>> = {
+  'with users and projects of its own': [
+    'create table users (id serial primary key, login text); create table projects (id serial primary key, external_id text)',
+    'The database has projects, users, but it is no complete database of OpenStack Placement: it lacks traits.created_at, ',
+  ],
+  'with a table that a migration makes': [
+    `${upstreamSchemas['422ece571366']} create table services (id serial primary key)`,
+    'The database has tables of another program that this one makes itself: services.',
+  ],
+  "of Nova's API": [
+    `${upstreamSchemas.b4ed3a175331} drop table alembic_version; create table cell_mappings (id serial primary key)`,
+    "The database is that of Nova's API: it has the table cell_mappings.",
+  ],
+};
+
+for (const [whose, [schema, found]] of Object.entries(otherPrograms)) {
+  test(`a database ${whose} is refused by its tables, and stays as it is`, async () => {
+    await withCommands('postgresql', 'empty', async (world) => {
+      const tables = 'select tablename from pg_tables where schemaname = current_schema() order by tablename';
+      await execute(urlOf(world), schema);
+      const before = await execute(urlOf(world), tables);
+      for (const command of [
+        ['db', 'sync'],
+        ['db', 'stamp', 'head'],
+      ]) {
+        const { code, stderr } = await world.run('placement-manage', ...command);
+        assert.equal(code, 1);
+        assert.ok(stderr.startsWith(`placement-manage: ${found}`), stderr);
+        assert.match(
+          stderr,
+          / Nothing was changed\. Correct \[placement_database\] connection, or create an empty database .*\n$/,
+        );
+      }
+      assert.deepEqual((await execute(urlOf(world), tables)).rows, before.rows);
+    });
+  });
+}
+
 test('a database that is not in UTF-8 is refused by db sync, and stays as it is', async () => {
   const server = await postgresqlServer();
   const name = 'placement_in_latin1';

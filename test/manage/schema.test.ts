@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { ownTables } from '../../db/schema/foreign_tables.ts';
 import { dumpSchema } from '../../db/schema/schema_dump.ts';
+import { upstreamTables } from '../../db/schema/upstream_tables.ts';
 import { engines, postgresqlServer, withFreshDatabase } from '../support/engines.ts';
 import { createDatabase, execute } from '../support/postgresql.ts';
 
@@ -24,6 +26,12 @@ for (const engine of engines) {
     });
   });
 }
+
+test('every table of db/schema/schema.sql is known as one of upstream or of this service', async () => {
+  const tables = Array.from((await readFile(file, 'utf8')).matchAll(/^create table (\w+)/gm), ([, name]) => name);
+  const ofTools = ['alembic_version', 'kysely_migration', 'kysely_migration_lock'];
+  assert.deepEqual(tables.toSorted(), [...ofTools, ...ownTables, ...upstreamTables.map(({ name }) => name)].toSorted());
+});
 
 test('db/schema/schema.sql makes the schema in an empty database', async () => {
   const committed = await readFile(file, 'utf8');

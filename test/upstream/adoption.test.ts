@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import pg from 'pg';
-import { copiedTables } from '../../src/manage/import/copied_tables.ts';
+import { upstreamTables } from '../../db/schema/upstream_tables.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { buildArena, partsOf } from '../races/arena.ts';
 import { succeed } from '../races/client.ts';
@@ -157,7 +157,7 @@ async function readTables(
   sql: pg.Client,
 ): Promise<Record<string, { readonly count: number; readonly digest: string }>> {
   const tables: Record<string, { count: number; digest: string }> = {};
-  for (const { name, columns } of copiedTables) {
+  for (const { name, columns } of upstreamTables) {
     const { rows } = await sql.query(
       `select count(*)::integer as count, md5(string_agg(md5(row(${Object.keys(columns).join(', ')})::text), '' order by
         ${Object.keys(columns).at(2)}, ${Object.keys(columns).at(3)})) as digest from ${name}`,

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { copiedTables } from '../../src/manage/import/copied_tables.ts';
+import { upstreamTables } from '../../db/schema/upstream_tables.ts';
 import { importFrom, startImport, type TargetDatabase, withTarget } from '../import/import.ts';
 import { type Mariadb, startMariadb } from '../import/mariadb.ts';
 import { runToEnd } from '../manage/commands.ts';
@@ -40,7 +40,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
   /** How many rows the source has, by table. */
   async function countSource(): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
-    for (const { name } of copiedTables) {
+    for (const { name } of upstreamTables) {
       counts[name] = Number((await mariadb.execute('cloud', `select count(*) from ${name}`))[0]?.[0]);
     }
     return counts;

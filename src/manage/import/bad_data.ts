@@ -1,4 +1,4 @@
-import { copiedTables, type Reference, references } from './copied_tables.ts';
+import { type Reference, references, upstreamTables } from '../../../db/schema/upstream_tables.ts';
 import type { SourceDatabase, SourceRow } from './source.ts';
 import type { SourceSchema } from './source_schema.ts';
 
@@ -18,7 +18,7 @@ export async function findBadData(source: SourceDatabase, { has }: SourceSchema)
     const orphans = await findOrphans(source, reference);
     if (orphans !== undefined) (reference.foreignKey === undefined ? warnings : problems).push(orphans);
   }
-  for (const { name, columns } of copiedTables) {
+  for (const { name, columns } of upstreamTables) {
     const texts = Object.keys(columns).filter(
       (column) => ['text', 'uuid'].includes(columns[column] ?? '') && has(name, column),
     );

@@ -13,8 +13,8 @@ import {
   readUnfinishedImport,
   type UnfinishedImport,
 } from '../../../db/schema/unfinished_import.ts';
+import { type ColumnKind, type UpstreamTable, upstreamTables } from '../../../db/schema/upstream_tables.ts';
 import { type BadData, findBadData, rowsOf } from './bad_data.ts';
-import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
 import { defaultPageSize, type RowKey, upTo } from './read_pages.ts';
 import type { SourceDatabase, SourceRow } from './source.ts';
 import { readSourceSchema, type SourceSchema, type SourceTable, text } from './source_schema.ts';
@@ -196,7 +196,7 @@ async function fingerprintSource(
 }
 
 /** The fingerprint of all rows in the target. */
-async function fingerprintTarget({ kysely }: TargetDatabase, table: CopiedTable): Promise<Fingerprint> {
+async function fingerprintTarget({ kysely }: TargetDatabase, table: UpstreamTable): Promise<Fingerprint> {
   const values = Object.entries(table.columns).map(
     ([column, kind]) => sql`coalesce(${inTarget[kind](sql.ref(`t.${column}`))}, '~')`,
   );
@@ -222,13 +222,13 @@ const inTarget: Readonly<Record<ColumnKind, (column: RawBuilder<unknown>) => Raw
 };
 
 /** Names that clients write in one spelling, while MySQL, with most collations, finds a name by any spelling. */
-const names: readonly (readonly [table: CopiedTable['name'], column: string])[] = [
+const names: readonly (readonly [table: UpstreamTable['name'], column: string])[] = [
   ['resource_providers', 'name'],
   ['projects', 'external_id'],
   ['users', 'external_id'],
 ];
 
-const uuids = copiedTables.flatMap(({ name, columns }) =>
+const uuids = upstreamTables.flatMap(({ name, columns }) =>
   Object.keys(columns).flatMap((column) => (columns[column] === 'uuid' ? [[name, column] as const] : [])),
 );
 

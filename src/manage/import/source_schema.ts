@@ -1,5 +1,11 @@
+import { tableOfNova } from '../../../db/schema/foreign_tables.ts';
 import { isKnownRevision, revisions } from '../../../db/schema/revision.ts';
-import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
+import {
+  type ColumnKind,
+  missingColumns,
+  type UpstreamTable,
+  upstreamTables,
+} from '../../../db/schema/upstream_tables.ts';
 import type { SourceDatabase } from './source.ts';
 
 /** The SQL expression that reads a column from MySQL as text. The table has the alias `t`. */
@@ -27,7 +33,7 @@ export const text = (expression: string): string => `convert(${expression} using
 
 /** A table that is copied, as the source has it. */
 export type SourceTable = {
-  readonly table: CopiedTable;
+  readonly table: UpstreamTable;
   /** Whether the source has the table. */
   readonly exists: boolean;
   /** The SQL expression for each column of the table, in order. */
@@ -45,8 +51,7 @@ export type SourceSchema = {
 };
 
 /**
- * Reads which of the tables and columns to copy the source has. Consumer types came with revision 422ece571366; an
- * older source may lack them.
+ * Reads which of the tables and columns to copy the source has.
  *
  * @throws Error if the source is not a database of Placement, has an unknown revision, or lacks anything else
  */
@@ -57,20 +62,14 @@ export async function readSourceSchema(source: SourceDatabase): Promise<SourceSc
   const collations = new Map(found.map(([table, column, collation]) => [`${table}.${column}`, collation]));
   const has = (table: string, column: string): boolean => collations.has(`${table}.${column}`);
   const revision = await readRevision(source, has);
-  const cameLater = (table: string, column: string): boolean =>
-    !has('consumers', 'consumer_type_id') && (table === 'consumer_types' || column === 'consumer_type_id');
-  const missing = copiedTables.flatMap(({ name, columns }) =>
-    Object.keys(columns)
-      .filter((column) => !has(name, column) && !cameLater(name, column))
-      .map((column) => `${name}.${column}`),
-  );
+  const missing = missingColumns(has);
   if (missing.length > 0) {
     throw new Error(
       `The source ${source.name} lacks ${missing.join(', ')}. Name a complete database of Placement, and a user that can read ` +
         'all of it.',
     );
   }
-  const tables = copiedTables.map(
+  const tables = upstreamTables.map(
     (table): SourceTable => ({
       table,
       exists: table.key.every((column) => has(table.name, column)),
@@ -97,7 +96,7 @@ async function readRevision(source: SourceDatabase, has: SourceSchema['has']): P
   if (revision !== undefined && isKnownRevision(revision)) return revision;
   // Placement's first tables were copied from Nova's database by a script, which writes no revision. They are imported if they are
   // complete, as a PostgreSQL database without a revision is adopted.
-  const isNova = has('cell_mappings', 'id');
+  const isNova = has(tableOfNova, 'id');
   if (revision === undefined && has('resource_providers', 'id') && !isNova) return undefined;
   const what =
     revision !== undefined

@@ -3,11 +3,11 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
+import { type ColumnKind, type UpstreamTable, upstreamTables } from '../../../db/schema/upstream_tables.ts';
 import { allUsagesAreDoubtful } from '../../../db/statements/project_usages.ts';
 import { insertRows } from '../../../db/statements/rows.ts';
 import { heldIsNotTakenIn } from '../../../db/statements/usage_history.ts';
 import { messageOf } from '../../text/print.ts';
-import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
 import { countRows, type RowKey, readPages, type SourcePage } from './read_pages.ts';
 import type { SourceDatabase } from './source.ts';
 import type { SourceTable } from './source_schema.ts';
@@ -27,7 +27,7 @@ export type TargetDatabase = Pick<Database, 'kysely'>;
 export const inTransaction = <T>({ kysely }: TargetDatabase, use: (target: TargetDatabase) => Promise<T>): Promise<T> =>
   kysely.transaction().execute((transaction) => use({ kysely: transaction }));
 
-const allTables = sql.join(copiedTables.map(({ name }) => sql.table(name)));
+const allTables = sql.join(upstreamTables.map(({ name }) => sql.table(name)));
 
 /** Locks the tables against all other clients until the transaction ends. */
 export async function lockTables({ kysely }: TargetDatabase): Promise<void> {
@@ -46,7 +46,7 @@ export async function readContent({ kysely }: TargetDatabase): Promise<readonly 
   const { rows } = await sql<{ name: string }>`
     select table_name as name from information_schema.tables where table_schema = current_schema()`.execute(kysely);
   const content: string[] = [];
-  for (const { name } of copiedTables.filter((table) => rows.some((row) => row.name === table.name))) {
+  for (const { name } of upstreamTables.filter((table) => rows.some((row) => row.name === table.name))) {
     const standard = name === 'traits' ? standardTraits : name === 'resource_classes' ? standardResourceClasses : [];
     const where = standard.length === 0 ? sql`` : sql`where name <> all (${standard}::text[])`;
     const found = await sql<{ count: number }>`
@@ -65,7 +65,7 @@ export async function readContent({ kysely }: TargetDatabase): Promise<readonly 
  */
 async function withoutTriggers(
   { kysely }: TargetDatabase,
-  { name }: CopiedTable,
+  { name }: UpstreamTable,
   use: () => Promise<void>,
 ): Promise<void> {
   await sql`alter table ${sql.table(name)} disable trigger user`.execute(kysely);
@@ -147,7 +147,7 @@ export async function copyTable(
 
 async function writePage(
   target: TargetDatabase,
-  { name, columns }: CopiedTable,
+  { name, columns }: UpstreamTable,
   { rows, last }: SourcePage,
 ): Promise<void> {
   const ofRows = Object.entries(columns).map(([column, kind], index) => ({

@@ -1,10 +1,10 @@
-import type { Tables } from '../../../db/tables.ts';
+import type { Tables } from '../tables.ts';
 
-/** The kind of a column's values. It decides how the column is read, written and compared. UUIDs are copied in small letters. */
+/** The kind of a column's values. It decides the column's type, and how an import reads, writes and compares it. */
 export type ColumnKind = 'integer' | 'text' | 'uuid' | 'ratio' | 'time';
 
-/** A table of upstream that is copied. */
-export type CopiedTable = {
+/** A table of upstream. */
+export type UpstreamTable = {
   readonly name: keyof Tables;
   /** The columns of its primary key, all of them integers. Rows are read in the order of this key. */
   readonly key: readonly string[];
@@ -14,21 +14,21 @@ export type CopiedTable = {
 const stamps = { created_at: 'time', updated_at: 'time' } as const;
 
 /** A table with the primary key `id`. */
-const table = (name: keyof Tables, columns: Readonly<Record<string, ColumnKind>>): CopiedTable => ({
+const table = (name: keyof Tables, columns: Readonly<Record<string, ColumnKind>>): UpstreamTable => ({
   name,
   key: ['id'],
   columns: { ...stamps, id: 'integer', ...columns },
 });
 
 /** A table that says which traits a provider has, or which aggregates it is in. */
-const membership = (name: keyof Tables, ...key: readonly string[]): CopiedTable => ({
+const membership = (name: keyof Tables, ...key: readonly string[]): UpstreamTable => ({
   name,
   key,
   columns: { ...stamps, ...Object.fromEntries(key.map((column) => [column, 'integer'] as const)) },
 });
 
-/** All tables of upstream, in the order in which they are copied. A table comes before the tables that refer to it. */
-export const copiedTables: readonly CopiedTable[] = [
+/** All tables of upstream that hold data. A table comes before the tables that refer to it. */
+export const upstreamTables: readonly UpstreamTable[] = [
   table('traits', { name: 'text' }),
   table('resource_classes', { name: 'text' }),
   table('consumer_types', { name: 'text' }),
@@ -69,6 +69,21 @@ export const copiedTables: readonly CopiedTable[] = [
   }),
 ];
 
+/**
+ * The columns that a database of upstream lacks. Consumer types came with revision 422ece571366; without their column an older one is complete.
+ *
+ * @param has whether the database has a column
+ */
+export function missingColumns(has: (table: string, column: string) => boolean): readonly string[] {
+  const cameLater = (table: string, column: string): boolean =>
+    !has('consumers', 'consumer_type_id') && (table === 'consumer_types' || column === 'consumer_type_id');
+  return upstreamTables.flatMap(({ name, columns }) =>
+    Object.keys(columns)
+      .filter((column) => !has(name, column) && !cameLater(name, column))
+      .map((column) => `${name}.${column}`),
+  );
+}
+
 /** A column in which rows of one table refer to rows of another table by `id`. */
 export type Reference = {
   readonly table: keyof Tables;
@@ -81,7 +96,7 @@ export type Reference = {
   readonly foreignKey?: 'nullable' | 'required';
 };
 
-/** All references between the tables that are copied. */
+/** All references between the tables. */
 export const references: readonly Reference[] = [
   { table: 'resource_providers', column: 'root_provider_id', to: 'resource_providers', foreignKey: 'nullable' },
   { table: 'resource_providers', column: 'parent_provider_id', to: 'resource_providers', foreignKey: 'nullable' },
