@@ -41,6 +41,9 @@ export type EmbeddedSettings = EmbeddedOrigin & {
  */
 const sharedBuffers = ['-c', 'shared_buffers=32MB'];
 
+/** Without it a recovery starts a timer, which keeps the process from ending after the recovery has failed. */
+const noProgressTimer = ['-c', 'log_startup_progress_interval=0'];
+
 /** The parameter of PGlite with which PostgreSQL syncs nothing. */
 const withoutSync = '-F';
 
@@ -71,6 +74,7 @@ export async function openEmbedded(settings: EmbeddedSettings): Promise<Embedded
       startParams: [
         ...PGlite.defaultStartParams.filter((parameter) => parameter !== withoutSync),
         ...sharedBuffers,
+        ...noProgressTimer,
         ...syncSettings,
       ],
     });
@@ -130,9 +134,9 @@ function folderFailure(folder: string, error: unknown): unknown {
  */
 function startFailure(folder: string, error: unknown): Error {
   return new Error(
-    `The embedded database in ${path.resolve(folder)} cannot be opened: its files are damaged, are not this user's, are of ` +
-      'another version of PostgreSQL, or the disk is full. Put a backup of the folder in its place; or, to begin with an empty ' +
-      'database, move the folder away or set [placement_database] embedded_path to another one.',
+    `The embedded database in ${path.resolve(folder)} cannot be opened: the disk is full, or its files are damaged, are not this ` +
+      "user's, or are of another version of PostgreSQL. If the disk is full, make room on it. Otherwise put a backup of the folder in its " +
+      'place; or, to begin with an empty database, move the folder away or set [placement_database] embedded_path to another one.',
     { cause: error },
   );
 }

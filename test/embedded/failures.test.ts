@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmod, chown, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { startCommand } from '../manage/commands.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-embedded-'));
@@ -66,9 +67,32 @@ test('damaged files are reported as such, and another folder still works', async
     await open(data);
     await truncate(path.join(data, 'postgresql', 'global', 'pg_control'), 100);
     const refusal =
-      /^Error: The embedded database in \/\S+\/data cannot be opened: its files are damaged, .* embedded_path to/;
+      /^Error: The embedded database in \/\S+\/data cannot be opened: the disk is full, or its files are damaged, .* embedded_path to/;
     await assert.rejects(open(data), refusal);
     await assert.rejects(open(data), refusal, 'and the error does not say that the folder is in use');
     await open(path.join(folder, 'other'));
+  });
+});
+
+test('a process ends soon after files cannot be recovered, and says what to do', async () => {
+  await inFolder(async (folder) => {
+    // The files as a kill -9 leaves them, and damaged.
+    const [data, killed] = [path.join(folder, 'data'), path.join(folder, 'killed')];
+    const database = await openDatabase({ embeddedPath: data });
+    await cp(data, killed, { recursive: true });
+    await database.close();
+    const log = path.join(killed, 'postgresql', 'pg_wal');
+    for (const name of await readdir(log)) if (/^[0-9A-F]{24}$/.test(name)) await truncate(path.join(log, name), 0);
+    const file = path.join(folder, 'placement.conf');
+    await writeFile(file, `[placement_database]\nembedded_path = ${killed}\n`);
+    const { child, ended } = startCommand('placement-manage', ['--config-file', file, 'db', 'version'], folder);
+    let toldMs = 0;
+    child.stderr.once('data', () => {
+      toldMs = performance.now();
+    });
+    const { code, stderr } = await ended;
+    assert.equal(code, 1);
+    assert.ok(performance.now() - toldMs < 5000, 'a timer of PostgreSQL kept it for 10 s, or for ever');
+    assert.match(stderr, / cannot be opened: .* If the disk is full, make room on it\. Otherwise put a backup .*\n$/);
   });
 });
