@@ -37,7 +37,9 @@ export function splitDatabaseUrl(
     return { problem: `must be a URL of the form ${form}` };
   }
   const { user, password, authority = '', database, query } = groups;
-  if (authority.includes('@')) return { problem: 'must have a single "@"; in a user or password write "@" as %40' };
+  // An "@" behind "/" or "?" was probably written in a password. The value of a parameter may have one.
+  if (/@/.test(authority + (database ?? '') + (query ?? '').replace(/=.*/s, '')))
+    return { problem: 'must have a single "@"; in a user or password write "@" as %40' };
   const hosts = authority.split(',').map(splitPort);
   const isPort = (port: string) => /^\d+$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535;
   if (hosts.some(({ port }) => port !== '' && !isPort(port))) {

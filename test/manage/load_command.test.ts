@@ -174,14 +174,14 @@ for (const engine of engines) {
   });
 }
 
-test('lines are UTF-8, and only a line feed ends one', async () => {
+test('lines are UTF-8, maybe behind a byte order mark, and only a line feed ends one', async () => {
   await withCommands('embedded', 'migrated', async ({ run, folder }) => {
     const file = path.join(folder, 'providers.jsonl');
     const right = Buffer.from(`${JSON.stringify({ uuid: randomUUID(), name: 'one\u2028host' })}\n`);
     const inLatin1 = Buffer.from(`${JSON.stringify({ uuid: randomUUID(), name: 'h\u00f4te' })}\n`, 'latin1');
     await writeFile(file, Buffer.concat([right, inLatin1]));
     assert.match((await run('placement-manage', 'load', file)).stderr, /\nline 2: it is not valid UTF-8\n/);
-    await writeFile(file, right);
+    await writeFile(file, `\ufeff${right}`);
     assert.match((await run('placement-manage', 'load', file)).stdout, /Loaded 1 resource providers/);
   });
 });

@@ -278,6 +278,26 @@ test('the error for a role without privileges on the tables has the statements t
   });
 });
 
+test('a database that is read-only is refused with the remedy', async () => {
+  await withCommands('postgresql', 'empty', async (world) => {
+    const { pathname } = new URL(urlOf(world));
+    await execute(urlOf(world), `alter database ${pathname.slice(1)} set default_transaction_read_only = on`);
+    for (const command of ['sync', 'stamp'] as const) {
+      const { code, stderr } = await world.run(
+        'placement-manage',
+        'db',
+        command,
+        ...(command === 'stamp' ? ['head'] : []),
+      );
+      assert.equal(code, 69);
+      assert.match(
+        stderr,
+        /^placement-manage: The database is read-only: it is a standby, or default_transaction_read_only .*switch it off\.\n$/,
+      );
+    }
+  });
+});
+
 test('the error for a refused login, a missing database or a missing privilege has the remedy, which helps', async () => {
   const server = await postgresqlServer();
   const { url, drop } = await createDatabase(server);

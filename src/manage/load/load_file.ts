@@ -179,6 +179,7 @@ function readLine(line: number, bytes: Uint8Array): FileProvider | Problem | und
   } catch {
     return { line, problem: 'it is not valid UTF-8' };
   }
+  if (line === 1) content = content.replace(/^\ufeff/, ''); // some editors of Windows begin a file with a byte order mark
   return content.trim() === '' ? undefined : parseLine(line, content);
 }
 

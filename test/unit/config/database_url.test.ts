@@ -41,6 +41,8 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['postgresql:/h/d', /must be a URL of the form/],
   ['postgresql://u:p@h/a b', /must be a URL of the form/],
   ['postgresql://u:p@q@h/d', /as %40/],
+  ['postgresql://u:p@q/w:rd?@h/d?sslmode=require', /as %40/],
+  ['postgresql://u:p@q/w@h/d', /as %40/],
   ['postgresql://u:p@h:70000/d', /port from 1 to 65535/],
   ['postgresql://u:p@a:1,b:x/d', /port from 1 to 65535/],
   ['postgresql://u:p@[::1]x/d', /port from 1 to 65535/],

@@ -57,6 +57,7 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['mysql://u:p@h/', /^must name the database/],
   ['mysql://u:p@a,b:3307/d', /^must name one host/],
   ['mysql://u:p@q@h/d', /as %40/],
+  ['mysql://u:p@ss/w:rd?@127.0.0.1/d?charset=utf8', /as %40/],
   [
     'mysql://u:p@192.0.2.1/d?ssl_ca=/ca.pem',
     /^must have the name in the certificate instead of 192\.0\.2\.1, or end with/,
