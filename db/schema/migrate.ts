@@ -52,7 +52,8 @@ const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
 async function takeInUnreleased(db: QueryExecutorProvider): Promise<void> {
   await sql`
     with taken as (delete from kysely_migration where name = any(${unreleasedNames}::text[]) returning name)
-    insert into kysely_migration (name, "timestamp") select name, ${new Date().toISOString()} from unnest(${releasedInstead}::text[]) as name
+    insert into kysely_migration (name, "timestamp")
+    select name, ${new Date().toISOString()} from unnest(${releasedInstead}::text[]) as name
     where (select count(*) from taken) = ${sql.lit(unreleasedNames.length)}`.execute(db);
 }
 

@@ -22,3 +22,6 @@ export const standardResourceClasses: readonly string[] = [
   'NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC',
   'NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC',
 ];
+
+/** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
+export const firstCustomClassId = 10_000;

@@ -2,14 +2,14 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { withFreeIds } from '../engine/taken_ids.ts';
 import { utcNow } from '../engine/time.ts';
-import { standardResourceClasses } from './standard_resource_classes.ts';
+import { firstCustomClassId, standardResourceClasses } from './standard_resource_classes.ts';
 import { standardTraits } from './standard_traits.ts';
 
 /**
- * Makes sure that the standard traits and resource classes exist, as upstream does at each start. The id of a class is
- * its index in the list. Traits get their ids in the order of their names, so that standard traits come before custom
- * ones. Names are added without a time limit: where providers have inventories of a class that is added, as an old
- * Nova left them, the entity tags of all these are made anew.
+ * Makes sure that the standard traits and resource classes exist, as upstream does at each start. The id of a class is its index in the
+ * list. Where another class has that id, as in the data of an old Nova, it is a free one below those of custom classes. Traits get their
+ * ids in the order of their names, so that standard traits come before custom ones. Names are added without a time limit: where providers
+ * have inventories of a class that is added, as an old Nova left them, the entity tags of all these are made anew.
  */
 export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kysely' | 'patient'>): Promise<void> {
   const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, index)
@@ -26,7 +26,9 @@ export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kys
     await withFreeIds(kysely, () => patient.transaction().execute((trx) => insert.execute(trx)));
   }
   if (missing.rows[0]?.classes) {
-    const insert = sql`insert into resource_classes (id, name, created_at) select index - 1, name, ${utcNow} ${classes}
+    const last = sql`select greatest(max(id), ${standardResourceClasses.length}) from resource_classes where id < ${firstCustomClassId}`;
+    const id = sql`case when exists (select from resource_classes where id = index - 1) then (${last}) + index else index - 1 end`;
+    const insert = sql`insert into resource_classes (id, name, created_at) select ${id}, name, ${utcNow} ${classes}
       on conflict do nothing`;
     await patient.transaction().execute((trx) => insert.execute(trx));
   }

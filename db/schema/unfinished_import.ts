@@ -16,9 +16,11 @@ export type UnfinishedImport = {
   readonly copied: Readonly<Record<string, readonly number[]>>;
 };
 
+/** What to do after an import was interrupted. */
+export const importGoesOn = 'Run the same "placement-manage import" again: it goes on where it ended.';
+
 /** The message for an unfinished import, with the remedy. */
-export const unfinishedImportProblem =
-  'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.';
+export const unfinishedImportProblem = `The database holds an unfinished import. ${importGoesOn}`;
 
 type ImportTarget = Pick<Database, 'kysely'>;
 

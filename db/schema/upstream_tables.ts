@@ -70,7 +70,7 @@ export const upstreamTables: readonly UpstreamTable[] = [
 ];
 
 /**
- * The columns that a database of upstream lacks. Consumer types came with revision 422ece571366; without their column an older one is complete.
+ * The columns that a database of upstream lacks. Consumer types came with revision 422ece571366; an older one is complete without them.
  *
  * @param has whether the database has a column
  */

@@ -1,8 +1,8 @@
 import type { Database } from '../../db/engine/connect.ts';
+import { firstCustomClassId } from '../../db/schema/standard_resource_classes.ts';
 import {
   createResourceClass,
   deleteResourceClass,
-  firstCustomClassId,
   renameResourceClass,
 } from '../../db/statements/names/resource_classes.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
+import { failureOf, isReadOnly, isUnavailable } from '../../db/engine/failures.ts';
+import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
+import { importGoesOn } from '../../db/schema/unfinished_import.ts';
 import { parseOsloIni, substitute } from '../config/oslo_ini.ts';
 import { messageOf, print } from '../text/print.ts';
-import { importDeployment } from './import/import_deployment.ts';
-import { openSource, readSourceUrl, type SourceSettings } from './import/source.ts';
+import { type Imported, importDeployment } from './import/import_deployment.ts';
+import { openSource, readSourceUrl, type SourceDatabase, type SourceSettings } from './import/source.ts';
 import type { ImportReport } from './import/target.ts';
 
 /** Adds `import` to a program. */
@@ -31,13 +34,25 @@ async function runImport(settings: SourceSettings, withDatabase: WithDatabase): 
   const source = await openSource(settings);
   try {
     await withDatabase(async (database) => {
-      const imported = await importDeployment(source, database, showImport(process.stdout));
+      const imported = await importInto(database, source);
       const rows = Object.values(imported).reduce((sum, count) => sum + count, 0);
       print(`Imported ${rows} rows in ${((performance.now() - begunMs) / 1000).toFixed(1)} s.`);
       print('Start the service now, and run "placement-manage online-data-migrations" while it serves.');
     });
   } finally {
     source.close();
+  }
+}
+
+/** @throws Error with the remedy, also where the target does not serve any more, or the role does not own its tables */
+async function importInto(database: Database, source: SourceDatabase): Promise<Imported> {
+  try {
+    return await withPrivilegeRemedy(database, () => importDeployment(source, database, showImport(process.stdout)));
+  } catch (error) {
+    if (!isUnavailable(error) || isReadOnly(error)) throw error;
+    throw new Error(`The target database does not serve any more: ${failureOf(error)}. ${importGoesOn}`, {
+      cause: error,
+    });
   }
 }
 

@@ -24,3 +24,6 @@ insert into allocations (id, resource_provider_id, consumer_id, resource_class_i
   (1, 1, '30000000-0000-4000-8000-00000000000a', 1, 2), (2, 1, '30000000-0000-4000-8000-00000000000a', 2, 1024),
   (3, 1, '30000000-0000-4000-8000-00000000000B', 1, 4), (6, 5, '30000000-0000-4000-8000-00000000000B', 3, 1),
   (7, 5, '30000000-0000-4000-8000-00000000000c', 2, 100);
+set sql_mode = 'ALLOW_INVALID_DATES';
+update resource_classes set created_at = '2024-02-30 12:34:56' where id = 2;
+update resource_classes set created_at = '0000-05-05 12:34:56' where id = 3;

@@ -9,13 +9,16 @@ import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { standardResourceClasses } from '../../db/schema/standard_resource_classes.ts';
 import { isImportUnfinished, readUnfinishedImport } from '../../db/schema/unfinished_import.ts';
 import { readLimits, writeLimits } from '../../db/statements/limits.ts';
 import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
 import { openSource, type SourceDatabase } from '../../src/manage/import/source.ts';
+import { exitCodeOf } from '../../src/start/exit_code.ts';
 import { differences, switchOn, takeInAll } from '../history/world.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
 import { at, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 import { hasMariadb } from './install.ts';
@@ -41,7 +44,12 @@ type ImportOptions = {
   readonly whenEmpty?: () => Promise<unknown>;
 };
 
-type Ended = { readonly imported: Imported | undefined; readonly error: string; readonly notes: readonly string[] };
+type Ended = {
+  readonly imported: Imported | undefined;
+  readonly error: string;
+  readonly notes: readonly string[];
+  readonly code: number;
+};
 
 /** Imports in this process. If it is to break, the connection to the source is lost after a page. */
 async function run(cloud: Cloud, database: Database, { breakAt, name, whenEmpty }: ImportOptions = {}): Promise<Ended> {
@@ -65,13 +73,20 @@ async function run(cloud: Cloud, database: Database, { breakAt, name, whenEmpty 
     },
   };
   try {
-    return { imported: await importDeployment(source, database, report, 2), error: '', notes };
+    return { imported: await importDeployment(source, database, report, 2), error: '', notes, code: 0 };
   } catch (error) {
-    return { imported: undefined, error: error instanceof Error ? error.message : String(error), notes };
+    return {
+      imported: undefined,
+      error: error instanceof Error ? error.message : String(error),
+      notes,
+      code: exitCodeOf(error),
+    };
   } finally {
     opened.close();
   }
 }
+
+const readClasses = ({ kysely }: Database) => kysely.selectFrom('resource_classes').select(['id', 'name']).execute();
 
 const rowsOf = async (database: Database, table: string, columns: string): Promise<readonly unknown[]> =>
   (await sql`select ${sql.raw(columns)} from ${sql.table(table)} order by 1, 2`.execute(database.kysely)).rows.map(
@@ -87,6 +102,15 @@ async function assertCopied(database: Database, generationOfLast = 2): Promise<v
       [2, '10000000-0000-4000-8000-000000000002', 'Speicher für alle', 1, 2, null],
       [5, '10000000-0000-4000-8000-000000000005', 'hôte-東京', 9, 5, null],
     ],
+  );
+  assert.deepEqual((await rowsOf(database, 'resource_classes', 'id, name, created_at')).slice(1, 3), [
+    [2, 'MEMORY_MB', null],
+    [3, 'CUSTOM_LICENSE', null],
+  ]);
+  const classes = new Map((await readClasses(database)).map(({ name, id }) => [name, id]));
+  assert.deepEqual(
+    standardResourceClasses.filter((name) => (classes.get(name) ?? 10_000) >= 10_000),
+    [],
   );
   assert.deepEqual(await rowsOf(database, 'inventories', 'id, allocation_ratio'), [
     [1, 16],
@@ -200,7 +224,11 @@ for (const [name, { start, into }] of Object.entries(servers)) {
       test(`an import that has lost its source continues after the last stored page, on ${engine}`, () =>
         withTarget(async (database, cloud) => {
           const broken = await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
-          assert.match(broken.error, /^The source mysql:\/\/127\.0\.0\.1:\d+\/\w+ cannot be read: /);
+          assert.match(
+            broken.error,
+            /^The connection to mysql:\/\/127\.0\.0\.1:\d+\/\w+ broke: .* Run the same "placement-manage import" again/,
+          );
+          assert.equal(broken.code, 69);
           assert.ok(await isImportUnfinished(database));
           const stored = await rowsOf(database, 'allocations', 'id, xmin::text');
           assert.ok(stored.length >= 2 && stored.length < 5, `${stored.length} rows`);
@@ -305,6 +333,7 @@ for (const [name, { start, into }] of Object.entries(servers)) {
               'resource_providers: 1 row has a parent_provider_id that resource_providers does not have (such as 7777), which cannot be stored.',
               'resource_provider_traits: 1 row has a trait_id that traits does not have (such as 7777), which cannot be stored.',
               'projects: 1 row has a NUL in external_id, which cannot be stored.',
+              'inventories: 1 row has a total that is no integer of 32 bits (such as 5000000000), which cannot be stored.',
             ],
           );
           assert.equal(await isImportUnfinished(database), false);
@@ -391,6 +420,43 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           await database.close();
           await service.close();
         }
+      });
+    });
+
+    test('the command tells a role that does not own the tables, and a connection that breaks, what to do', async () => {
+      await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+        const { url } = await server.createCloud();
+        const importAs = (target: string) =>
+          runToEnd('placement-manage', ['import', '--from', url], '/', { DATABASE_URL: target });
+        const as = new URL(connection);
+        as.username = `writer_${as.pathname.slice(-12)}`;
+        await execute(connection, `create role ${as.username} login`);
+        await execute(
+          connection,
+          `grant select, insert, update, delete on all tables in schema public to ${as.username}`,
+        );
+        const refused = await importAs(as.href);
+        assert.equal(refused.code, 77);
+        assert.match(
+          refused.stderr,
+          /: permission denied for table \w+\. Set .* to the role that owns the tables\.\n$/,
+        );
+        await execute(connection, `drop owned by ${as.username}; drop role ${as.username}`);
+
+        await execute(
+          connection,
+          `create function break_connection() returns trigger language plpgsql as $$ begin
+            perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+          create trigger break_connection after insert on inventory_changes for each statement execute function break_connection()`,
+        );
+        const broken = await importAs(connection);
+        assert.equal(broken.code, 69);
+        assert.match(
+          broken.stderr,
+          /^placement-manage: The target database does not serve any more: .* Run the same "placement-manage import" again: it goes on/,
+        );
+        await execute(connection, 'drop function break_connection cascade');
+        assert.equal((await importAs(connection)).code, 0);
       });
     });
 

@@ -155,7 +155,8 @@ test('while an import is unfinished the upgrade check fails, and no command chan
         'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
     });
     const says =
-      'placement-manage: The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.\n';
+      'placement-manage: The database holds an unfinished import. Run the same "placement-manage import" again: ' +
+      'it goes on where it ended.\n';
     const file = path.join(folder, 'providers.jsonl');
     await writeFile(file, '');
     const token = ['token', 'create', '--project', 'p', '--user', 'u', '--role', 'member'];

@@ -31,10 +31,10 @@ suite('sources and targets that are refused', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  async function refused(url: string, says: RegExp): Promise<void> {
+  async function refused(url: string, says: RegExp, exits = 1): Promise<void> {
     await withTarget(async (target) => {
       const { code, stderr } = await importFrom(url, target);
-      assert.equal(code, 1);
+      assert.equal(code, exits);
       assert.match(stderr, says);
       assert.deepEqual(
         (await target.sql.query('select from pg_tables where schemaname = current_schema()')).rowCount,
@@ -64,11 +64,13 @@ suite('sources and targets that are refused', () => {
     const wrong = source.replace(/:[^:@]*@/, ':wrong@');
     await refused(
       wrong,
-      /cannot be reached: Access denied for user 'placement'.* Correct user and password; the user needs/,
+      /refuses the login: Access denied for user 'placement'.* Correct user and password; the user needs/,
+      77,
     );
     await refused(
       source.replace('/cloud?', '/elsewhere?'),
-      /cannot be reached: Access denied .*to database 'elsewhere'/,
+      /refuses the login: Access denied .*to database 'elsewhere'/,
+      77,
     );
     await refused(
       source.replace('/cloud?', '/cloud_nowhere?'),

@@ -2,10 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { failureKind, repeatLostRaces } from '../../engine/failures.ts';
 import { utcNow } from '../../engine/time.ts';
+import { firstCustomClassId } from '../../schema/standard_resource_classes.ts';
 import { lockChangedName } from '../relied_locks.ts';
-
-/** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
-export const firstCustomClassId = 10_000;
 
 /** The id above all others. If a program has used the highest integer as an id, the lowest free id. */
 const nextClassId = sql`case when last < 2147483647 then greatest(last + 1, ${sql.lit(firstCustomClassId)})

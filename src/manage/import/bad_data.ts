@@ -10,8 +10,8 @@ export type BadData = {
   readonly warnings: readonly string[];
 };
 
-/** Finds rows that refer to rows which do not exist, and texts that PostgreSQL cannot store. */
-export async function findBadData(source: SourceDatabase, { has }: SourceSchema): Promise<BadData> {
+/** Finds rows that refer to rows which do not exist, and texts and numbers that PostgreSQL cannot store. */
+export async function findBadData(source: SourceDatabase, { has, mayExceed }: SourceSchema): Promise<BadData> {
   const problems: string[] = [];
   const warnings: string[] = [];
   for (const reference of references.filter(({ table, column, to }) => has(table, column) && has(to, 'id'))) {
@@ -23,6 +23,10 @@ export async function findBadData(source: SourceDatabase, { has }: SourceSchema)
       (column) => ['text', 'uuid'].includes(columns[column] ?? '') && has(name, column),
     );
     for (const column of texts) problems.push(...(await findNuls(source, name, column)));
+    const integers = Object.keys(columns).filter(
+      (column) => columns[column] === 'integer' && has(name, column) && mayExceed(name, column),
+    );
+    for (const column of integers) problems.push(...(await findTooLarge(source, name, column)));
   }
   return { problems, warnings };
 }
@@ -52,6 +56,20 @@ async function findNuls(source: SourceDatabase, table: string, column: string): 
   if (Number(row?.[0]) === 0) return [];
   const mend = `update ${table} set ${column} = replace(${column}, char(0), '') where ${where};`;
   return [`${rowsOf(table, row)} a NUL in ${column}, which cannot be stored. Mend the source: ${mend}`];
+}
+
+async function findTooLarge(source: SourceDatabase, table: string, column: string): Promise<readonly string[]> {
+  const where = `${column} not between -2147483648 and 2147483647`;
+  const [row] = await source.query(`select count(*), min(${column}) from ${table} where ${where}`);
+  if (Number(row?.[0]) === 0) return [];
+  const isId = /(^|_)id$/.test(column);
+  const mend = isId
+    ? 'give these rows other ids.'
+    : `update ${table} set ${column} = greatest(-2147483648, least(2147483647, ${column})) where ${where};`;
+  return [
+    `${rowsOf(table, row)} a ${column} that is no integer of 32 bits (such as ${row?.[1]}), which cannot be stored. ` +
+      `Mend the source: ${mend}`,
+  ];
 }
 
 /** The beginning of a sentence about the rows that a statement counted. */

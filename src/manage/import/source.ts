@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import mysql from 'mysql2/promise';
 import { failureOf } from '../../../db/engine/failures.ts';
+import { importGoesOn } from '../../../db/schema/unfinished_import.ts';
 import { splitDatabaseUrl } from '../../config/database_url.ts';
+import { ExitError } from '../../text/sysexits.ts';
 
 /** How the connection to the source is encrypted. */
 type SourceTls = {
@@ -116,7 +118,7 @@ export type SourceDatabase = {
 export async function openSource(settings: SourceSettings): Promise<SourceDatabase> {
   const name = nameOfSource(settings);
   const connection = await connect(settings).catch((error: unknown) => {
-    throw new Error(`The source ${name} cannot be reached: ${failureOf(error)}. ${remedyFor(error)}`, { cause: error });
+    throw connectFailure(name, error);
   });
   // If the connection breaks, the current or the next query fails. Without a handler, the event would end the process.
   connection.on('error', () => {});
@@ -125,6 +127,13 @@ export async function openSource(settings: SourceSettings): Promise<SourceDataba
       const [rows] = await connection.query({ sql: statement, values: [...values], rowsAsArray: true });
       return rows as unknown as SourceRow[]; // rowsAsArray and typeCast below make them so
     } catch (error) {
+      const isOpen = await connection.ping().catch(() => false);
+      if (!isOpen)
+        throw new ExitError(
+          `The connection to ${name} broke: ${failureOf(error).replace(/\.$/, '')}. ${importGoesOn}`,
+          'unavailable',
+          error,
+        );
       throw new Error(`The source ${name} cannot be read: ${failureOf(error)}.`, { cause: error });
     }
   };
@@ -159,11 +168,23 @@ const readFiles = ({ caFile, certFile, keyFile, verifyCertificate, verifyHost }:
   verifyIdentity: verifyHost,
 });
 
-function remedyFor(error: unknown): string {
+/** Why the source cannot be reached, or refuses the login, with the remedy. */
+function connectFailure(name: string, error: unknown): Error {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (/ACCESS_DENIED|AUTH/.test(code)) {
-    return 'Correct user and password; the user needs the privilege SELECT on the database. Special characters in the URL are written as %XX.';
+    return new ExitError(
+      `The source ${name} refuses the login: ${failureOf(error)}. Correct user and password; the user needs the privilege SELECT ` +
+        'on the database. Special characters in the URL are written as %XX.',
+      'noPermission',
+      error,
+    );
   }
+  return new Error(`The source ${name} cannot be reached: ${failureOf(error)}. ${remedyFor(error, code)}`, {
+    cause: error,
+  });
+}
+
+function remedyFor(error: unknown, code: string): string {
   if (code === 'ER_BAD_DB_ERROR') return 'Correct the name of the database at the end of the URL.';
   const isFile = error instanceof Error && 'syscall' in error && error.syscall === 'open';
   if (isFile || /SSL|TLS|CERT|VERIFY/i.test(code)) return 'Correct the ssl_ parameters at the end of the URL.';

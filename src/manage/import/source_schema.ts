@@ -22,9 +22,10 @@ function readColumn(column: string, kind: ColumnKind): string {
     // MySQL prints a FLOAT with six digits. Upstream reads these digits, so they are the value that counts.
     case 'ratio':
       return `concat(${name})`;
-    // MySQL may hold dates with day 0 or month 0, which are not valid times.
+    // MySQL may hold dates that are not valid times: with year, month or day 0, and such as 30 February.
     case 'time':
-      return `case when month(${name}) > 0 and dayofmonth(${name}) > 0 then date_format(${name}, '%Y-%m-%d %H:%i:%s.%f') end`;
+      return `case when year(${name}) > 0 and month(${name}) > 0 and dayofmonth(${name}) between 1 and dayofmonth(last_day(${name}))
+        then date_format(${name}, '%Y-%m-%d %H:%i:%s.%f') end`;
   }
 }
 
@@ -48,6 +49,8 @@ export type SourceSchema = {
   has(table: string, column: string): boolean;
   /** Whether the source takes texts of a column that differ only by upper and lower case for different ones. */
   tellsCase(table: string, column: string): boolean;
+  /** Whether a column may have numbers that are no integers of 32 bits. Upstream's own have not. */
+  mayExceed(table: string, column: string): boolean;
 };
 
 /**
@@ -57,10 +60,13 @@ export type SourceSchema = {
  */
 export async function readSourceSchema(source: SourceDatabase): Promise<SourceSchema> {
   const found = await source.query(
-    'select lower(table_name), lower(column_name), collation_name from information_schema.columns where table_schema = database()',
+    'select lower(table_name), lower(column_name), collation_name, column_type from information_schema.columns ' +
+      'where table_schema = database()',
   );
-  const collations = new Map(found.map(([table, column, collation]) => [`${table}.${column}`, collation]));
-  const has = (table: string, column: string): boolean => collations.has(`${table}.${column}`);
+  const columns = new Map(
+    found.map(([table, column, collation, type]) => [`${table}.${column}`, { collation, type: type ?? '' }]),
+  );
+  const has = (table: string, column: string): boolean => columns.has(`${table}.${column}`);
   const revision = await readRevision(source, has);
   const missing = missingColumns(has);
   if (missing.length > 0) {
@@ -83,7 +89,10 @@ export async function readSourceSchema(source: SourceDatabase): Promise<SourceSc
     tables,
     has,
     // A column without a collation has bytes.
-    tellsCase: (table, column) => /^binary$|_bin$|_cs(_|$)/.test(collations.get(`${table}.${column}`) ?? 'binary'),
+    tellsCase: (table, column) =>
+      /^binary$|_bin$|_cs(_|$)/.test(columns.get(`${table}.${column}`)?.collation ?? 'binary'),
+    mayExceed: (table, column) =>
+      !/^(tiny|small|medium)?int(\(\d+\))?$/i.test(columns.get(`${table}.${column}`)?.type ?? ''),
   };
 }
 

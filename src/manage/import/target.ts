@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
+import { isUnavailable } from '../../../db/engine/failures.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
@@ -158,6 +159,7 @@ async function writePage(
   try {
     await insertRows(target, name, ofRows);
   } catch (error) {
+    if (isUnavailable(error)) throw error; // it is not because of the rows
     throw new Error(`The rows of ${name} up to ${last.join(', ')} cannot be stored: ${messageOf(error)}.`, {
       cause: error,
     });
