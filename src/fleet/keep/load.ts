@@ -39,9 +39,10 @@ export function loadFleet(
     const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, moment.serverRun, snapshots);
     const readers: Readers = [trx];
     let end = (): void => {};
-    let mayAdd = isStart && database.engine === 'postgresql';
+    const pages = await pagesOfAll(trx, providersPerPage);
+    let mayAdd = isStart && database.engine === 'postgresql' && pages.length >= fewestForTwo;
     try {
-      for await (const page of readPages(readers, await pagesOfAll(trx, providersPerPage))) {
+      for await (const page of readPages(readers, pages)) {
         if (mayAdd) end = addReader(database, readers);
         mayAdd = false;
         builder.add(page);
@@ -52,6 +53,9 @@ export function loadFleet(
     return { living: builder.finish(), moment, log };
   });
 }
+
+/** With fewer pages the first transaction would have read all before a second one has begun. */
+const fewestForTwo = 8;
 
 type Readers = [Transaction<Tables>, ...Kysely<Tables>[]];
 
