@@ -1,4 +1,4 @@
-import { changed, navigate, urlOf, useRoute } from './route.tsx';
+import { changed, Link, navigate, urlOf, useRoute } from './route.tsx';
 
 /**
  * After what the page before begins, for each URL to which this tab has turned, whatever its order. The service knows only the next page.
@@ -37,5 +37,14 @@ export function Pages({
         Next
       </button>
     </nav>
+  );
+}
+
+/** What a page after the last one says. @param first the URL of the first page */
+export function NoMore({ of, first }: { readonly of: string; readonly first: string }) {
+  return (
+    <>
+      There are no more {of}. <Link to={first}>The first ones</Link>
+    </>
   );
 }

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find } from '../filter.tsx';
-import { Pages } from '../pages.tsx';
+import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
-import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { changed, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
@@ -105,13 +105,7 @@ export function ConsumerList() {
         <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
         <p role="status">
-          {after === undefined ? (
-            'There is no such consumer.'
-          ) : (
-            <>
-              There are no more consumers. <Link to={urlAfter('')}>The first ones</Link>
-            </>
-          )}
+          {after === undefined ? 'There is no such consumer.' : <NoMore of="consumers" first={urlAfter('')} />}
         </p>
       ) : (
         <>

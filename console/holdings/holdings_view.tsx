@@ -1,6 +1,6 @@
 import { AsOf } from '../as_of.tsx';
 import { urlOfLimits } from '../limits/url_of_limits.ts';
-import { Pages } from '../pages.tsx';
+import { NoMore, Pages } from '../pages.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
@@ -95,9 +95,7 @@ function Holders({
     return (
       <p role="status">
         {!isFirst ? (
-          <>
-            There are no more holders. <Link to={urlOfHoldings({ ...asked, after: '' })}>The first ones</Link>
-          </>
+          <NoMore of="holders" first={urlOfHoldings({ ...asked, after: '' })} />
         ) : isEveryone(asked) ? (
           'No consumer holds anything.'
         ) : (

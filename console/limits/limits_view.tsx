@@ -3,7 +3,7 @@ import type { ProjectLimits, ShownLimit } from '../../src/client/limits.ts';
 import { Amount } from '../amount.tsx';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
-import { Pages } from '../pages.tsx';
+import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -104,9 +104,7 @@ function AllLimits() {
           {after === undefined ? (
             'No project has limits of its own. Enter a project above to see the defaults that hold for it.'
           ) : (
-            <>
-              There are no more projects. <Link to={urlOf('limits')}>The first ones</Link>
-            </>
+            <NoMore of="projects" first={urlOf('limits')} />
           )}
         </p>
       ) : (

@@ -1,7 +1,7 @@
 import { AsOf } from '../as_of.tsx';
 import { ConsumerTable } from '../consumer/consumer_table.tsx';
 import { readAmounts } from '../consumer/read_amounts.ts';
-import { Pages } from '../pages.tsx';
+import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
 import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -72,9 +72,7 @@ export function Held({
           {after === undefined ? (
             'Nothing is allocated here.'
           ) : (
-            <>
-              There are no more consumers. <Link to={urlWith({ after: '' })}>The first ones</Link>
-            </>
+            <NoMore of="consumers" first={urlWith({ after: '' })} />
           )}
         </p>
       ) : (
