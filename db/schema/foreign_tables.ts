@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import type { Tables } from '../tables.ts';
 import { missingColumns, upstreamTables } from './upstream_tables.ts';
 
-/** The tables that our migrations add to those of upstream. */
+/** The tables that this service has and OpenStack Placement does not have. */
 export const ownTables: readonly (keyof Tables)[] = [
   'cells',
   'consumer_names',
@@ -54,7 +54,7 @@ export async function findForeignTables(database: Pick<Database, 'kysely'>): Pro
   );
 }
 
-/** The columns of those of some tables, or views, that are in the current schema. */
+/** Which of these tables or views the current schema has, with their columns. */
 async function readColumns(
   { kysely }: Pick<Database, 'kysely'>,
   tables: readonly string[],

@@ -19,30 +19,24 @@ const keys = { tree: 1_500_000, class: 1_510_000, trait: 1_520_000 } as const;
 const numbersOf = (ids: readonly number[]): readonly number[] =>
   [...new Set(ids.map((id) => id % locks))].sort((a, b) => a - b);
 
-/** What a transaction relies on, and what it changes, by ids. */
-export type Relied = {
-  /** The roots of trees. */
-  readonly trees?: readonly number[];
-  readonly traits?: readonly number[];
-  /** The providers whose trees it changes. */
-  readonly changed?: readonly number[];
-};
+/**
+ * Locks trees until the end of the transaction. A later statement looks whether they are as they were.
+ *
+ * @param relied the ids of the roots of trees that it relies on
+ * @param changed which rows of `resource_providers`, locked already, it changes: their trees are locked for it alone
+ */
+export const lockTrees = (relied: readonly number[], changed: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  select case when changes then pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)
+    else pg_advisory_xact_lock_shared(${sql.lit(keys.tree)}, number) end
+  from (
+    select number, bool_or(changes) as changes from (
+      select number, false as changes from unnest(${numbersOf(relied)}::integer[]) as number
+      union all ${changedTrees(changed)}
+    ) as each group by number order by number offset 0
+  ) as tree`;
 
-/** Locks trees and traits until the end of the transaction. A later statement looks whether they are as they were. Empty without any. */
-export function lockRelied({ trees = [], traits = [], changed = [] }: Relied): readonly RawBuilder<unknown>[] {
-  const treeStatement = sql`select case when changes then pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)
-      else pg_advisory_xact_lock_shared(${sql.lit(keys.tree)}, number) end
-    from (
-      select number, bool_or(changes) as changes from (
-        select number, false as changes from unnest(${numbersOf(trees)}::integer[]) as number
-        ${changed.length === 0 ? sql`` : sql`union all ${changedTrees(sql`id = any(${changed}::integer[])`)}`}
-      ) as each group by number order by number offset 0
-    ) as tree`;
-  return [
-    ...(trees.length + changed.length === 0 ? [] : [treeStatement]),
-    ...(traits.length === 0 ? [] : [sharedLocks('trait', traits)]),
-  ];
-}
+/** Locks the trees of some rows of `resource_providers` for a change. @param changed which rows, as above */
+export const lockChangedTrees = (changed: RawBuilder<unknown>): RawBuilder<unknown> => lockTrees([], changed);
 
 /** Roots are found by the parents, as the fleet finds them: a stored root may be null, or that of another tree. */
 const changedTrees = (condition: RawBuilder<unknown>) => sql`
@@ -53,11 +47,6 @@ const changedTrees = (condition: RawBuilder<unknown>) => sql`
       ) select id from above where parent_provider_id is null
     ), root_provider_id, id) end % ${sql.lit(locks)} as number, true as changes
   from resource_providers p where ${condition}`;
-
-/** Locks the trees of some rows of `resource_providers`, which are locked already, for a change. */
-export const lockChangedTrees = (condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-  select pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)
-  from (select distinct number from (${changedTrees(condition)}) as each order by number offset 0) as tree`;
 
 /** Locks a class or a trait for a change of its name, or its deletion. */
 export const lockChangedName = (kind: 'class' | 'trait', id: number): RawBuilder<unknown> =>

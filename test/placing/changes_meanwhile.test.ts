@@ -8,14 +8,12 @@ import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { deleteResourceClass, renameResourceClass } from '../../db/statements/names/resource_classes.ts';
 import { deleteTrait } from '../../db/statements/names/traits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
-import { writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { moveProvider } from '../../db/statements/providers/update_provider.ts';
 import { claim } from '../races/judged_claim.ts';
-import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
+import { isWritten, noTraits, untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 
 const [ours, theirs] = ['aaaaaaaa-0000-4000-8000-000000000001', 'bbbbbbbb-0000-4000-8000-000000000002'];
 const some = { id: 20_000, name: 'CUSTOM_SOME' };
-const tags = { tag: 'tag', tagBefore: 'tag before' };
 
 /** A claim on provider 1 that relied on provider 3, which is in the same tree, on a class, a trait and where a consumer was. */
 const placement = (affinity: AffinityGuard): ClaimWrite => ({
@@ -39,18 +37,10 @@ const theirClaim = (generation: number | null): ClaimWrite => ({
 
 type Change = (database: Database) => Promise<unknown>;
 
-const traitsOf = (providerId: number): Change => {
-  const write = {
-    kind: 'traits',
-    providerId,
-    uuid: `rp${providerId}`,
-    generation: 5,
-    traits: [],
-    present: [],
-    ...tags,
-  } as const;
-  return async (database) => assert.ok((await writeProviders(database, [write])).has(write));
-};
+const traitsOf =
+  (providerId: number): Change =>
+  async (database) =>
+    assert.ok(await isWritten(database, noTraits(providerId)));
 
 type Case = {
   readonly change: Change;

@@ -1,28 +1,17 @@
 /** Provider writes of one batch take locks in the order of the ids, as claims do, so there is no deadlock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
+import { writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags } from '../../src/fleet/model/entity_tags.ts';
-import { traitsTag } from '../../src/placement/entity_tag.ts';
-import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
+import { newChild, noTraits, untilWaiting, withTwoConnections } from './two_connections.ts';
 
 /** A new child of provider 2. */
 const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
-const traitsOf = (providerId: number): ProviderWrite => ({
-  kind: 'traits',
-  providerId,
-  uuid: `rp${providerId}`,
-  generation: 5,
-  traits: [],
-  present: [],
-  tag: traitsTag([]),
-  tagBefore: traitsTag([]),
-});
 
 test('the parent of a new provider is locked in the order of the ids', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query('begin; select from resource_providers where id = 1 for no key update');
-    const writes = [child('new'), traitsOf(1)];
+    const writes = [child('new'), noTraits(1)];
     const written = writeProviders(database, writes);
     written.catch(() => {});
     await untilWaiting(other);
@@ -36,7 +25,7 @@ test('two transactions that make children of a provider and then write it do not
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`begin; insert into resource_providers (id, uuid, name, generation, root_provider_id)
       values (9, 'rp9', 'first', 0, 9)`);
-    const writes = (name: string) => [child(name), traitsOf(2)];
+    const writes = (name: string) => [child(name), noTraits(2)];
     const [first, second] = [writes('first'), writes('second')];
     const written = [writeProviders(database, first)];
     await untilWaiting(other); // it waits for the name, after the parent was locked

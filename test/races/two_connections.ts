@@ -2,6 +2,7 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags } from '../../src/fleet/model/entity_tags.ts';
+import { traitsTag } from '../../src/placement/entity_tag.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 
@@ -39,6 +40,18 @@ export function newChild(name: string, parent: { readonly id: number; readonly u
   const tags = newProviderTags({ uuid: name, name, parentUuid: parent.uuid });
   return { kind: 'child', uuid: name, name, parent, tags };
 }
+
+/** Takes all traits from one of these providers, which has none. */
+export const noTraits = (providerId: number): ProviderWrite => ({
+  kind: 'traits',
+  providerId,
+  uuid: `rp${providerId}`,
+  generation: 5,
+  traits: [],
+  present: [],
+  tag: traitsTag([]),
+  tagBefore: traitsTag([]),
+});
 
 /** Waits until this many connections of the database wait for a lock. */
 export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
