@@ -28,7 +28,7 @@ export type CommitWatch = {
    * @returns the answer
    */
   watch(connection: Holder, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
-  /** Ends the connections that still wait. */
+  /** Ends the connections that wait for a standby, now or later: nobody awaits their answers any more. */
   close(): void;
 };
 
@@ -74,6 +74,7 @@ export function watchCommits(options: {
   /** What the writes wait for that come meanwhile. */
   let held: PromiseWithResolvers<void> | undefined;
 
+  let isClosed = false;
   /** Set by the timer only, so that of the statements of a transaction, which are sent at once, either all are refused or none. */
   let isRefusing = false;
   const isWriting = (text: string): boolean => {
@@ -117,6 +118,9 @@ export function watchCommits(options: {
       return;
     }
     endLate();
+    if (isClosed) {
+      for (const each of missing) if (each.isGivenUp || heldSinceMs !== undefined) each.breakOff();
+    }
     isRefusing = heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
     if (isRefusing) refuseHeld();
     if (performance.now() - oldest.sentMs < slowMs) goOn();
@@ -126,7 +130,8 @@ export function watchCommits(options: {
     isAsking = true;
     try {
       if (await isConfirming(slowMs)) goOn();
-      else heldSinceMs ??= performance.now();
+      // Where all answers have come meanwhile, no timer looks any more, and nothing would end the wait of the next writes.
+      else if (missing.size > 0) heldSinceMs ??= performance.now();
     } catch {
       // If the server does not answer, that does not tell whether it waits for a standby: what is known of the server stays as it is.
     } finally {
@@ -172,8 +177,8 @@ export function watchCommits(options: {
         );
       }),
     close: () => {
-      clearInterval(timer);
-      for (const each of missing) if (each.isGivenUp) each.breakOff();
+      isClosed = true;
+      if (missing.size > 0) look();
     },
   };
 }
