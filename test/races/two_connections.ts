@@ -55,7 +55,8 @@ export const noTraits = (providerId: number): ProviderWrite => ({
 
 /** Waits until this many connections of the database wait for a lock. */
 export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
-  const deadline = Date.now() + 5_000;
+  // Without a pause between two looks, since a wait may be brief; and for as long as `until`, since a busy machine is slow.
+  const deadline = Date.now() + 60_000;
   while ((await waitingCount(other)) < count)
     if (Date.now() > deadline) throw new Error('No connection waits for a lock.');
 }
