@@ -159,7 +159,8 @@ test('a standby that is away for a moment costs nobody a 503', async () => {
 test('a service ends, although commits are unconfirmed', async () => {
   const isUnconfirmed = async ({ send, host, waitFor }: Place): Promise<void> => {
     await waitFor('gone');
-    assert.equal((await claim(send, host, randomUUID())).status, 503);
+    // PostgreSQL reads its configuration a little later: until then claims are written.
+    await until('a claim is unconfirmed', async () => (await claim(send, host, randomUUID())).status === 503);
   };
   await withService(2, isUnconfirmed, 'gone');
 });

@@ -156,6 +156,7 @@ test('an adoption that was interrupted while it built an index goes on', async (
       await other.query('begin; lock table consumers in row exclusive mode');
       const build = 'create index concurrently consumers_consumer_type_id_idx on consumers (consumer_type_id)';
       await assert.rejects(client.query(build), /statement timeout/);
+      await client.query('reset statement_timeout');
       await other.end();
       await migrate(url, migrationNames.length);
       const whole = await client.query(`select from pg_index where indisvalid
