@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
@@ -41,6 +41,27 @@ const sleepInReal = (ms: number): Promise<'open'> =>
   new Promise((resolve) => {
     new Worker(`setTimeout(() => {}, ${ms})`, { eval: true }).on('exit', () => resolve('open'));
   });
+
+/**
+ * Calls back while timers are mocked. No statement is under way when that begins: its timer, which is a real one, could not be cleared
+ * any more, and would keep the process from ending. Where the test fails, the server needs real timers for its end.
+ */
+async function whileMocked(
+  { mock: { timers } }: TestContext,
+  { database }: PlacementService,
+  use: (tick: (ms: number) => void) => Promise<void>,
+): Promise<void> {
+  await until('no statement is under way', () => {
+    const { open, idle } = database.connections();
+    return idle === open;
+  });
+  timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  try {
+    await use((ms) => timers.tick(ms));
+  } finally {
+    timers.reset();
+  }
+}
 
 const usagesOf = (uuid: string) => [{ resource_provider: uuid, parts: ['usages'] }];
 
@@ -172,62 +193,63 @@ test('streams beyond the limit are refused, and all end with the process', () =>
   }));
 
 test('a stream without changes sends a comment every 15 seconds, and ends after an hour', (t) =>
-  serve(anyEngine, {}, async (url) => {
-    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
-    const stream = await openStream(`${url}/changes`, headers);
-    await stream.next();
-    for (const _ of [1, 2]) {
-      t.mock.timers.tick(15_000);
-      assert.equal(await stream.block(), ':');
-    }
-    t.mock.timers.tick(3_600_000 - 2 * 15_000 - 1);
-    const late = stream.ended();
-    assert.equal(await Promise.race([late, sleepInReal(100)]), 'open');
-    t.mock.timers.tick(1);
-    assert.equal(await late, 'in order');
-    t.mock.timers.reset();
-  }));
+  serve(anyEngine, {}, (url, service) =>
+    whileMocked(t, service, async (tick) => {
+      const stream = await openStream(`${url}/changes`, headers);
+      await stream.next();
+      for (const _ of [1, 2]) {
+        tick(15_000);
+        assert.equal(await stream.block(), ':');
+      }
+      tick(3_600_000 - 2 * 15_000 - 1);
+      const late = stream.ended();
+      assert.equal(await Promise.race([late, sleepInReal(100)]), 'open');
+      tick(1);
+      assert.equal(await late, 'in order');
+    }),
+  ));
 
 test('a stream ends with an error event once the policy forbids it', async (t) => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
   const policyFile = path.join(folder, 'policy.yaml');
   await writeFile(policyFile, '');
   try {
-    await serve(anyEngine, { osloPolicy: { policyFile } }, async (url, service) => {
-      t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
-      const stream = await openStream(`${url}/changes`, headers);
-      await stream.next();
-      await writeFile(policyFile, '"placement:changes:list": "!"\n');
-      await until(
-        'the policy is read',
-        async () => (await requestsTo(service, 'placement 2.5')('GET', '/changes')).status === 403,
-      );
-      t.mock.timers.tick(15_000);
-      const event = await stream.next();
-      assert.deepEqual([event.event, at(event.data, 'status')], ['error', 403]);
-      assert.equal(await stream.ended(), 'in order');
-      t.mock.timers.reset();
-    });
+    await serve(anyEngine, { osloPolicy: { policyFile } }, (url, service) =>
+      whileMocked(t, service, async (tick) => {
+        const stream = await openStream(`${url}/changes`, headers);
+        await stream.next();
+        await writeFile(policyFile, '"placement:changes:list": "!"\n');
+        await until(
+          'the policy is read',
+          async () => (await requestsTo(service, 'placement 2.5')('GET', '/changes')).status === 403,
+        );
+        tick(15_000);
+        const event = await stream.next();
+        assert.deepEqual([event.event, at(event.data, 'status')], ['error', 403]);
+        assert.equal(await stream.ended(), 'in order');
+      }),
+    );
   } finally {
     await rm(folder, { recursive: true });
   }
 });
 
 test('a stream ends when the token of Keystone expires', (t) =>
-  withStandIn((standIn) =>
-    serve(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) }, async (url) => {
-      const token = standIn.issue({ roles: ['admin'], lifetime: 600 });
-      t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
-      const stream = await openStream(`${url}/changes`, { ...headers, 'x-auth-token': token });
-      await stream.next();
-      t.mock.timers.tick(500_000);
-      const ended = stream.ended();
-      assert.equal(await Promise.race([ended, sleepInReal(100)]), 'open');
-      t.mock.timers.tick(100_000);
-      assert.equal(await ended, 'in order');
-      t.mock.timers.reset();
-    }),
-  ));
+  withStandIn((standIn) => {
+    const byKeystone = { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) } as const;
+    return serve(anyEngine, byKeystone, (url, service) =>
+      whileMocked(t, service, async (tick) => {
+        const token = standIn.issue({ roles: ['admin'], lifetime: 600 });
+        const stream = await openStream(`${url}/changes`, { ...headers, 'x-auth-token': token });
+        await stream.next();
+        tick(500_000);
+        const ended = stream.ended();
+        assert.equal(await Promise.race([ended, sleepInReal(100)]), 'open');
+        tick(100_000);
+        assert.equal(await ended, 'in order');
+      }),
+    );
+  }));
 
 test('a stream whose log was truncated ends with an error event', () =>
   serve('postgresql', {}, async (url, service) => {

@@ -79,9 +79,9 @@ export function databaseUrl(serverUrl: string, name: string): string {
   return url.href;
 }
 
-/** Runs one statement on its own connection. */
+/** Runs one statement on its own connection. Where another program has taken the port and says nothing, it fails after a minute. */
 export async function execute(url: string, statement: string): Promise<pg.QueryResult> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 60_000 });
   client.on('error', () => {}); // the query, or connect, throws it
   await client.connect();
   try {
