@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
@@ -164,13 +165,18 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   const stream = run({
     files: [entry],
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
-    execArgv: ['--liftoff-only', ...preloaded],
+    execArgv: ['--liftoff-only', ...reporting(folder), ...preloaded],
     signal: interrupted.signal,
   });
   let last = 'no test';
-  const hangs = setTimeout(() => {
+  const hangs = setTimeout(async () => {
+    const left = await resourcesOf(entry, folder).catch((error: unknown) => [String(error)]); // it has just ended
     const ended = killProcessOf(entry).map((line) => `  ${line.slice(-200)}\n`);
-    fail(name, `It hangs after ${hangsMs / 1000} s: the last that ended is ${last}. Killed:\n${ended.join('')}`);
+    const keeping = `It is kept by:\n${left.map((line) => `  ${line}\n`).join('')}`;
+    fail(
+      name,
+      `It hangs after ${hangsMs / 1000} s: the last that ended is ${last}. ${keeping}Killed:\n${ended.join('')}`,
+    );
   }, hangsMs);
   for await (const { type, data } of stream) {
     if (type === 'test:stdout') process.stdout.write(data.message);
@@ -205,6 +211,40 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   return ends;
 }
 
+/** The process of a batch, which runs this module. */
+function processOf(entry: string): number | undefined {
+  return runningTree(process.pid).find((pid) => commandLine(pid).includes(entry));
+}
+
+/** With these flags Node.js writes at SIGUSR2 what keeps a process, and where it is, into a file in this folder. */
+function reporting(folder: string): readonly string[] {
+  return ['--report-on-signal', '--report-exclude-network', `--report-directory=${folder}`];
+}
+
+/** What is used here of such a report. */
+type Report = {
+  readonly javascriptStack: { readonly stack?: readonly string[] };
+  readonly libuv: readonly { readonly is_active?: boolean; readonly is_referenced?: boolean }[];
+};
+
+/** What keeps the process of a batch from ending, and where it computes. A process that was stopped tells nothing. */
+async function resourcesOf(entry: string, folder: string): Promise<readonly string[]> {
+  const pid = processOf(entry);
+  if (pid === undefined) return ['nothing: the process has ended'];
+  process.kill(pid, 'SIGUSR2');
+  const isReport = (file: string): boolean => file.startsWith('report.') && file.includes(`.${pid}.`);
+  for (const end = performance.now() + 20_000; performance.now() < end; await sleep(500)) {
+    try {
+      const file = (await readdir(folder)).find(isReport);
+      if (file === undefined) continue;
+      const report: Report = JSON.parse(await readFile(path.join(folder, file), 'utf8'));
+      const held = report.libuv.filter((each) => each.is_active === true && each.is_referenced === true);
+      return [...held.map((each) => JSON.stringify(each)), ...(report.javascriptStack.stack ?? [])];
+    } catch {} // it is being written
+  }
+  return ['it does not tell'];
+}
+
 /**
  * Kills the process of a batch and all that it started: a service that a test opened in it may have taken over SIGTERM, and a server that
  * goes on keeps its output open.
@@ -213,7 +253,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
  * @returns the command lines of the processes
  */
 function killProcessOf(entry: string): readonly string[] {
-  const root = runningTree(process.pid).find((pid) => commandLine(pid).includes(entry));
+  const root = processOf(entry);
   const pids = root === undefined ? [] : runningTree(root);
   const lines = pids.map(commandLine);
   for (const pid of pids) {
