@@ -8,8 +8,8 @@ Each line of the standard input is a job: how many processors it needs, and its 
 The token in $PLACEMENT_TOKEN may be that of a member of the project in $PLACEMENT_PROJECT. The exit code is 1 if a job was refused or
 failed, and 2 if a line is no job: then none is run.
 
-Ctrl-C (SIGINT) and SIGTERM kill all jobs and give back what they had; the exit code is 130 or 143. After SIGKILL nothing does that: the jobs
-go on, and their claims end after their term. So kill the jobs too.
+Ctrl-C (SIGINT), SIGTERM and SIGHUP (unless nohup has it ignored) kill all jobs and give back what they had; the exit code is 130, 143 or
+129. After SIGKILL nothing does that: the jobs go on, and their claims end after their term. So kill the jobs too.
 """
 import os, signal, subprocess, sys, threading, time, uuid
 import requests
@@ -32,6 +32,8 @@ class Refused(Exception):
 
 
 def stop(number, _frame):
+    for each in signals:  # a second one would interrupt what gives back
+        signal.signal(each, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 
@@ -45,7 +47,7 @@ def call(method, path, body=None, wait=0, until=float('inf')):
             if answer.status_code not in (429, 502, 503, 504):  # 502 and 504 are of proxies
                 return answer
             after = answer.headers.get('Retry-After', '')
-            pause = int(after) if after.isdigit() else 1  # a proxy may send a date
+            pause = max(1, int(after)) if after.isdecimal() else 1  # a proxy may send a date
         except requests.RequestException:
             pause = 1
         if time.monotonic() + pause >= min(until, stop_at):
@@ -58,30 +60,49 @@ def call(method, path, body=None, wait=0, until=float('inf')):
 
 def error_of(answer):
     try:
-        return answer.json()['errors'][0]
-    except (ValueError, KeyError):  # not an answer of the service: a proxy's, or another program at this address
+        error = answer.json()['errors'][0]
+        return {'code': error.get('code'), 'detail': error['detail']}
+    except (ValueError, LookupError, TypeError, AttributeError):  # it is of a proxy, or of another program
         return {'code': None, 'detail': f'{answer.status_code} {answer.reason}: {answer.text[:200]}'}
 
 
-def host_of(consumer):
-    """The name of the host of what it has."""
+def found(consumer):
+    """What `place` returns, for a claim whose answer was lost; None if it has ended. Part of its term is over, so it gets a new one."""
+    generation = answered(call('GET', f'/allocations/{consumer}')).get('consumer_generation')
+    asked = time.monotonic()
+    renewed = renew(consumer, generation) if generation is not None else None
+    if generation is None or (renewed is not None and renewed.status_code == 404):
+        return None
+    answered(renewed)
     path = f'/holdings?project_id={PROJECT}'
     while path:
-        answer = call('GET', path)
-        if answer is None:
-            raise Refused('it is stopped')
-        if not answer.ok:
-            raise Refused(error_of(answer)['detail'])
-        page = answer.json()
+        page = answered(call('GET', path))
         for held in page['holdings']:
             if held['consumer'] == consumer:
-                return held['resource_provider']['name']
+                return held['resource_provider']['name'], generation, asked + TERM_SECONDS
         path = page.get('holdings_links', [{'href': None}])[0]['href']
-    raise Refused('another program has released what it had')
+    return None
+
+
+def answered(answer):
+    if answer is None:
+        raise Refused('it is stopped')
+    if not answer.ok:
+        raise Refused(error_of(answer)['detail'])
+    return answer.json()
+
+
+def renew(consumer, generation, until=float('inf')):
+    return call('PUT', f'/consumers/{consumer}/term', {'expires_in': TERM_SECONDS, 'consumer_generation': generation}, until=until)
 
 
 def place(consumer, processors, line):
-    """Waits until there is room, also below a limit of the project. Returns the name of the host."""
+    """
+    Waits until there is room, also below a limit of the project.
+
+    Returns the name of the host, the generation of the consumer, and when its term ends. If no answer came until the term of an earlier
+    attempt had ended, the consumer is claimed again, and its generation is not 1.
+    """
     claim = {'candidates': f'resources=PGPU:{processors}&order=free:PGPU', 'project_id': PROJECT, 'user_id': PROJECT,
              'consumer_generation': None, 'consumer_type': 'JOB', 'expires_in': TERM_SECONDS}
     wait = 0  # the first time it is asked at once, so that it can be told why a job waits
@@ -90,10 +111,16 @@ def place(consumer, processors, line):
         if answer is None:
             raise Refused('it is stopped')
         if answer.ok:
-            return next(iter(answer.json()['resource_providers'].values()))['name']
+            placed = answer.json()
+            host = next(iter(placed['resource_providers'].values()))['name']
+            return host, placed['consumer_generation'], time.monotonic() + TERM_SECONDS
         error = error_of(answer)
         if error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
-            return host_of(consumer)
+            earlier = found(consumer)
+            if earlier is not None:
+                return earlier
+            stopping.wait(1)
+            continue
         if error['code'] not in ('placement.no_candidates', 'placement.limit_exceeded'):
             raise Refused(error['detail'])
         if stopping.is_set():
@@ -124,12 +151,15 @@ def kill(job):
 def run(line, consumer):
     processors, command = line.split(maxsplit=1)
     try:
-        host = place(consumer, int(processors), line)
+        host, generation, ends = place(consumer, int(processors), line)
     except Refused as refusal:
         print(f'{line}: {refusal}', file=sys.stderr)
         return
-    ends = time.monotonic() + TERM_SECONDS
-    job = start(command, host)
+    try:
+        job = start(command, host)
+    except (OSError, ValueError) as error:  # such as no memory for a process
+        print(f'{line}: {error}', file=sys.stderr)
+        job = None
     while job is not None:
         try:
             if job.wait(TERM_SECONDS / 3) == 0:
@@ -138,23 +168,25 @@ def run(line, consumer):
                 running.discard(job)
             break
         except subprocess.TimeoutExpired:
-            renewal = {'expires_in': TERM_SECONDS, 'consumer_generation': 1}
             asked = time.monotonic()
-            answer = call('PUT', f'/consumers/{consumer}/term', renewal, until=ends)
+            answer = renew(consumer, generation, until=ends)
             if answer is not None and answer.ok:
                 ends = asked + TERM_SECONDS
-            elif not stopping.is_set():
+            elif not stopping.is_set() and job.poll() is None:
                 kill(job)  # too late: the processors may be someone else's by now
                 print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
                 return
     call('DELETE', f'/allocations/{consumer}')
 
 
-for number in (signal.SIGINT, signal.SIGTERM):
+signals = [signal.SIGINT, signal.SIGTERM]
+if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # by nohup
+    signals.append(signal.SIGHUP)
+for number in signals:
     signal.signal(number, stop)
 lines = [line.strip() for line in sys.stdin if line.strip()]
 for line in lines:
-    if not line.split()[0].isdigit() or len(line.split()) < 2:
+    if not line.split()[0].isdecimal() or len(line.split()) < 2:
         print(f'{line}: a line is the number of processors and a command, such as: 2 echo train', file=sys.stderr)
         sys.exit(2)
 jobs = {str(uuid.uuid4()): line for line in lines}
@@ -164,9 +196,7 @@ try:
         thread.start()
     for thread in threads.values():
         thread.join()
-except SystemExit:  # a signal: each thread gives back what it has, and ends
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+except (SystemExit, RuntimeError):  # a signal, or no thread more can start: each thread gives back what it has, and ends
     stop_at = time.monotonic() + STOP_SECONDS
     stopping.set()
     with lock:

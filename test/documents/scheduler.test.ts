@@ -126,6 +126,37 @@ test('it goes on where the answer to its claim is lost', { skip }, () =>
   }),
 );
 
+test(
+  'it goes on where that answer is lost, and the service is away for most of the term, or for longer',
+  { skip },
+  () =>
+    onPool(async ({ url, run }) => {
+      for (const awayS of [5, 9]) {
+        let backMs = Number.POSITIVE_INFINITY;
+        let claims = 0;
+        const front = await startFront((incoming, response) => {
+          if (performance.now() < backMs && claims > 0) {
+            incoming.socket.destroy();
+            return;
+          }
+          if (incoming.method === 'PUT' && incoming.url?.startsWith('/allocations/') && claims++ === 0) {
+            backMs = performance.now() + awayS * 1000;
+            response.once('pipe', () => incoming.socket.destroy());
+          }
+          forward(url, incoming, response);
+        });
+        try {
+          const jobs = ['2 sleep 5; echo on $HOST'];
+          const { code, stdout, stderr } = await run(jobs, { PLACEMENT_URL: front.url, PLACEMENT_TERM: '6' });
+          assert.deepEqual([code, stderr], [0, ''], `${awayS} s`);
+          assert.match(stdout, /^on gpu-[12]\n$/);
+        } finally {
+          await front.close();
+        }
+      }
+    }),
+);
+
 test('it stops a job whose term has passed while the service did not answer', { skip }, () =>
   onPool(async ({ run, url }) => {
     let isAway = false;
@@ -149,6 +180,7 @@ test('a signal kills its jobs, and gives back what is claimed and what waits', {
     for (const [signal, code] of [
       ['SIGINT', 130],
       ['SIGTERM', 143],
+      ['SIGHUP', 129],
     ] as const) {
       const pidFile = path.join(folder, signal);
       const wide = `2 sleep 120 & echo $! >> ${pidFile}; wait`;
