@@ -1,14 +1,16 @@
 /** The configurations of deploy/ for HAProxy and nginx, with the real programs in front of real services. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises';
 import { type Listening, listen } from '../../src/http/server/listen.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { messageOf } from '../../src/text/print.ts';
@@ -130,6 +132,38 @@ function isHelpful({ status, headers, body }: Reply): string {
   return errors[0]?.detail ?? '';
 }
 
+/** All that is answered to bytes. */
+async function sentRaw(url: string, bytes: string): Promise<string> {
+  const { port, hostname } = new URL(url);
+  const socket = net.connect(Number(port), hostname);
+  socket.write(bytes);
+  return text(socket);
+}
+
+/** Calls back with the port of a machine that is away: connections to it are neither accepted nor refused. */
+async function withAbsent(use: (port: number) => Promise<void>): Promise<void> {
+  // It never accepts a connection. The kernel does that for as many as its queue has places for.
+  const program =
+    "const s = require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {" +
+    'console.log(s.address().port); setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)) })';
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const port = await new Promise<number>((resolve) => child.stdout.once('data', (line) => resolve(Number(line))));
+  const queue: net.Socket[] = [];
+  try {
+    for (let isFull = false; !isFull; ) {
+      const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+      queue.push(socket);
+      await sleep(500);
+      await immediate(); // on a busy machine the time may be over before the sockets are looked at
+      isFull = socket.connecting;
+    }
+    await use(port);
+  } finally {
+    for (const socket of queue) socket.destroy();
+    child.kill('SIGKILL');
+  }
+}
+
 for (const proxy of proxies) {
   const skip = proxy.isThere() ? false : `${proxy.name} is not installed`;
   const on = { host: '127.0.0.1', port: 0, drainMs: 100 };
@@ -142,9 +176,15 @@ for (const proxy of proxies) {
         proxy,
         [portOf(server)],
         async ({ client, url, tlsPort, ca }) => {
+          // A health check by HTTP/1.0 may have no Host.
+          assert.match(await sentRaw(url, 'GET /readyz HTTP/1.0\r\n\r\n'), /^HTTP\/1\.\d 200 /);
           for (const place of ['/', '/placement', '/placement/', '/placement?a=b'])
             assert.match(JSON.stringify((await client.send('GET', place)).body), /"max_version":"1\.39"/, place);
           assert.equal((await client.send('GET', '/placementresource_providers')).status, 404);
+
+          const long = Array.from({ length: 2_000 }, () => randomUUID()).join(',');
+          const found = await client.send('GET', `/placement/resource_providers?member_of=in:${long}`);
+          assert.deepEqual([found.status, at(found.body, 'resource_providers')], [200, []]);
 
           // The service learns how it was called, and gets the rest byte for byte.
           const name = 'a/b c?&';
@@ -230,6 +270,19 @@ for (const proxy of proxies) {
             assert.equal(status, 204, JSON.stringify(body));
           }
         });
+
+        await withAbsent((absent) =>
+          withFront(proxy, [absent, portOf(server)], async ({ client }) => {
+            for (const end = performance.now() + 6_000; performance.now() < end; await sleep(100)) {
+              const beganMs = performance.now();
+              const { status, body } = await claim(client, randomUUID());
+              assert.equal(status, 204, JSON.stringify(body));
+              assert.equal((await client.send('GET', '/resource_providers')).status, 200);
+              const tookMs = performance.now() - beganMs;
+              assert.ok(tookMs < 8_000, `${tookMs} ms`);
+            }
+          }),
+        );
 
         await withFront(proxy, [port, portOf(server)], async ({ client }) => {
           let uuid = '';
