@@ -2,7 +2,7 @@
  * The systemd unit relies on this: the service reports when it is ready, so that `systemctl restart` can wait for it.
  */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { flagsOf, nodeFlags } from '../support/node_flags.ts';
@@ -17,6 +17,21 @@ test('the unit gives Node.js the flags that `npm start` gives it', async () => {
   const [, command = ''] = /^ExecStart=(.*)$/m.exec(await readFile(unitFile, 'utf8')) ?? [];
   assert.ok(nodeFlags.length > 0);
   assert.deepEqual(flagsOf(command), nodeFlags);
+});
+
+test('under the unit a log file has the mode that docs/security.md says', async () => {
+  const [, umask = ''] = /^UMask=(\d+)$/m.exec(await readFile(unitFile, 'utf8')) ?? [];
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const before = process.umask(Number.parseInt(umask, 8));
+    const environment = { OS_DEFAULT__LOG_DIR: folder };
+    const server = startCommand('placement-api', ['--config-file', configFile], folder, environment);
+    process.umask(before);
+    await server.said(listens);
+    const { mode } = await stat(path.join(folder, 'placement-api.log'));
+    assert.equal((mode & 0o777).toString(8), '640');
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
 });
 
 test('a service of Type=notify tells systemd when and where it listens', async () => {
