@@ -25,6 +25,7 @@ stopping = threading.Event()
 lock = threading.Lock()  # no job begins while those that run are killed
 running = set()
 done = []
+active = set()  # the consumers whose threads have not ended. After a signal during join(), is_alive() of Python 3.11 is wrong
 
 
 class Refused(Exception):
@@ -148,6 +149,13 @@ def kill(job):
         pass
 
 
+def work(line, consumer):
+    try:
+        run(line, consumer)
+    finally:
+        active.discard(consumer)
+
+
 def run(line, consumer):
     processors, command = line.split(maxsplit=1)
     try:
@@ -190,22 +198,21 @@ for line in lines:
         print(f'{line}: a line is the number of processors and a command, such as: 2 echo train', file=sys.stderr)
         sys.exit(2)
 jobs = {str(uuid.uuid4()): line for line in lines}
-threads = {consumer: threading.Thread(target=run, args=(line, consumer), daemon=True) for consumer, line in jobs.items()}
 try:
-    for thread in threads.values():
-        thread.start()
-    for thread in threads.values():
-        thread.join()
+    for consumer, line in jobs.items():
+        active.add(consumer)
+        threading.Thread(target=work, args=(line, consumer), daemon=True).start()
+    while active:
+        time.sleep(0.1)
 except (SystemExit, RuntimeError):  # a signal, or no thread more can start: each thread gives back what it has, and ends
     stop_at = time.monotonic() + STOP_SECONDS
     stopping.set()
     with lock:
         for job in running:
             kill(job)
-    while time.monotonic() < stop_at and any(thread.is_alive() for thread in threads.values()):
-        for consumer, thread in threads.items():
-            if thread.is_alive():
-                call('DELETE', f'/waiting/{consumer}', until=stop_at)  # 404 if its claim does not wait
+    while time.monotonic() < stop_at and active:
+        for consumer in list(active):
+            call('DELETE', f'/waiting/{consumer}', until=stop_at)  # 404 if its claim does not wait
         time.sleep(0.1)
     raise
 sys.exit(0 if len(done) == len(lines) else 1)

@@ -199,6 +199,26 @@ test('a signal kills its jobs, and gives back what is claimed and what waits', {
   }),
 );
 
+test('after a signal it waits until what it had is given back', { skip }, () =>
+  onPool(async ({ admin, url, folder, run }) => {
+    const front = await startFront((incoming, response) => {
+      const isRelease = incoming.method === 'DELETE' && incoming.url?.startsWith('/allocations/') === true;
+      setTimeout(() => forward(url, incoming, response), isRelease ? 2_000 : 0);
+    });
+    const pidFile = path.join(folder, 'slow');
+    try {
+      const ran = await run([`2 echo $$ >> ${pidFile}; sleep 120`], { PLACEMENT_URL: front.url }, async (child) => {
+        await until('the job runs', async () => (await pidsIn(pidFile)).length === 1);
+        child.kill('SIGTERM');
+      });
+      assert.deepEqual([ran.code, ran.stderr], [143, '']);
+      assert.deepEqual(at((await admin('GET', '/consumers')).json, 'consumers'), []);
+    } finally {
+      await front.close();
+    }
+  }),
+);
+
 test('it runs nothing where a line is no job', { skip }, () =>
   onPool(async ({ run }) => {
     const { code, stdout, stderr } = await run(['1 echo ran', 'hello']);
