@@ -5,14 +5,14 @@ import { run } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
-import { type Batch, lanesOf, writeEntry } from './batches.ts';
+import { type Batch, type Lanes, lanesOf, writeEntry } from './batches.ts';
 import { commandLine, cpuMs, runningTree } from './bench/processes.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
 import { beginNoting, reportStatements } from './statements/report.ts';
-import { compileCache } from './support/compile_cache.ts';
 import { useMemoryFolder } from './support/memory_folder.ts';
 import { offerPostgresql } from './support/postgresql_on_demand.ts';
+import { quickStart } from './support/quick_start.ts';
 
 /*
  * All tests: every *.test.ts below test/, in processes and lanes by test/batches.ts, and our gabbi files on both engines. With arguments only the files run whose path contains
@@ -40,7 +40,7 @@ const isWanted = (file: string) =>
 const computed: { readonly name: string; readonly ms: number }[] = [];
 
 // Every file is a process, and many start others.
-Object.assign(process.env, compileCache);
+Object.assign(process.env, quickStart);
 const removeMemoryFolder = await useMemoryFolder();
 const interrupted = new AbortController();
 // test/watch.ts has one for all runs that it starts.
@@ -69,7 +69,7 @@ async function end(): Promise<void> {
   await removeMemoryFolder();
 }
 
-/** What one worker of a lane does at a time. */
+/** What one worker does at a time. */
 type Job = () => Promise<readonly FileEnd[]>;
 
 async function runAll(): Promise<Totals> {
@@ -81,18 +81,16 @@ async function runAll(): Promise<Totals> {
     .filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`))
     .toSorted();
   const { waiting, computing } = lanesOf(files);
-  const cores = os.availableParallelism();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-batches-'));
   beginNoting(folder);
   process.env.TEST_STATEMENTS = folder;
   try {
     const jobOf = (batch: Batch) => () => runBatch(batch, folder);
-    // The gabbi files take longest. A test that computes waits as well, for a browser or another process.
-    const results = await Promise.all([
-      runLane(waiting.map(jobOf), 2 * cores),
-      runLane([...gabbitJobs(gabbits), ...computing.map(jobOf)], cores + 2),
-    ]);
-    const ends = results.flat();
+    // The gabbi files take longest.
+    const ends = await runLanes({
+      waiting: waiting.map(jobOf),
+      computing: [...gabbitJobs(gabbits), ...computing.map(jobOf)],
+    });
     if (ends.length > shownAtEnd) reportLongest(ends);
     return sum([...ends.map(({ totals }) => totals), reportStatements(folder, wanted.length === 0)]);
   } finally {
@@ -100,16 +98,27 @@ async function runAll(): Promise<Totals> {
   }
 }
 
-/** Runs jobs in their order, so many at a time. */
-async function runLane(jobs: readonly Job[], atATime: number): Promise<readonly FileEnd[]> {
-  const queue = jobs.values();
-  const worker = async (): Promise<readonly FileEnd[]> => {
+/**
+ * Runs the jobs of both lanes in their order: twice as many that wait as there are cores, and two more that compute, since these wait as well, for
+ * a browser or another process. When no more wait, half of their workers go on with those that compute.
+ */
+async function runLanes(lanes: Record<keyof Lanes, readonly Job[]>): Promise<readonly FileEnd[]> {
+  // All workers share the iterators, so that each job is done once.
+  const [waiting, computing] = [lanes.waiting.values(), lanes.computing.values()];
+  const worker = async (queues: readonly Iterable<Job>[]): Promise<readonly FileEnd[]> => {
     const ends: FileEnd[] = [];
-    // All workers share the iterator, so that each job is done once.
-    for (const job of queue) if (!interrupted.signal.aborted) ends.push(...(await job()));
+    for (const queue of queues) {
+      for (const job of queue) if (!interrupted.signal.aborted) ends.push(...(await job()));
+    }
     return ends;
   };
-  return (await Promise.all(Array.from({ length: atATime }, worker))).flat();
+  const cores = os.availableParallelism();
+  const workers = [
+    ...Array.from({ length: cores + 2 }, () => worker([computing])),
+    ...Array.from({ length: cores }, () => worker([waiting, computing])),
+    ...Array.from({ length: cores }, () => worker([waiting])),
+  ];
+  return (await Promise.all(workers)).flat();
 }
 
 /** Runs our gabbi files on each engine; those on the embedded one, where each makes a database, in two parts. */
@@ -164,8 +173,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   const entry = await writeEntry(files, project, folder);
   const stream = run({
     files: [entry],
-    // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
-    execArgv: ['--liftoff-only', ...reporting(folder), ...preloaded],
+    execArgv: [...reporting(folder), ...preloaded],
     signal: interrupted.signal,
   });
   let last = 'no test';

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { widthOf } from '../../src/cli/table.ts';
 import type { Ended } from '../support/command_host.ts';
-import { compileCache } from '../support/compile_cache.ts';
 import { runHosted } from '../support/hosted_command.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { project } from './documentation.ts';
 import type { TestServer } from './servers.ts';
 
@@ -14,7 +14,7 @@ export const program = path.join(project, 'src', 'bin', 'placement.ts');
 /** Runs `placement` to its end in a process of its own, with only the given environment. */
 export function placement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...compileCache, ...env }, timeout: 60_000, maxBuffer: 2 ** 27 };
+    const options = { env: { PATH: process.env.PATH, ...quickStart, ...env }, timeout: 60_000, maxBuffer: 2 ** 27 };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, stdout, stderr });
     });

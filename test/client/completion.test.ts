@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { connect } from '../../src/client/index.ts';
-import { compileCache } from '../support/compile_cache.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { placement, program } from './command.ts';
 import { startServer } from './servers.ts';
 
@@ -31,7 +31,7 @@ async function offered(...words: readonly string[]): Promise<readonly string[]> 
   const script = `source '${folder}/script'; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
     _placement_complete; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout } = await exec('bash', ['-c', script], {
-    env: { PATH: `${folder}:${process.env.PATH}`, ...compileCache, ...env },
+    env: { PATH: `${folder}:${process.env.PATH}`, ...quickStart, ...env },
     timeout: 60_000,
   });
   return stdout.trim().split('\n');

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, test } from 'node:test';
 import { ApiError, connect, type WaitingClaim } from '../../src/client/index.ts';
-import { compileCache } from '../support/compile_cache.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { until } from '../support/until.ts';
 import { program } from './command.ts';
 import { startFront, type TestServer } from './servers.ts';
@@ -142,7 +142,7 @@ test('all pages of the waiting claims are listed', async () => {
 test('the command says what its claim waits for, and Ctrl-C gives it up', async () => {
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '10m', '--line', 'gpu'];
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, ...compileCache, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
+    env: { PATH: process.env.PATH, ...quickStart, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -174,7 +174,7 @@ test('a command that may not see the waiting claims says nothing of them', async
   fates = [{ status: 200, afterMs: 1_500 }];
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '60', '--json'];
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, ...compileCache, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
+    env: { PATH: process.env.PATH, ...quickStart, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
   });
   const [out, problems] = await Promise.all([text(child.stdout), text(child.stderr)]);
   assert.deepEqual([JSON.parse(out).consumer_generation, problems], [1, '']);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { compileCache } from '../support/compile_cache.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { until } from '../support/until.ts';
 import { commandsOn, program } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
@@ -23,7 +23,7 @@ const { env, run, isWrongUsage } = commandsOn(() => server);
 /** Starts `watch` in a process of its own, calls back when it follows, and ends it. */
 async function withWatch(args: readonly string[], use: (said: (line: RegExp) => Promise<unknown>) => Promise<void>) {
   const child = spawn(process.execPath, [program, 'watch', ...args], {
-    env: { PATH: process.env.PATH, ...compileCache, ...env() },
+    env: { PATH: process.env.PATH, ...quickStart, ...env() },
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {

@@ -6,8 +6,8 @@ import { connect } from '../../src/client/index.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { mustFail, placement } from '../client/command.ts';
 import { project } from '../client/documentation.ts';
-import { compileCache } from '../support/compile_cache.ts';
 import { engines } from '../support/engines.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { withTestService } from '../support/services.ts';
 
 const demoProgram = path.join(project, 'src', 'bin', 'placement-demo.ts');
@@ -68,7 +68,7 @@ test('placement demo makes nothing in a service that is too old to place consume
 
 test('make demo refuses a port that is none, in a sentence', async () => {
   for (const port of ['abc', '65536', '-1']) {
-    const child = spawn(process.execPath, [demoProgram, '--port', port], { env: { ...process.env, ...compileCache } });
+    const child = spawn(process.execPath, [demoProgram, '--port', port], { env: { ...process.env, ...quickStart } });
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
       said += chunk;
@@ -81,7 +81,7 @@ test('make demo refuses a port that is none, in a sentence', async () => {
 
 test('make demo serves a fleet that lives, and says where its console is', async () => {
   const child = spawn(process.execPath, [demoProgram, '--hosts', '3', '--port', '0'], {
-    env: { ...process.env, ...compileCache },
+    env: { ...process.env, ...quickStart },
   });
   try {
     let said = '';

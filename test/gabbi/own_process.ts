@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { compileCache } from '../support/compile_cache.ts';
 import type { Engine } from '../support/engines.ts';
+import { quickStart } from '../support/quick_start.ts';
 import type { Totals } from './report.ts';
 
 /**
@@ -14,7 +14,7 @@ import type { Totals } from './report.ts';
 export async function runInOwnProcess(args: readonly string[], engine: Engine, signal?: AbortSignal): Promise<Totals> {
   const program = path.join(import.meta.dirname, '..', 'conformance.ts');
   const child = fork(program, [...args, '--engine', engine], {
-    env: { ...process.env, ...compileCache },
+    env: { ...process.env, ...quickStart },
     ...(signal === undefined ? {} : { signal }),
   });
   child.on('error', () => {}); // it was ended by the signal, which shows below

@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compileCache } from '../support/compile_cache.ts';
+import { quickStart } from '../support/quick_start.ts';
 
 test('a service ends in order although its log on standard error is not read', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-unread-'));
@@ -20,7 +20,7 @@ test('a service ends in order although its log on standard error is not read', a
     cwd: folder,
     stdio: ['ignore', 'pipe', unread.fd],
     env: {
-      ...compileCache,
+      ...quickStart,
       PATH: process.env.PATH,
       HOME: folder,
       OS_API__AUTH_STRATEGY: 'noauth2',

@@ -4,10 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { Config } from '../../src/config/config.ts';
-import { compileCache } from '../support/compile_cache.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../support/engines.ts';
 import { runHosted } from '../support/hosted_command.ts';
 import { createDatabase } from '../support/postgresql.ts';
+import { quickStart } from '../support/quick_start.ts';
 import { fillEmbedded } from '../support/templates.ts';
 
 export type CommandName = 'placement' | 'placement-api' | 'placement-manage' | 'placement-status';
@@ -104,7 +104,7 @@ export function startCommand(
   environment: Readonly<Record<string, string>> = {},
 ) {
   const program = path.join(import.meta.dirname, '..', '..', 'src', 'bin', `${command}.ts`);
-  const env = { PATH: process.env.PATH ?? '', HOME: cwd, ...compileCache, ...environment };
+  const env = { PATH: process.env.PATH ?? '', HOME: cwd, ...quickStart, ...environment };
   const child = spawn(process.execPath, [program, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';

@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { compileCache } from '../support/compile_cache.ts';
 import { nodeFlags } from '../support/node_flags.ts';
+import { quickStart } from '../support/quick_start.ts';
 
 /** How a process of the service is started. */
 export type StartOptions = {
@@ -45,7 +45,8 @@ export async function startService(
   const program = path.join(import.meta.dirname, '..', 'bench', 'placement_api_main.ts');
   const child = fork(program, ['--config-file', configFile], {
     execArgv: [...nodeFlags, ...nodeArguments],
-    env: { PATH: process.env.PATH ?? '', ...compileCache, ...environment },
+    // It runs long: the slower compiler of WebAssembly pays.
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: quickStart.NODE_COMPILE_CACHE, ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let last = '';

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import path from 'node:path';
 import type { CommandLine, Ended } from './command_host.ts';
-import { compileCache } from './compile_cache.ts';
+import { quickStart } from './quick_start.ts';
 
 /** A command line may take this long, in milliseconds: on a busy machine an import takes minutes. */
 const limitMs = 300_000;
@@ -19,7 +19,7 @@ export function runHosted(line: CommandLine): Promise<Ended> {
 function runInHost(line: CommandLine): Promise<Ended> {
   host ??= fork(path.join(import.meta.dirname, 'command_host.ts'), {
     execArgv: [],
-    env: { PATH: process.env.PATH, ...compileCache },
+    env: { PATH: process.env.PATH, ...quickStart },
   });
   const running = host;
   return new Promise<Ended>((resolve, reject) => {
