@@ -140,7 +140,7 @@ test('while a table is locked every refresh fails, and the first refresh after t
     const other = new pg.Client({ connectionString: limited.connection });
     await other.connect();
     try {
-      const fleet = await openFleet(database);
+      const fleet = await openInTime(database);
       await other.query(`insert into resource_providers (uuid, name, generation) values ('u', 'new', 0)`);
       await other.query('begin; lock table resource_providers in access exclusive mode');
       await assert.rejects(fleet.fresh(), isTimedOut);

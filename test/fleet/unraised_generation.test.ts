@@ -21,7 +21,10 @@ const changes: Readonly<Record<string, string>> = {
 
 for (const engine of engines) {
   for (const [change, statement] of Object.entries(changes)) {
-    test(`the claim after ${change} is refused, and other claims cost no more than before, on ${engine}`, async () => {
+    test(`the claim after ${change} is refused, and other claims cost no more than before, on ${engine}`, async (t) => {
+      // An own write that is shown half a second after the last refresh begins one: on a busy machine these claims take that long.
+      const nowMs = performance.now();
+      t.mock.method(performance, 'now', () => nowMs);
       await withFreshDatabase(engine, async ({ settings }) => {
         const database = await openDatabase(settings);
         const run = (text: string) => sql.raw(text).execute(database.kysely);
