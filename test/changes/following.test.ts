@@ -90,18 +90,26 @@ for (const engine of engines) {
         assert.equal(answer.headers.get('cache-control'), 'no-cache');
         assert.deepEqual(at(await answer.json(), 'changes'), usagesOf(host));
       }
-      assert.ok(performance.now() - startedMs < 5_000);
+      assert.ok(performance.now() - startedMs < 40_000, 'they do not wait for their 50 s');
       assert.equal(followersOf(service), 0);
 
       // What has changed already is told at once; and after the time nothing, with the token of what was looked at.
       assert.deepEqual(at(await (await wait(50)).json(), 'changes'), usagesOf(host));
-      const before = await present();
-      const waited = wait(1, before);
-      await until('a request waits', () => followersOf(service) === 1);
-      accepted(await send('PUT', `/resource_providers/${host}`, { name: 'once more' }));
-      const none = await (await waited).json();
+      let none: unknown;
+      let attempts = 0;
+      // On a busy machine the second may be over before the write is seen: then it is tried again.
+      await until('the token moves although no part of interest changed', async () => {
+        const before = await present();
+        let isOver = false;
+        const waited = wait(1, before).finally(() => {
+          isOver = true;
+        });
+        await until('a request waits', () => isOver || followersOf(service) === 1);
+        accepted(await send('PUT', `/resource_providers/${host}`, { name: `once more ${attempts++}` }));
+        none = await (await waited).json();
+        return at(none, 'next') !== before;
+      });
       assert.deepEqual(none, { changes: [], next: await present() });
-      assert.notEqual(at(none, 'next'), before, 'the token moves although no part of interest changed');
 
       // A client that leaves is forgotten.
       const leaving = new AbortController();
@@ -170,7 +178,7 @@ test('a client that leaves while the database is slow takes no place of those th
     const startedMs = performance.now();
     await requestsTo(service, 'placement 2.5')('GET', '/changes');
     await until('nothing follows', () => followersOf(service) === 0);
-    assert.ok(performance.now() - startedMs < 10_000, 'the request does not wait for its 50 s');
+    assert.ok(performance.now() - startedMs < 40_000, 'the request does not wait for its 50 s');
   }));
 
 test('streams beyond the limit are refused, and all end with the process', () =>

@@ -77,7 +77,11 @@ suite('clients that follow with a token of Keystone', () => {
       beat();
       assert.equal(await ending.block(), ':');
       standIn.revoke(revoked);
-      beat();
+      // A check that Keystone has just answered is waited for: the next beat begins none then.
+      await until('both are told', () => {
+        beat();
+        return service.followers.size === 2;
+      });
       assert.deepEqual(await errorOf(ending), { status: 401, code });
       const answer = await refused.answer;
       assert.equal(answer.status, 401);
