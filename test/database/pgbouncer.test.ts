@@ -203,9 +203,9 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
           [pgbouncer.url.replace('/placement', '/another'), 'no such database: another'],
         ] as const) {
           const startedMs = performance.now();
-          const placementDatabase = { connection: url, maxRetries: 10, retryInterval: 10 };
+          const placementDatabase = { connection: url, maxRetries: 10, retryInterval: 60 };
           await assert.rejects(openService(testConfig({ placementDatabase })), new RegExp(reason));
-          assert.ok(performance.now() - startedMs < 10_000, reason);
+          assert.ok(performance.now() - startedMs < 50_000, reason);
         }
       } finally {
         await pgbouncer.stop();
