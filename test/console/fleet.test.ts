@@ -175,7 +175,7 @@ testView(
       await page
         .locator('.fleet-side')
         .getByRole('link', { name: `match-${place}` })
-        .waitFor({ timeout: 8_000 });
+        .waitFor();
     }
     assert.match((await search.getAttribute('placeholder')) ?? '', /Enter/);
     await page.getByRole('button', { name: 'Table' }).click();
