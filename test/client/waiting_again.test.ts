@@ -79,7 +79,7 @@ test('a claim whose connection is lost, or whose server ends, asks again for the
   const options = { waitMs: 59_900, line: 'gpu' };
   assert.deepEqual(await open({ attempts: 1 }).allocations.place(uuid, placing, options), placed);
   const [first = 0, second = 0, third = 0, fourth = 0] = waits();
-  assert.equal(first, 60);
+  assert.ok(first <= 60 && first > 30, `${waits()}`);
   assert.ok(second < first && third <= second && fourth < third && fourth > 0, `${waits()}`);
   assert.deepEqual(bodies, Array(4).fill({ ...placing, line: 'gpu' }));
 });
@@ -166,7 +166,9 @@ test('the command says what its claim waits for, and Ctrl-C gives it up', async 
   assert.equal(await ended, 130);
   assert.match(output, new RegExp(`^It does not wait any more\\. .*allocation show ${consumer}" shows it\\.\n$`));
   await until('the server knows it', () => left === 1);
-  assert.deepEqual(waits(), [600]);
+  const [asked = 0, ...more] = waits();
+  // On a busy machine the process takes a while until it has sent it.
+  assert.ok(asked <= 600 && asked > 500 && more.length === 0, `${waits()}`);
 });
 
 test('a command that may not see the waiting claims says nothing of them', async () => {
