@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { openClient } from '../races/client.ts';
 import { startServer } from '../races/server_process.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { execute } from '../support/postgresql.ts';
@@ -11,6 +11,7 @@ import { execute } from '../support/postgresql.ts';
 const withLimitedServer = (
   use: (
     server: Awaited<ReturnType<typeof startServer>>,
+    send: ReturnType<typeof openClient>['send'],
     limit: (files: number) => void,
     connection: string,
   ) => Promise<void>,
@@ -19,24 +20,20 @@ const withLimitedServer = (
     const { connection } = config;
     assert.ok(connection);
     const server = await startServer(config);
+    // All requests come on one connection: the service could not accept another one.
+    const client = openClient(server.url, 1);
     const limit = (files: number) => void execFileSync('prlimit', ['--pid', `${server.pid}`, `--nofile=${files}:`]);
     try {
-      await use(server, limit, connection);
+      await use(server, client.send, limit, connection);
     } finally {
+      client.close();
       await server.kill();
     }
   });
 
-/** Sends a request when the connection of the one before is free again: the service could not accept another one. */
-async function onSameConnection<T>(send: () => Promise<T>): Promise<T> {
-  await setImmediate();
-  return send();
-}
-
 test('requests are a 503 while the process has no file descriptor for a connection to PostgreSQL', () =>
-  withLimitedServer(async (server, limit, connection) => {
-    const make = (name: string) =>
-      onSameConnection(() => server.client.send('POST', '/resource_providers', 28, { name }));
+  withLimitedServer(async (server, send, limit, connection) => {
+    const make = (name: string) => send('POST', '/resource_providers', 28, { name });
     assert.equal((await make('first')).status, 200);
     limit(3);
     await execute(
@@ -51,10 +48,10 @@ test('requests are a 503 while the process has no file descriptor for a connecti
   }));
 
 test('the first explanation is a 503 while its code cannot be read, and is made afterwards', () =>
-  withLimitedServer(async (server, limit) => {
+  withLimitedServer(async (server, send, limit) => {
     const path = '/allocation_candidates/explanation?resources=VCPU:1';
-    const explain = () => onSameConnection(() => server.client.send('GET', path, '2.3'));
-    assert.equal((await server.client.send('GET', '/resource_providers', '2.3')).status, 200);
+    const explain = () => send('GET', path, '2.3');
+    assert.equal((await send('GET', '/resource_providers', '2.3')).status, 200);
     limit(3);
     for (const _ of [1, 2]) assert.equal((await explain()).status, 503);
     assert.equal(server.log(), '');

@@ -16,8 +16,9 @@ export type Client = {
   close(): void;
 };
 
-export function openClient(url: string): Client {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+/** @param maxSockets how many connections it has at most; further requests wait for one of them */
+export function openClient(url: string, maxSockets = 64): Client {
+  const agent = new http.Agent({ keepAlive: true, maxSockets });
   const { hostname, port } = new URL(url);
   return {
     send: (method, path, version, body) =>
