@@ -25,6 +25,9 @@ const withLimitedServer = (
     const limit = (files: number) => void execFileSync('prlimit', ['--pid', `${server.pid}`, `--nofile=${files}:`]);
     try {
       await use(server, client.send, limit, connection);
+    } catch (error) {
+      // A connection that broke tells nothing of why.
+      throw new Error(`${error}. The server logged: ${server.log()}`, { cause: error });
     } finally {
       client.close();
       await server.kill();
