@@ -5,7 +5,7 @@ import { run } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
-import { type Batch, type Lanes, lanesOf, writeEntry } from './batches.ts';
+import { type Batch, lanesOf, writeEntry } from './batches.ts';
 import { commandLine, cpuMs, runningTree } from './bench/processes.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
@@ -69,7 +69,7 @@ async function end(): Promise<void> {
   await removeMemoryFolder();
 }
 
-/** What one worker does at a time. */
+/** What one worker of a lane does at a time. */
 type Job = () => Promise<readonly FileEnd[]>;
 
 async function runAll(): Promise<Totals> {
@@ -81,16 +81,18 @@ async function runAll(): Promise<Totals> {
     .filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`))
     .toSorted();
   const { waiting, computing } = lanesOf(files);
+  const cores = os.availableParallelism();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-batches-'));
   beginNoting(folder);
   process.env.TEST_STATEMENTS = folder;
   try {
     const jobOf = (batch: Batch) => () => runBatch(batch, folder);
-    // The gabbi files take longest.
-    const ends = await runLanes({
-      waiting: waiting.map(jobOf),
-      computing: [...gabbitJobs(gabbits), ...computing.map(jobOf)],
-    });
+    // The gabbi files take longest. A test that computes waits as well, for a browser or another process.
+    const results = await Promise.all([
+      runLane(waiting.map(jobOf), 2 * cores),
+      runLane([...gabbitJobs(gabbits), ...computing.map(jobOf)], cores + 2),
+    ]);
+    const ends = results.flat();
     if (ends.length > shownAtEnd) reportLongest(ends);
     return sum([...ends.map(({ totals }) => totals), reportStatements(folder, wanted.length === 0)]);
   } finally {
@@ -98,27 +100,16 @@ async function runAll(): Promise<Totals> {
   }
 }
 
-/**
- * Runs the jobs of both lanes in their order: twice as many that wait as there are cores, and two more that compute, since these wait as well, for
- * a browser or another process. When no more wait, half of their workers go on with those that compute.
- */
-async function runLanes(lanes: Record<keyof Lanes, readonly Job[]>): Promise<readonly FileEnd[]> {
-  // All workers share the iterators, so that each job is done once.
-  const [waiting, computing] = [lanes.waiting.values(), lanes.computing.values()];
-  const worker = async (queues: readonly Iterable<Job>[]): Promise<readonly FileEnd[]> => {
+/** Runs jobs in their order, so many at a time. */
+async function runLane(jobs: readonly Job[], atATime: number): Promise<readonly FileEnd[]> {
+  const queue = jobs.values();
+  const worker = async (): Promise<readonly FileEnd[]> => {
     const ends: FileEnd[] = [];
-    for (const queue of queues) {
-      for (const job of queue) if (!interrupted.signal.aborted) ends.push(...(await job()));
-    }
+    // All workers share the iterator, so that each job is done once.
+    for (const job of queue) if (!interrupted.signal.aborted) ends.push(...(await job()));
     return ends;
   };
-  const cores = os.availableParallelism();
-  const workers = [
-    ...Array.from({ length: cores + 2 }, () => worker([computing])),
-    ...Array.from({ length: cores }, () => worker([waiting, computing])),
-    ...Array.from({ length: cores }, () => worker([waiting])),
-  ];
-  return (await Promise.all(workers)).flat();
+  return (await Promise.all(Array.from({ length: atATime }, worker))).flat();
 }
 
 /** Runs our gabbi files on each engine; those on the embedded one, where each makes a database, in two parts. */
