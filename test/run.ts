@@ -2,7 +2,6 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
@@ -13,6 +12,7 @@ import { beginNoting, reportStatements } from './statements/report.ts';
 import { useMemoryFolder } from './support/memory_folder.ts';
 import { offerPostgresql } from './support/postgresql_on_demand.ts';
 import { quickStart } from './support/quick_start.ts';
+import { succeedsWithin } from './support/until.ts';
 
 /*
  * All tests: every *.test.ts below test/, in processes and lanes by test/batches.ts, and our gabbi files on both engines. With arguments only the files run whose path contains
@@ -232,16 +232,17 @@ async function resourcesOf(entry: string, folder: string): Promise<readonly stri
   if (pid === undefined) return ['nothing: the process has ended'];
   process.kill(pid, 'SIGUSR2');
   const isReport = (file: string): boolean => file.startsWith('report.') && file.includes(`.${pid}.`);
-  for (const end = performance.now() + 20_000; performance.now() < end; await sleep(500)) {
+  let report: Report | undefined;
+  await succeedsWithin(20_000, async () => {
     try {
       const file = (await readdir(folder)).find(isReport);
-      if (file === undefined) continue;
-      const report: Report = JSON.parse(await readFile(path.join(folder, file), 'utf8'));
-      const held = report.libuv.filter((each) => each.is_active === true && each.is_referenced === true);
-      return [...held.map((each) => JSON.stringify(each)), ...(report.javascriptStack.stack ?? [])];
+      if (file !== undefined) report = JSON.parse(await readFile(path.join(folder, file), 'utf8'));
     } catch {} // it is being written
-  }
-  return ['it does not tell'];
+    return report !== undefined;
+  });
+  if (report === undefined) return ['it does not tell'];
+  const held = report.libuv.filter((each) => each.is_active === true && each.is_referenced === true);
+  return [...held.map((each) => JSON.stringify(each)), ...(report.javascriptStack.stack ?? [])];
 }
 
 /**

@@ -28,7 +28,7 @@ export type CommitWatch = {
    * @returns the answer
    */
   watch(connection: Holder, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
-  /** Ends the connections that wait for a standby, now or later: nobody awaits their answers any more. */
+  /** Ends the connections that wait for a standby, now or later: no request awaits their answers any more. */
   close(): void;
 };
 

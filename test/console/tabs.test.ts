@@ -19,7 +19,7 @@ before(async () => {
 after(() => served.close());
 const { testView } = viewTests(browserOf, () => served);
 
-/** Sooner than a request ends that waits for changes in vain, after 30 s: also on a busy machine. */
+/** Less than the 30 s after which a request for changes ends without any, and enough on a busy machine. */
 const soonMs = 15_000;
 
 /** A browser without a screen shows all its tabs, so the test says which of them are seen. */

@@ -14,7 +14,7 @@ test('the log says once that the database is down, with the reason, and once tha
     const address = await openSwitch(Number(real.port));
     try {
       const written = await readFile(configFile, 'utf8');
-      // A slow machine has slow statements, whose lines are not those of this test.
+      // On a slow machine any statement may be slow: its line would come between those that are compared.
       const led = written.replace(`:${real.port}/`, `:${address.port}/`);
       await writeFile(configFile, led.replace('connection = ', 'slow_statement_ms = -1\nconnection = '));
       const server = startCommand('placement-api', ['--config-file', configFile], folder);
