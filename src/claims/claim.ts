@@ -154,18 +154,24 @@ export type InventoryFault = 'absent' | 'constraints' | 'capacity';
  */
 export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
-  /** Only for the reason `invalid inventory`. */
-  readonly fault: InventoryFault | undefined;
-  /** The consumer that is meant, where the message does not name it: a `consumer generation`, or the consumer of another owner. */
-  readonly consumer: string | undefined;
+  readonly about: RefusedAbout;
 
-  constructor(reason: RefusalReason, message: string, fault?: InventoryFault, consumer?: string) {
+  constructor(reason: RefusalReason, message: string, about: RefusedAbout = {}) {
     super(message);
     this.reason = reason;
-    this.fault = fault;
-    this.consumer = consumer;
+    this.about = about;
   }
 }
+
+/** What the message of a refusal does not tell. */
+type RefusedAbout = {
+  /** Only for the reason `invalid inventory`. */
+  readonly fault?: InventoryFault;
+  /** A sentence with the numbers of the inventory that refuses the claim, for the versions that are not upstream's. */
+  readonly numbers?: string;
+  /** The consumer that is meant: for a `consumer generation`, or the consumer of another owner. */
+  readonly consumer?: string;
+};
 
 /** The refusal of a claim whose wait has ended, or that waits beside equal ones, before it was written. */
 export const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');

@@ -186,7 +186,7 @@ function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, C
   const { uncounted } = rights;
   for (const { uuid, consumerType, ...owner } of consumers) {
     const state = states.get(uuid);
-    if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule, undefined, uuid);
+    if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule, { consumer: uuid });
     const kept = consumerType === undefined ? (state?.consumerType ?? undefined) : undefined;
     if (kept !== undefined && uncounted?.types.includes(kept) && !uncounted.allows(owner)) {
       throw new ClaimRefused('not allowed', uncounted.rule);
@@ -202,8 +202,7 @@ function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefin
   throw new ClaimRefused(
     'consumer generation',
     `consumer generation conflict - expected ${generation ?? 'null'} but got ${knownGeneration ?? 'None'}`,
-    undefined,
-    withName(consumer.uuid, consumer.name),
+    { consumer: withName(consumer.uuid, consumer.name) },
   );
 }
 

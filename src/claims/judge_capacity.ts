@@ -1,7 +1,7 @@
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/model/provider.ts';
-import { fitsUnits, type InventoryFields, mayBeUsed } from '../placement/inventory.ts';
+import { capacity, fitsUnits, type InventoryFields, mayBeUsed } from '../placement/inventory.ts';
 import { inventoryInUse, noSuchClass, noSuchProvider } from '../request/errors.ts';
 import { ClaimRefused, type InventoryClaim, type InventoryFault } from './claim.ts';
 
@@ -62,27 +62,34 @@ export function judgeCapacity(
     const name = nameOf(fleet.classes, classId);
     const { uuid } = change.provider;
     const fields = fieldsOf(change.provider, classId);
-    if (fields === undefined) throw invalidInventory(name, uuid);
-    const refuse = (what: string, fault: InventoryFault) =>
+    if (fields === undefined) throw invalidInventory(name, [change.provider]);
+    const refuse = (what: string, fault: InventoryFault, numbers: string) =>
       new ClaimRefused(
         'invalid inventory',
         `Unable to create allocation for '${name}' on resource provider '${uuid}'. The requested amount would ${what}.`,
-        fault,
+        { fault, numbers: `On ${change.provider.name} ${numbers}` },
       );
-    if (!fitsUnits(fields, amount)) throw refuse('violate inventory constraints', 'constraints');
+    if (!fitsUnits(fields, amount)) {
+      const { minUnit, maxUnit, stepSize } = fields;
+      const allowed = `an allocation of ${name} has ${minUnit} to ${maxUnit}, in steps of ${stepSize}`;
+      throw refuse('violate inventory constraints', 'constraints', `${allowed}: ${amount} is asked for.`);
+    }
     change.wanted += amount;
     const before = change.inventory?.used ?? 0;
-    const after = before - change.freed + change.wanted;
-    if (!mayBeUsed(fields, after, before)) throw refuse('exceed the capacity', 'capacity');
+    const others = before - change.freed;
+    if (!mayBeUsed(fields, others + change.wanted, before)) {
+      const used = `other consumers have ${others} of ${capacity(fields)} ${name}`;
+      throw refuse('exceed the capacity', 'capacity', `${used}: ${change.wanted} is asked for.`);
+    }
   }
   return [...usageChanges.values()];
 }
 
-const invalidInventory = (classNames: string, providerUuids: string) =>
+const invalidInventory = (classNames: string, providers: readonly Provider[]) =>
   new ClaimRefused(
     'invalid inventory',
-    `Inventory for '${classNames}' on resource provider '${providerUuids}' invalid.`,
-    'absent',
+    `Inventory for '${classNames}' on resource provider '${providers.map(({ uuid }) => uuid).join(', ')}' invalid.`,
+    { fault: 'absent', numbers: `There is no ${classNames} on ${providers.map(({ name }) => name).join(', ')}.` },
   );
 
 /** Providers that have none of the claim's classes are refused first, all in one message, as upstream does. */
@@ -95,10 +102,7 @@ function checkSomeInventory(
   const providers = [...new Set(wanted.map(({ providerId }) => providerId))].flatMap((id) => fleet.byId.get(id) ?? []);
   const without = providers.filter((provider) => !classIds.some((classId) => fieldsOf(provider, classId)));
   if (without.length === 0) return;
-  throw invalidInventory(
-    classIds.map((id) => nameOf(fleet.classes, id)).join(', '),
-    without.map(({ uuid }) => uuid).join(', '),
-  );
+  throw invalidInventory(classIds.map((id) => nameOf(fleet.classes, id)).join(', '), without);
 }
 
 /** By provider id, the inventories that a reshape gives it. */

@@ -47,14 +47,14 @@ export async function writeClaim(
 }
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
-  'not allowed': ({ message: rule, consumer }, { forbidden }) =>
+  'not allowed': ({ message: rule, about: { consumer } }, { forbidden }) =>
     forbidden(
       rule,
       consumer === undefined ? undefined : `Consumer ${consumer} is in use already: choose a UUID of your own.`,
     ),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
-  'consumer generation': ({ message, consumer }) =>
+  'consumer generation': ({ message, about: { consumer } }) =>
     new ApiError(409, message, {
       code: errorCodes.concurrentUpdate,
       ...(consumer === undefined
@@ -68,11 +68,13 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
   'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
   limit: ({ message }, { version }) => limitRefused(message, version),
-  'invalid inventory': ({ message, fault }, { version }) =>
-    conflict(
-      `Unable to allocate inventory: ${message}`,
-      fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
-    ),
+  'invalid inventory': ({ message, about: { fault, numbers } }, { version }) => {
+    const detail = `Unable to allocate inventory: ${message}`;
+    return new ApiError(409, detail, {
+      ...(fault === undefined || version < since.consumers ? {} : { code: faultCodes[fault] }),
+      ...(numbers === undefined ? {} : { sentence: `${detail} ${numbers}` }),
+    });
+  },
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
   'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
   'given up': ({ message }) => badRequest(message),

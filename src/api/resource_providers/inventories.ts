@@ -31,7 +31,7 @@ import {
   oneAnswer,
   providerInventoriesBodies,
 } from './inventory_bodies.ts';
-import { deleteJudged, providerBody, writeJudged } from './judged_writes.ts';
+import { deleteJudged, providerBody, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findProvider, findShownProvider } from './provider.ts';
 
 // Routes
@@ -121,7 +121,7 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
   const numbersOf = writtenNumbers(request.bodyText());
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
-    checkGeneration(provider, body.resource_provider_generation);
+    requireGeneration(provider, body.resource_provider_generation, generationConflict);
     checkCapacity(put, uuid, request.version, (reason) =>
       badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
     );
@@ -165,7 +165,7 @@ async function replaceOne(request: ApiRequest, dependencies: Dependencies): Prom
   const numbers = writtenNumbers(request.bodyText())();
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventory(request, provider, fleet);
-    checkGeneration(provider, body.resource_provider_generation);
+    requireGeneration(provider, body.resource_provider_generation, generationConflict);
     checkCapacity([[name, fields]], uuid, request.version, (reason) =>
       badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
     );
@@ -214,12 +214,7 @@ function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<
   return oneAnswer(request, status, written, inventory);
 }
 
-/** @throws ApiError 409 where the provider is not at this generation. */
-function checkGeneration(provider: Provider, generation: number): void {
-  if (provider.generation !== generation) {
-    throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
-  }
-}
+const generationConflict = 'resource provider generation conflict';
 
 /** @throws ApiError 412 where all inventories together are not what If-Match says. */
 const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>

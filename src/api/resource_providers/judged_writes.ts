@@ -2,7 +2,7 @@ import type * as v from 'valibot';
 import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
-import { ApiError, conflict, errorCodes } from '../../request/errors.ts';
+import { ApiError, errorCodes } from '../../request/errors.ts';
 import { type Answer, type ApiRequest, noContent } from '../../rest/endpoint.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -81,14 +81,22 @@ export async function providerBody<Schema extends v.GenericSchema>(
   }
 }
 
-/** @throws ApiError 409 where the provider is not at the generation that the client knows. */
-export function requireGeneration(provider: Provider, known: number): void {
-  if (provider.generation === known) return;
-  throw conflict(
-    "Resource provider's generation already changed. Please update the generation and try again.",
-    errorCodes.concurrentUpdate,
-  );
+/**
+ * Compares the generation of a provider with the one that the client knows.
+ *
+ * @param refusal the error text, which upstream words differently for inventories
+ * @throws ApiError 409
+ */
+export function requireGeneration(provider: Provider, known: number, refusal = alreadyChanged): void {
+  const { name, generation } = provider;
+  if (generation === known) return;
+  throw new ApiError(409, refusal, {
+    code: errorCodes.concurrentUpdate,
+    sentence: `${refusal.replace(/\.?$/, '.')} That of ${name} is ${generation}, and the request has ${known}.`,
+  });
 }
+
+const alreadyChanged = "Resource provider's generation already changed. Please update the generation and try again.";
 
 function unlessRefused<T>(judge: () => T): T | undefined {
   try {
