@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { engines, runsOn } from '../support/engines.ts';
+import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
@@ -145,133 +145,131 @@ function expected(
 const described = (row: Holding): string =>
   `${row.consumer} ${row.resource_provider.uuid} ${Object.keys(row.resources).join()}`;
 
-for (const engine of engines) {
-  test(`each filter shows exactly what the tables have, in pages of any length, on ${engine}`, async (t) => {
-    await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, version);
-      const seed = seedFor(t);
-      const hosts = await fill(service, send, seed);
-      const all = await readPlainly(service);
-      const random = randomFrom(seed);
-      const choices: Readonly<Record<string, readonly string[]>> = {
-        project_id: ['p', 'q', 'nobody', '00000000-0000-0000-0000-000000000000'],
-        user_id: ['u', 'v', '00000000-0000-0000-0000-000000000000'],
-        consumer_type: ['INSTANCE', 'JOB', 'unknown'],
-        resource_provider: Object.values(hosts),
-        in_tree: Object.values(hosts),
-        resource_class: ['VCPU', 'PGPU', 'DISK_GB'],
-      };
-      const asked = Object.entries(choices).flatMap(([name, values]) =>
-        values.map((value) => new URLSearchParams({ [name]: value })),
-      );
-      for (let count = 0; count < runsOn(engine, 60); count += 1) {
-        const query = new URLSearchParams();
-        for (const [name, values] of Object.entries(choices))
-          if (random.percent(35)) query.set(name, random.pick(values));
-        asked.push(query);
-      }
-      for (const query of asked) {
-        const limit = random.pick([7, 60, 1000]);
-        const pages = await pagesOf(send, `${query}&limit=${limit}`);
-        const found = pages.flat();
-        assert.deepEqual(found.map(described).toSorted(), expected(all, query, hosts), String(query));
-        const consumers = pages.map((page) => [...new Set(page.map(({ consumer }) => consumer))]);
-        assert.deepEqual(
-          consumers.flat(),
-          [...new Set(found.map(({ consumer }) => consumer))].toSorted(),
-          'no consumer is on two pages',
-        );
-        for (const page of pages.slice(0, -1)) {
-          const last = page.at(-1)?.consumer;
-          assert.ok(
-            page.length >= limit && page.findIndex(({ consumer }) => consumer === last) < limit,
-            `${page.length} rows`,
-          );
-        }
-      }
-    });
-  });
-
-  test(`a row has the names of all that it shows, and no half of a move is seen, on ${engine}`, async () => {
-    await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, version);
-      const [host, node, other, consumer] = Array.from({ length: 4 }, () => randomUUID()) as [
-        string,
-        string,
-        string,
-        string,
-      ]; // of this length
-      await makeProvider(send, host, { VCPU: { total: 8 } }, { name: 'host-1' });
-      await makeProvider(send, node, { PGPU: { total: 8 } }, { name: 'gpu-1', parent_provider_uuid: host });
-      await makeProvider(send, other, { VCPU: { total: 8 } }, { name: 'host-2' });
-      const claim = { ...newClaim({ [host]: { VCPU: 2 }, [node]: { PGPU: 1 } }), name: 'train-7', expires_in: 600 };
-      const beganMs = Date.now();
-      accepted(await send('PUT', `/allocations/${consumer}`, claim));
-      const shown = Object((await send('GET', `/consumers/${consumer}`)).json);
-      const [rows = []] = await pagesOf(send, 'project_id=p');
-      const owner = { consumer, name: 'train-7', project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
-      const [first] = rows;
-      assert.ok(
-        first?.since && Date.parse(first.since) >= beganMs - 1000 && Date.parse(first.since) <= Date.now() + 1000,
-      );
-      const times = { since: first.since, expires_at: shown.expires_at };
-      const root = { uuid: host, name: 'host-1' };
+test('each filter shows exactly what the tables have, in pages of any length', async (t) => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, version);
+    const seed = seedFor(t);
+    const hosts = await fill(service, send, seed);
+    const all = await readPlainly(service);
+    const random = randomFrom(seed);
+    const choices: Readonly<Record<string, readonly string[]>> = {
+      project_id: ['p', 'q', 'nobody', '00000000-0000-0000-0000-000000000000'],
+      user_id: ['u', 'v', '00000000-0000-0000-0000-000000000000'],
+      consumer_type: ['INSTANCE', 'JOB', 'unknown'],
+      resource_provider: Object.values(hosts),
+      in_tree: Object.values(hosts),
+      resource_class: ['VCPU', 'PGPU', 'DISK_GB'],
+    };
+    const asked = Object.entries(choices).flatMap(([name, values]) =>
+      values.map((value) => new URLSearchParams({ [name]: value })),
+    );
+    for (let count = 0; count < 60; count += 1) {
+      const query = new URLSearchParams();
+      for (const [name, values] of Object.entries(choices))
+        if (random.percent(35)) query.set(name, random.pick(values));
+      asked.push(query);
+    }
+    for (const query of asked) {
+      const limit = random.pick([7, 60, 1000]);
+      const pages = await pagesOf(send, `${query}&limit=${limit}`);
+      const found = pages.flat();
+      assert.deepEqual(found.map(described).toSorted(), expected(all, query, hosts), String(query));
+      const consumers = pages.map((page) => [...new Set(page.map(({ consumer }) => consumer))]);
       assert.deepEqual(
-        rows.toSorted((a, b) => (a.resource_provider.name < b.resource_provider.name ? -1 : 1)),
-        [
-          { ...owner, resource_provider: { uuid: node, name: 'gpu-1' }, root, resources: { PGPU: 1 }, ...times },
-          { ...owner, resource_provider: root, root, resources: { VCPU: 2 }, ...times },
-        ],
+        consumers.flat(),
+        [...new Set(found.map(({ consumer }) => consumer))].toSorted(),
+        'no consumer is on two pages',
       );
-      let isMoving = true;
-      const moves = (async () => {
-        for (let step = 0; step < 40; step += 1) {
-          const { consumer_generation } = Object((await send('GET', `/allocations/${consumer}`)).json);
-          const places = step % 2 === 0 ? { [other]: { VCPU: 3 } } : { [host]: { VCPU: 2 }, [node]: { PGPU: 1 } };
-          accepted(await send('PUT', `/allocations/${consumer}`, { ...newClaim(places), consumer_generation }));
-        }
-        isMoving = false;
-      })();
-      while (isMoving) {
-        const [page = []] = await pagesOf(send, 'limit=1');
-        assert.match(
-          page
-            .map(({ resources }) => JSON.stringify(resources))
-            .toSorted()
-            .join(),
-          /^(\{"VCPU":3\}|\{"PGPU":1\},\{"VCPU":2\})$/,
+      for (const page of pages.slice(0, -1)) {
+        const last = page.at(-1)?.consumer;
+        assert.ok(
+          page.length >= limit && page.findIndex(({ consumer }) => consumer === last) < limit,
+          `${page.length} rows`,
         );
       }
-      await moves;
-    });
+    }
   });
+});
 
-  test(`each wrong parameter of holdings is refused with its name and its value, on ${engine}`, async () => {
-    await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, version);
-      const wrong: Readonly<Record<string, string>> = {
-        'project_id=': 'project_id',
-        'user_id=': 'user_id',
-        'consumer_type=job': 'job',
-        'resource_provider=x': 'x',
-        [`resource_provider=${randomUUID()}`]: 'resource_provider',
-        'in_tree=y': 'y',
-        [`in_tree=${randomUUID()}`]: 'in_tree',
-        'resource_class=NONE': 'NONE',
-        'limit=0': 'limit',
-        'limit=1001': '1001',
-        'limit=x': 'x',
-        'marker=z': 'z',
-        'project_id=a&project_id=b': 'project_id',
-        'name=a': 'name',
-      };
-      for (const [query, named] of Object.entries(wrong)) {
-        const { status, json } = await send('GET', `/holdings?${query}`);
-        assert.equal(status, 400, query);
-        assert.ok(String(at(json, 'errors', 0, 'detail')).includes(named), `${query}: ${JSON.stringify(json)}`);
+test('a row has the names of all that it shows, and no half of a move is seen', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, version);
+    const [host, node, other, consumer] = Array.from({ length: 4 }, () => randomUUID()) as [
+      string,
+      string,
+      string,
+      string,
+    ]; // of this length
+    await makeProvider(send, host, { VCPU: { total: 8 } }, { name: 'host-1' });
+    await makeProvider(send, node, { PGPU: { total: 8 } }, { name: 'gpu-1', parent_provider_uuid: host });
+    await makeProvider(send, other, { VCPU: { total: 8 } }, { name: 'host-2' });
+    const claim = { ...newClaim({ [host]: { VCPU: 2 }, [node]: { PGPU: 1 } }), name: 'train-7', expires_in: 600 };
+    const beganMs = Date.now();
+    accepted(await send('PUT', `/allocations/${consumer}`, claim));
+    const shown = Object((await send('GET', `/consumers/${consumer}`)).json);
+    const [rows = []] = await pagesOf(send, 'project_id=p');
+    const owner = { consumer, name: 'train-7', project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
+    const [first] = rows;
+    assert.ok(
+      first?.since && Date.parse(first.since) >= beganMs - 1000 && Date.parse(first.since) <= Date.now() + 1000,
+    );
+    const times = { since: first.since, expires_at: shown.expires_at };
+    const root = { uuid: host, name: 'host-1' };
+    assert.deepEqual(
+      rows.toSorted((a, b) => (a.resource_provider.name < b.resource_provider.name ? -1 : 1)),
+      [
+        { ...owner, resource_provider: { uuid: node, name: 'gpu-1' }, root, resources: { PGPU: 1 }, ...times },
+        { ...owner, resource_provider: root, root, resources: { VCPU: 2 }, ...times },
+      ],
+    );
+    let isMoving = true;
+    const moves = (async () => {
+      for (let step = 0; step < 40; step += 1) {
+        const { consumer_generation } = Object((await send('GET', `/allocations/${consumer}`)).json);
+        const places = step % 2 === 0 ? { [other]: { VCPU: 3 } } : { [host]: { VCPU: 2 }, [node]: { PGPU: 1 } };
+        accepted(await send('PUT', `/allocations/${consumer}`, { ...newClaim(places), consumer_generation }));
       }
-      assert.equal((await send('GET', '/holdings', undefined, 'placement 2.8')).status, 404);
-      assert.deepEqual((await send('GET', '/holdings')).json, { holdings: [] });
-    });
+      isMoving = false;
+    })();
+    while (isMoving) {
+      const [page = []] = await pagesOf(send, 'limit=1');
+      assert.match(
+        page
+          .map(({ resources }) => JSON.stringify(resources))
+          .toSorted()
+          .join(),
+        /^(\{"VCPU":3\}|\{"PGPU":1\},\{"VCPU":2\})$/,
+      );
+    }
+    await moves;
   });
-}
+});
+
+test('each wrong parameter of holdings is refused with its name and its value', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, version);
+    const wrong: Readonly<Record<string, string>> = {
+      'project_id=': 'project_id',
+      'user_id=': 'user_id',
+      'consumer_type=job': 'job',
+      'resource_provider=x': 'x',
+      [`resource_provider=${randomUUID()}`]: 'resource_provider',
+      'in_tree=y': 'y',
+      [`in_tree=${randomUUID()}`]: 'in_tree',
+      'resource_class=NONE': 'NONE',
+      'limit=0': 'limit',
+      'limit=1001': '1001',
+      'limit=x': 'x',
+      'marker=z': 'z',
+      'project_id=a&project_id=b': 'project_id',
+      'name=a': 'name',
+    };
+    for (const [query, named] of Object.entries(wrong)) {
+      const { status, json } = await send('GET', `/holdings?${query}`);
+      assert.equal(status, 400, query);
+      assert.ok(String(at(json, 'errors', 0, 'detail')).includes(named), `${query}: ${JSON.stringify(json)}`);
+    }
+    assert.equal((await send('GET', '/holdings', undefined, 'placement 2.8')).status, 404);
+    assert.deepEqual((await send('GET', '/holdings')).json, { holdings: [] });
+  });
+});

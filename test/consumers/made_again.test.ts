@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../support/engines.ts';
+import { anyEngine } from '../support/engines.ts';
 import {
   type Answer,
   accepted,
@@ -26,8 +26,8 @@ const host = '00000000-0000-4000-8000-0000000000aa';
 type World = { readonly service: PlacementService; readonly send: Send };
 
 /** A service with one host, and requests at a version. */
-const withHost = (engine: (typeof engines)[number], use: (world: World) => Promise<void>): Promise<void> =>
-  withTestService(engine, {}, async (service) => {
+const withHost = (use: (world: World) => Promise<void>): Promise<void> =>
+  withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, `placement ${newestVersion}`);
     await makeProvider(send, host, { VCPU: { total: 1000 } });
     await use({ service, send });
@@ -144,117 +144,115 @@ async function checkWrites({ send }: World, uuid: string, former: unknown): Prom
   }
 }
 
-for (const engine of engines) {
-  test(`a client that knows a former consumer cannot write the new one, on ${engine}`, async () => {
-    await withHost(engine, async (world) => {
-      const { send } = world;
-      for (const [removal, remove] of Object.entries(removals)) {
-        const uuid = randomUUID();
-        accepted(await send('PUT', `/allocations/${uuid}`, claim));
-        assert.equal(await generationOf(send, uuid), 1, 'the first one begins at 1');
-        await remove(world, uuid, 1);
-        accepted(await send('PUT', `/allocations/${uuid}`, claim));
-        assert.ok(Number(await generationOf(send, uuid)) > 1, `after ${removal}`);
-        await checkWrites(world, uuid, 1);
-      }
-      for (const [what, make] of Object.entries(claims)) {
-        const uuid = randomUUID();
-        accepted(await send('PUT', `/allocations/${uuid}`, claim));
-        accepted(await send('DELETE', `/allocations/${uuid}`));
-        await make(world, uuid);
-        assert.ok(Number(await generationOf(send, uuid)) > 1, `by ${what}`);
-        await checkWrites(world, uuid, 1);
-      }
-    });
-  });
-
-  test(`a generation never comes again, however often a consumer is made, on ${engine}`, async () => {
-    await withHost(engine, async (world) => {
-      const { send } = world;
+test('a client that knows a former consumer cannot write the new one', async () => {
+  await withHost(async (world) => {
+    const { send } = world;
+    for (const [removal, remove] of Object.entries(removals)) {
       const uuid = randomUUID();
-      const seen = new Set<unknown>();
-      for (const make of Object.values(claims)) {
-        await make(world, uuid);
-        const first = await generationOf(send, uuid);
-        const raised = await writes['a change of the owner']?.(send, uuid, first);
-        const second = at(raised?.json, 'consumer_generation');
-        assert.equal(await generationOf(send, uuid), second);
-        for (const generation of [first, second]) {
-          assert.ok(!seen.has(generation), `${generation} again`);
-          seen.add(generation);
-        }
-        accepted(await send('DELETE', `/allocations/${uuid}`));
-      }
-    });
-  });
-
-  test(`all answers of a version show the same generation, on ${engine}`, async () => {
-    await withHost(engine, async ({ send }) => {
-      const uuid = randomUUID();
-      for (let time = 0; time < 3; time += 1) {
-        accepted(await send('PUT', `/allocations/${uuid}`, claim));
-        if (time < 2) accepted(await send('DELETE', `/allocations/${uuid}`));
-      }
-      const expected = await generationOf(send, uuid);
-      assert.ok(Number(expected) > 2);
-      const one = accepted(await send('GET', `/consumers/${uuid}`));
-      assert.equal(at(one.json, 'consumer_generation'), expected);
-      const list = accepted(await send('GET', '/consumers'));
-      assert.equal(at(list.json, 'consumers', 0, 'consumer_generation'), expected);
-      const holders = (version: string) =>
-        send('GET', `/resource_providers/${host}/allocations`, undefined, `placement ${version}`);
-      const shown = async (version: string) =>
-        at(accepted(await holders(version)).json, 'allocations', uuid, 'consumer_generation');
-      assert.equal(await shown('2.1'), expected);
-      assert.equal(await shown('1.39'), 1);
-      const renewed = accepted(
-        await send('PUT', `/consumers/${uuid}/term`, { expires_in: 60, consumer_generation: expected }),
-      );
-      assert.equal(at(renewed.json, 'consumer_generation'), expected);
-      const { allocations: ___, ...rest } = claim;
-      const query = { ...rest, candidates: 'resources=VCPU:1', consumer_generation: expected };
-      const tried = accepted(await send('PUT', `/allocations/${uuid}`, { ...query, dry_run: true }));
-      const placed = accepted(await send('PUT', `/allocations/${uuid}`, query));
-      assert.equal(at(placed.json, 'consumer_generation'), Number(expected) + 1);
-      assert.equal(at(tried.json, 'consumer_generation'), Number(expected) + 1);
-      assert.equal(await generationOf(send, uuid), Number(expected) + 1);
-      accepted(await send('DELETE', `/allocations/${uuid}`));
-      const again = { ...query, consumer_generation: null };
-      const triedAgain = accepted(await send('PUT', `/allocations/${uuid}`, { ...again, dry_run: true }));
-      const placedAgain = accepted(await send('PUT', `/allocations/${uuid}`, again));
-      assert.equal(at(triedAgain.json, 'consumer_generation'), at(placedAgain.json, 'consumer_generation'));
-      assert.equal(await generationOf(send, uuid), at(placedAgain.json, 'consumer_generation'));
-    });
-  });
-
-  test(`up to 1.39 a consumer that is made again begins at 1 and takes 1, on ${engine}`, async () => {
-    await withHost(engine, async ({ service, send }) => {
-      const upstreams = requestsTo(service, 'placement 1.39');
-      const uuid = randomUUID();
-      for (let time = 0; time < 3; time += 1) {
-        accepted(await upstreams('PUT', `/allocations/${uuid}`, claim));
-        assert.equal(await generationOf(upstreams, uuid), 1);
-        accepted(await upstreams('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation: 1 }));
-        assert.equal(await generationOf(upstreams, uuid), 2);
-        const { status, text } = await upstreams('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation: 1 });
-        assert.equal(status, 409);
-        assert.match(text, /expected 2 but got 1/);
-        accepted(await send('DELETE', `/allocations/${uuid}`));
-      }
-    });
-  });
-
-  test(`a consumer that never was leaves nothing that a first one could go on after, on ${engine}`, async () => {
-    await withHost(engine, async ({ send }) => {
-      const [uuid, other] = [randomUUID(), randomUUID()];
-      const tooMuch = newClaim({ [host]: { VCPU: 2000 } });
-      assert.equal((await send('PUT', `/allocations/${uuid}`, tooMuch)).status, 409);
-      assert.equal((await send('PUT', `/allocations/${uuid}`, newClaim({ [randomUUID()]: { VCPU: 1 } }))).status, 400);
-      assert.equal((await send('DELETE', `/allocations/${uuid}`)).status, 404);
-      // The record that proves that there is none is made and removed in one transaction.
-      accepted(await send('POST', '/allocations', { [uuid]: nothing, [other]: claim }));
       accepted(await send('PUT', `/allocations/${uuid}`, claim));
-      assert.equal(await generationOf(send, uuid), 1);
-    });
+      assert.equal(await generationOf(send, uuid), 1, 'the first one begins at 1');
+      await remove(world, uuid, 1);
+      accepted(await send('PUT', `/allocations/${uuid}`, claim));
+      assert.ok(Number(await generationOf(send, uuid)) > 1, `after ${removal}`);
+      await checkWrites(world, uuid, 1);
+    }
+    for (const [what, make] of Object.entries(claims)) {
+      const uuid = randomUUID();
+      accepted(await send('PUT', `/allocations/${uuid}`, claim));
+      accepted(await send('DELETE', `/allocations/${uuid}`));
+      await make(world, uuid);
+      assert.ok(Number(await generationOf(send, uuid)) > 1, `by ${what}`);
+      await checkWrites(world, uuid, 1);
+    }
   });
-}
+});
+
+test('a generation never comes again, however often a consumer is made', async () => {
+  await withHost(async (world) => {
+    const { send } = world;
+    const uuid = randomUUID();
+    const seen = new Set<unknown>();
+    for (const make of Object.values(claims)) {
+      await make(world, uuid);
+      const first = await generationOf(send, uuid);
+      const raised = await writes['a change of the owner']?.(send, uuid, first);
+      const second = at(raised?.json, 'consumer_generation');
+      assert.equal(await generationOf(send, uuid), second);
+      for (const generation of [first, second]) {
+        assert.ok(!seen.has(generation), `${generation} again`);
+        seen.add(generation);
+      }
+      accepted(await send('DELETE', `/allocations/${uuid}`));
+    }
+  });
+});
+
+test('all answers of a version show the same generation', async () => {
+  await withHost(async ({ send }) => {
+    const uuid = randomUUID();
+    for (let time = 0; time < 3; time += 1) {
+      accepted(await send('PUT', `/allocations/${uuid}`, claim));
+      if (time < 2) accepted(await send('DELETE', `/allocations/${uuid}`));
+    }
+    const expected = await generationOf(send, uuid);
+    assert.ok(Number(expected) > 2);
+    const one = accepted(await send('GET', `/consumers/${uuid}`));
+    assert.equal(at(one.json, 'consumer_generation'), expected);
+    const list = accepted(await send('GET', '/consumers'));
+    assert.equal(at(list.json, 'consumers', 0, 'consumer_generation'), expected);
+    const holders = (version: string) =>
+      send('GET', `/resource_providers/${host}/allocations`, undefined, `placement ${version}`);
+    const shown = async (version: string) =>
+      at(accepted(await holders(version)).json, 'allocations', uuid, 'consumer_generation');
+    assert.equal(await shown('2.1'), expected);
+    assert.equal(await shown('1.39'), 1);
+    const renewed = accepted(
+      await send('PUT', `/consumers/${uuid}/term`, { expires_in: 60, consumer_generation: expected }),
+    );
+    assert.equal(at(renewed.json, 'consumer_generation'), expected);
+    const { allocations: ___, ...rest } = claim;
+    const query = { ...rest, candidates: 'resources=VCPU:1', consumer_generation: expected };
+    const tried = accepted(await send('PUT', `/allocations/${uuid}`, { ...query, dry_run: true }));
+    const placed = accepted(await send('PUT', `/allocations/${uuid}`, query));
+    assert.equal(at(placed.json, 'consumer_generation'), Number(expected) + 1);
+    assert.equal(at(tried.json, 'consumer_generation'), Number(expected) + 1);
+    assert.equal(await generationOf(send, uuid), Number(expected) + 1);
+    accepted(await send('DELETE', `/allocations/${uuid}`));
+    const again = { ...query, consumer_generation: null };
+    const triedAgain = accepted(await send('PUT', `/allocations/${uuid}`, { ...again, dry_run: true }));
+    const placedAgain = accepted(await send('PUT', `/allocations/${uuid}`, again));
+    assert.equal(at(triedAgain.json, 'consumer_generation'), at(placedAgain.json, 'consumer_generation'));
+    assert.equal(await generationOf(send, uuid), at(placedAgain.json, 'consumer_generation'));
+  });
+});
+
+test('up to 1.39 a consumer that is made again begins at 1 and takes 1', async () => {
+  await withHost(async ({ service, send }) => {
+    const upstreams = requestsTo(service, 'placement 1.39');
+    const uuid = randomUUID();
+    for (let time = 0; time < 3; time += 1) {
+      accepted(await upstreams('PUT', `/allocations/${uuid}`, claim));
+      assert.equal(await generationOf(upstreams, uuid), 1);
+      accepted(await upstreams('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation: 1 }));
+      assert.equal(await generationOf(upstreams, uuid), 2);
+      const { status, text } = await upstreams('PUT', `/allocations/${uuid}`, { ...claim, consumer_generation: 1 });
+      assert.equal(status, 409);
+      assert.match(text, /expected 2 but got 1/);
+      accepted(await send('DELETE', `/allocations/${uuid}`));
+    }
+  });
+});
+
+test('a consumer that never was leaves nothing that a first one could go on after', async () => {
+  await withHost(async ({ send }) => {
+    const [uuid, other] = [randomUUID(), randomUUID()];
+    const tooMuch = newClaim({ [host]: { VCPU: 2000 } });
+    assert.equal((await send('PUT', `/allocations/${uuid}`, tooMuch)).status, 409);
+    assert.equal((await send('PUT', `/allocations/${uuid}`, newClaim({ [randomUUID()]: { VCPU: 1 } }))).status, 400);
+    assert.equal((await send('DELETE', `/allocations/${uuid}`)).status, 404);
+    // The record that proves that there is none is made and removed in one transaction.
+    accepted(await send('POST', '/allocations', { [uuid]: nothing, [other]: claim }));
+    accepted(await send('PUT', `/allocations/${uuid}`, claim));
+    assert.equal(await generationOf(send, uuid), 1);
+  });
+});

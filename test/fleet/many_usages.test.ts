@@ -8,15 +8,12 @@ import { readChanges } from '../../db/fleet/read_changes.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { formOf } from '../races/fleet_form.ts';
-import { engines, withFreshDatabase } from '../support/engines.ts';
+import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
 const providers = 4000;
 
-async function withProviders(
-  engine: (typeof engines)[number],
-  use: (database: Database) => Promise<void>,
-): Promise<void> {
-  await withFreshDatabase(engine, async ({ settings }) => {
+async function withProviders(use: (database: Database) => Promise<void>): Promise<void> {
+  await withFreshDatabase(anyEngine, async ({ settings }) => {
     const database = await openDatabase(settings);
     try {
       await sql`insert into resource_providers (id, uuid, name, generation)
@@ -45,33 +42,31 @@ const logWhole = ({ kysely }: Database, count: number) =>
     kysely,
   );
 
-for (const engine of engines) {
-  test(`usages of thousands of providers that end come with the changes, without their rows, on ${engine}`, async () => {
-    await withProviders(engine, async (database) => {
-      await makeUsages(database);
-      const fleet = await openFleet(database);
-      const moment = await readMoment(database.kysely);
-      await endUsages(database, 'c1');
-      await endUsages(database, 'c2');
-      const { isMuch, moved, touched } = await readChanges(database, moment);
-      assert.deepEqual([isMuch, moved?.length, touched], [false, 2 * providers, null]);
-      assert.equal((await fleet.fresh()).byId.get(providers)?.inventories[0]?.used, 1);
-      await sql`update resource_providers set generation = generation + 1 where id <= 1000`.execute(database.kysely);
-      assert.equal((await readChanges(database, moment)).touched?.length, 1000);
-      assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
-      await endUsages(database, 'c3');
-      assert.equal((await readChanges(database, moment)).isMuch, true, 'these are more rows than one statement reads');
-    });
+test('usages of thousands of providers that end come with the changes, without their rows', async () => {
+  await withProviders(async (database) => {
+    await makeUsages(database);
+    const fleet = await openFleet(database);
+    const moment = await readMoment(database.kysely);
+    await endUsages(database, 'c1');
+    await endUsages(database, 'c2');
+    const { isMuch, moved, touched } = await readChanges(database, moment);
+    assert.deepEqual([isMuch, moved?.length, touched], [false, 2 * providers, null]);
+    assert.equal((await fleet.fresh()).byId.get(providers)?.inventories[0]?.used, 1);
+    await sql`update resource_providers set generation = generation + 1 where id <= 1000`.execute(database.kysely);
+    assert.equal((await readChanges(database, moment)).touched?.length, 1000);
+    assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
+    await endUsages(database, 'c3');
+    assert.equal((await readChanges(database, moment)).isMuch, true, 'these are more rows than one statement reads');
   });
+});
 
-  test(`one statement reads 3,000 providers as a whole, however many rows each has in the log, on ${engine}`, async () => {
-    await withProviders(engine, async (database) => {
-      const moment = await readMoment(database.kysely);
-      for (let time = 0; time < 2; time += 1) await logWhole(database, 3000);
-      const { isMuch, whole } = await readChanges(database, moment);
-      assert.deepEqual([isMuch, whole?.length], [false, 3000]);
-      await logWhole(database, 3001);
-      assert.equal((await readChanges(database, moment)).isMuch, true);
-    });
+test('one statement reads 3,000 providers as a whole, however many rows each has in the log', async () => {
+  await withProviders(async (database) => {
+    const moment = await readMoment(database.kysely);
+    for (let time = 0; time < 2; time += 1) await logWhole(database, 3000);
+    const { isMuch, whole } = await readChanges(database, moment);
+    assert.deepEqual([isMuch, whole?.length], [false, 3000]);
+    await logWhole(database, 3001);
+    assert.equal((await readChanges(database, moment)).isMuch, true);
   });
-}
+});

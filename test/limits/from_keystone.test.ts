@@ -1,12 +1,12 @@
 /** `placement-manage limits import --from-keystone`, with a stand-in for Keystone; test/upstream has the real one. */
 import assert from 'node:assert/strict';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { identityUrl } from '../../src/access/keystone/settings.ts';
 import { openService } from '../../src/start/service.ts';
 import { type StandIn, servicePassword, withStandIn } from '../keystone/stand_in.ts';
 import { type CommandWorld, type Ended, withCommands } from '../manage/commands.ts';
-import { anyEngine, engines } from '../support/engines.ts';
+import { anyEngine } from '../support/engines.ts';
 import { accepted, requestsTo } from '../support/requests.ts';
 import { testConfig, withTestService } from '../support/services.ts';
 
@@ -47,10 +47,7 @@ function show(standIn: StandIn, defaults: readonly object[], limits: readonly ob
   };
 }
 
-const withImport = (
-  engine: (typeof engines)[number],
-  use: (imported: Import, standIn: StandIn, world: CommandWorld) => Promise<void>,
-): Promise<void> =>
+const withImport = (use: (imported: Import, standIn: StandIn, world: CommandWorld) => Promise<void>): Promise<void> =>
   withStandIn(async (standIn) => {
     const keystone = `[keystone_authtoken]
 auth_url = ${standIn.url}
@@ -61,7 +58,7 @@ http_request_max_retries = 0
 `;
     const withWorld = (world: CommandWorld) =>
       use((...args) => world.run('placement-manage', 'limits', 'import', '--from-keystone', ...args), standIn, world);
-    await withCommands(engine, 'migrated', withWorld, keystone);
+    await withCommands(anyEngine, 'migrated', withWorld, keystone);
   });
 
 /** The limits that the service shows, by project and as defaults. */
@@ -79,68 +76,64 @@ async function shownBy({ config }: CommandWorld, ...projects: readonly string[])
   }
 }
 
-for (const engine of engines) {
-  suite(`on ${engine}`, () => {
-    test('limits are imported, and follow those of Keystone', async () => {
-      await withImport(engine, async (imported, standIn, world) => {
-        const defaults = [
-          registered('class:VCPU', 20),
-          registered('servers', 10),
-          registered('server_groups', 3),
-          registered('image_size_total', 9, { service_id: 's2' }),
-        ];
-        show(standIn, defaults, [ofProject('p1', 'class:VCPU', 8), ofProject('p2', 'class:VCPU', -1)]);
-        const dry = await imported('--dry-run');
-        assert.deepEqual([dry.code, dry.stderr], [0, '']);
-        assert.match(dry.stdout, /^Would be stored: the limits of project p1: VCPU 8$/m);
-        assert.deepEqual(await shownBy(world), { resources: {}, consumers: {}, own: [] });
+test('limits are imported, and follow those of Keystone', async () => {
+  await withImport(async (imported, standIn, world) => {
+    const defaults = [
+      registered('class:VCPU', 20),
+      registered('servers', 10),
+      registered('server_groups', 3),
+      registered('image_size_total', 9, { service_id: 's2' }),
+    ];
+    show(standIn, defaults, [ofProject('p1', 'class:VCPU', 8), ofProject('p2', 'class:VCPU', -1)]);
+    const dry = await imported('--dry-run');
+    assert.deepEqual([dry.code, dry.stderr], [0, '']);
+    assert.match(dry.stdout, /^Would be stored: the limits of project p1: VCPU 8$/m);
+    assert.deepEqual(await shownBy(world), { resources: {}, consumers: {}, own: [] });
 
-        const first = await imported();
-        assert.deepEqual(first, {
-          code: 0,
-          stderr: '',
-          stdout: `Keystone, service nova, without a region: registered limits: 3, project limits: 2.
+    const first = await imported();
+    assert.deepEqual(first, {
+      code: 0,
+      stderr: '',
+      stdout: `Keystone, service nova, without a region: registered limits: 3, project limits: 2.
 Left out: server_groups: only class:NAME and servers can be imported.
 stored: the limits of project p1: VCPU 8
 stored: the limits of project p2: VCPU unlimited
 stored: the defaults: VCPU 20, consumers all 10
 3 changed, 0 unchanged, 1 left out.
 `,
-        });
-        const all = { all: { limit: 10, used: 0, from: 'default' } };
-        assert.deepEqual(await shownBy(world, 'p1', 'p2'), {
-          resources: { VCPU: 20 },
-          consumers: { all: 10 },
-          own: [
-            {
-              project_id: 'p1',
-              resources: { VCPU: { limit: 8, used: 0, from: 'project' } },
-              consumers: all,
-              generation: 1,
-            },
-            {
-              project_id: 'p2',
-              resources: { VCPU: { limit: null, used: 0, from: 'project' } },
-              consumers: all,
-              generation: 1,
-            },
-          ],
-        });
-
-        show(standIn, [registered('class:VCPU', 20)], [ofProject('p1', 'class:VCPU', 9)]);
-        const second = await imported('--service', 's1');
-        assert.match(second.stdout, /^replaced: the defaults: VCPU 20$/m);
-        assert.match(second.stdout, /^replaced: the limits of project p1: VCPU 9$/m);
-        assert.match(second.stdout, /^deleted, since Keystone has none: the limits of project p2$/m);
-        const third = await imported('--service', 'nova');
-        assert.match(third.stdout, /^0 changed, 2 unchanged, 0 left out\.$/m);
-      });
     });
+    const all = { all: { limit: 10, used: 0, from: 'default' } };
+    assert.deepEqual(await shownBy(world, 'p1', 'p2'), {
+      resources: { VCPU: 20 },
+      consumers: { all: 10 },
+      own: [
+        {
+          project_id: 'p1',
+          resources: { VCPU: { limit: 8, used: 0, from: 'project' } },
+          consumers: all,
+          generation: 1,
+        },
+        {
+          project_id: 'p2',
+          resources: { VCPU: { limit: null, used: 0, from: 'project' } },
+          consumers: all,
+          generation: 1,
+        },
+      ],
+    });
+
+    show(standIn, [registered('class:VCPU', 20)], [ofProject('p1', 'class:VCPU', 9)]);
+    const second = await imported('--service', 's1');
+    assert.match(second.stdout, /^replaced: the defaults: VCPU 20$/m);
+    assert.match(second.stdout, /^replaced: the limits of project p1: VCPU 9$/m);
+    assert.match(second.stdout, /^deleted, since Keystone has none: the limits of project p2$/m);
+    const third = await imported('--service', 'nova');
+    assert.match(third.stdout, /^0 changed, 2 unchanged, 0 left out\.$/m);
   });
-}
+});
 
 test('a project whose limits the API has set since keeps them', async () => {
-  await withImport(anyEngine, async (imported, standIn, world) => {
+  await withImport(async (imported, standIn, world) => {
     show(standIn, [], [ofProject('p1', 'class:VCPU', 8)]);
     assert.equal((await imported()).code, 0);
     const service = await openService(testConfig({ placementDatabase: world.config }));
@@ -160,7 +153,7 @@ test('the classes that limits may be of are read', async () => {
 });
 
 test('limits of several regions need a choice', async () => {
-  await withImport(anyEngine, async (imported, standIn) => {
+  await withImport(async (imported, standIn) => {
     const [one, two] = [{ region_id: 'RegionOne' }, { region_id: 'RegionTwo' }];
     const all = [registered('class:VCPU', 1, one), registered('class:VCPU', 2, two), registered('class:VCPU', 3)];
     show(standIn, all, []);
@@ -177,7 +170,7 @@ test('limits of several regions need a choice', async () => {
 });
 
 test('what stops an import is said in a sentence, and nothing is stored', async () => {
-  await withImport(anyEngine, async (imported, standIn, world) => {
+  await withImport(async (imported, standIn, world) => {
     const cases: readonly (readonly [change: () => void, reason: RegExp, args?: readonly string[]])[] = [
       [() => show(standIn, [], []), /Service compute has no limits in Keystone, so nothing is changed/],
       [() => show(standIn, [], []), /no service ironic\. It has nova \(compute\) s1, glance/, ['--service', 'ironic']],

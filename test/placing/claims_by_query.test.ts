@@ -1,80 +1,78 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../support/engines.ts';
+import { anyEngine } from '../support/engines.ts';
 import { accepted, at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
-for (const engine of engines) {
-  test(`a consumer is placed by a query, and the answer is what GET shows, on ${engine}`, async () => {
-    await withHosts(engine, 3, async (send, hosts) => {
-      const consumer = randomUUID();
-      const answer = accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:2,MEMORY_MB:100')));
-      assert.equal(answer.status, 200);
-      const [host = ''] = providersOf(answer.json);
-      assert.ok(hosts.includes(host));
-      const shown = await send('GET', `/allocations/${consumer}`);
-      assert.deepEqual(answer.json, { ...Object(shown.json), mappings: { '': [host] } });
-      assert.deepEqual(at(answer.json, 'allocations', host, 'resources'), { VCPU: 2, MEMORY_MB: 100 });
-      assert.equal(at(answer.json, 'consumer_generation'), 1);
-      assert.equal(answer.headers.get('etag'), shown.headers.get('etag'));
-    });
+test('a consumer is placed by a query, and the answer is what GET shows', async () => {
+  await withHosts(anyEngine, 3, async (send, hosts) => {
+    const consumer = randomUUID();
+    const answer = accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:2,MEMORY_MB:100')));
+    assert.equal(answer.status, 200);
+    const [host = ''] = providersOf(answer.json);
+    assert.ok(hosts.includes(host));
+    const shown = await send('GET', `/allocations/${consumer}`);
+    assert.deepEqual(answer.json, { ...Object(shown.json), mappings: { '': [host] } });
+    assert.deepEqual(at(answer.json, 'allocations', host, 'resources'), { VCPU: 2, MEMORY_MB: 100 });
+    assert.equal(at(answer.json, 'consumer_generation'), 1);
+    assert.equal(answer.headers.get('etag'), shown.headers.get('etag'));
   });
+});
 
-  test(`consumers that ask at once fill what is there and no more, on ${engine}`, async () => {
-    await withHosts(engine, 3, async (send) => {
-      const answers = await Promise.all(
-        Array.from({ length: 20 }, () => send('PUT', `/allocations/${randomUUID()}`, placed('resources=VCPU:2'))),
-      );
-      const statuses = answers.map(({ status }) => status);
-      assert.equal(statuses.filter((status) => status === 200).length, 12);
-      for (const answer of answers.filter(({ status }) => status !== 200)) {
-        assert.equal(answer.status, 409);
-        assert.equal(errorOf(answer).code, 'placement.no_candidates');
-        assert.match(errorOf(answer).detail, /no tree meets resources=VCPU:2\b/);
-      }
-    });
+test('consumers that ask at once fill what is there and no more', async () => {
+  await withHosts(anyEngine, 3, async (send) => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => send('PUT', `/allocations/${randomUUID()}`, placed('resources=VCPU:2'))),
+    );
+    const statuses = answers.map(({ status }) => status);
+    assert.equal(statuses.filter((status) => status === 200).length, 12);
+    for (const answer of answers.filter(({ status }) => status !== 200)) {
+      assert.equal(answer.status, 409);
+      assert.equal(errorOf(answer).code, 'placement.no_candidates');
+      assert.match(errorOf(answer).detail, /no tree meets resources=VCPU:2\b/);
+    }
   });
+});
 
-  test(`what a consumer has is free for its own query, on ${engine}`, async () => {
-    await withHosts(engine, 1, async (send, [host = '']) => {
-      const consumer = randomUUID();
-      accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:6')));
-      accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
-      const resized = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:7', 1));
-      assert.deepEqual(at(accepted(resized).json, 'allocations', host, 'resources'), { VCPU: 7 });
-      assert.equal(at(resized.json, 'consumer_generation'), 2);
-      const tooMuch = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:8', 2));
-      assert.equal(tooMuch.status, 409);
-      const stale = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:1', 1));
-      assert.equal(errorOf(stale).code, 'placement.concurrent_update');
-    });
+test('what a consumer has is free for its own query', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    const consumer = randomUUID();
+    accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:6')));
+    accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+    const resized = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:7', 1));
+    assert.deepEqual(at(accepted(resized).json, 'allocations', host, 'resources'), { VCPU: 7 });
+    assert.equal(at(resized.json, 'consumer_generation'), 2);
+    const tooMuch = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:8', 2));
+    assert.equal(tooMuch.status, 409);
+    const stale = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:1', 1));
+    assert.equal(errorOf(stale).code, 'placement.concurrent_update');
   });
+});
 
-  test(`of several queries the first that fits counts, on ${engine}`, async () => {
-    await withHosts(engine, 2, async (send, [first = '', second = '']) => {
-      accepted(
-        await send('PUT', `/resource_providers/${first}/traits`, {
-          resource_provider_generation: 1,
-          traits: ['HW_CPU_X86_AVX'],
-        }),
-      );
-      const avx = 'resources=VCPU:5&required=HW_CPU_X86_AVX';
-      const either = placed([avx, 'resources=VCPU:5']);
-      assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [first]);
-      assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [second]);
-      const refused = await send('PUT', `/allocations/${randomUUID()}`, either);
-      assert.equal(errorOf(refused).code, 'placement.no_candidates');
-      assert.match(
-        errorOf(refused).detail,
-        /query 1: no tree meets resources=VCPU:5\. query 2: no tree meets resources=VCPU:5\./,
-      );
-      const small = await send(
-        'PUT',
-        `/allocations/${randomUUID()}`,
-        placed('resources=VCPU:3,MEMORY_MB:1001&required=HW_CPU_X86_AVX'),
-      );
-      assert.match(errorOf(small).detail, /no tree meets resources=MEMORY_MB:1001 and all conditions before it/);
-    });
+test('of several queries the first that fits counts', async () => {
+  await withHosts(anyEngine, 2, async (send, [first = '', second = '']) => {
+    accepted(
+      await send('PUT', `/resource_providers/${first}/traits`, {
+        resource_provider_generation: 1,
+        traits: ['HW_CPU_X86_AVX'],
+      }),
+    );
+    const avx = 'resources=VCPU:5&required=HW_CPU_X86_AVX';
+    const either = placed([avx, 'resources=VCPU:5']);
+    assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [first]);
+    assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [second]);
+    const refused = await send('PUT', `/allocations/${randomUUID()}`, either);
+    assert.equal(errorOf(refused).code, 'placement.no_candidates');
+    assert.match(
+      errorOf(refused).detail,
+      /query 1: no tree meets resources=VCPU:5\. query 2: no tree meets resources=VCPU:5\./,
+    );
+    const small = await send(
+      'PUT',
+      `/allocations/${randomUUID()}`,
+      placed('resources=VCPU:3,MEMORY_MB:1001&required=HW_CPU_X86_AVX'),
+    );
+    assert.match(errorOf(small).detail, /no tree meets resources=MEMORY_MB:1001 and all conditions before it/);
   });
-}
+});

@@ -16,7 +16,7 @@ import type { OrderKey } from '../../src/search/request.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { anyEngine, engines } from '../support/engines.ts';
+import { anyEngine } from '../support/engines.ts';
 import { accepted, at, newClaim, type Send } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
@@ -202,71 +202,69 @@ async function shrink(send: Send, host: string, total: number, reserved = 0): Pr
   accepted(await send('PUT', path, { resource_provider_generation, total, reserved }));
 }
 
-for (const engine of engines) {
-  test(`on an overcommitted host a consumer keeps, reduces and does not raise what it has, on ${engine}`, async () => {
-    await withHosts(engine, 1, async (send, [host = '']) => {
-      const [consumer, other] = [randomUUID(), randomUUID()];
-      for (const uuid of [consumer, other])
-        accepted(await send('PUT', `/allocations/${uuid}`, newClaim({ [host]: { VCPU: 4, MEMORY_MB: 10 } })));
-      await shrink(send, host, 6);
-      const put = (query: unknown, more: object = {}) =>
-        send('PUT', `/allocations/${consumer}`, { ...placed(query, generation), ...more });
-      let generation = 1;
-      const raised = await put('resources=VCPU:5');
-      assert.equal(errorOf(raised).code, 'placement.no_candidates');
-      assert.match(errorOf(raised).detail, /no tree meets resources=VCPU:5\./);
-      for (const query of [
-        'resources=VCPU:4,MEMORY_MB:20',
-        `resources=VCPU:4&with=${consumer}`,
-        `resources=VCPU:4&in_tree=${host}&order=free:VCPU`,
-        'resources=VCPU:4&order=-free:MEMORY_MB,free:VCPU',
-        ['resources=VCPU:5', 'resources=VCPU:4'],
-        'resources1=VCPU:3&resources2=VCPU:1&group_policy=none',
-        'resources=VCPU:3',
-      ]) {
-        const tried = await put(query, { dry_run: true });
-        const written = accepted(await put(query));
-        assert.deepEqual([tried.status, tried.json], [200, written.json]);
-        assert.deepEqual(providersOf(written.json), [host]);
-        generation += 1;
-      }
-      // Now it has 3, of 7 that are used.
-      assert.equal((await put('resources=VCPU:4', { dry_run: true })).status, 409);
-      assert.equal((await put('resources=VCPU:4')).status, 409);
-      const left = await put(`resources=VCPU:3&apart_from=${consumer}`);
-      assert.equal(errorOf(left).code, 'placement.no_candidates');
-      const gang = await send('POST', '/allocations', {
-        [consumer]: placed('resources=VCPU:2', generation),
-        [other]: placed('resources=VCPU:5', 1),
-      });
-      assert.equal(accepted(gang).status, 200);
-      const more = await send('POST', '/allocations', {
-        [consumer]: placed('resources=VCPU:2', generation + 1),
-        [other]: placed('resources=VCPU:6', 2),
-      });
-      assert.equal(errorOf(more).code, 'placement.no_candidates');
-      assert.deepEqual(at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU'), 7);
+test('on an overcommitted host a consumer keeps, reduces and does not raise what it has', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    const [consumer, other] = [randomUUID(), randomUUID()];
+    for (const uuid of [consumer, other])
+      accepted(await send('PUT', `/allocations/${uuid}`, newClaim({ [host]: { VCPU: 4, MEMORY_MB: 10 } })));
+    await shrink(send, host, 6);
+    const put = (query: unknown, more: object = {}) =>
+      send('PUT', `/allocations/${consumer}`, { ...placed(query, generation), ...more });
+    let generation = 1;
+    const raised = await put('resources=VCPU:5');
+    assert.equal(errorOf(raised).code, 'placement.no_candidates');
+    assert.match(errorOf(raised).detail, /no tree meets resources=VCPU:5\./);
+    for (const query of [
+      'resources=VCPU:4,MEMORY_MB:20',
+      `resources=VCPU:4&with=${consumer}`,
+      `resources=VCPU:4&in_tree=${host}&order=free:VCPU`,
+      'resources=VCPU:4&order=-free:MEMORY_MB,free:VCPU',
+      ['resources=VCPU:5', 'resources=VCPU:4'],
+      'resources1=VCPU:3&resources2=VCPU:1&group_policy=none',
+      'resources=VCPU:3',
+    ]) {
+      const tried = await put(query, { dry_run: true });
+      const written = accepted(await put(query));
+      assert.deepEqual([tried.status, tried.json], [200, written.json]);
+      assert.deepEqual(providersOf(written.json), [host]);
+      generation += 1;
+    }
+    // Now it has 3, of 7 that are used.
+    assert.equal((await put('resources=VCPU:4', { dry_run: true })).status, 409);
+    assert.equal((await put('resources=VCPU:4')).status, 409);
+    const left = await put(`resources=VCPU:3&apart_from=${consumer}`);
+    assert.equal(errorOf(left).code, 'placement.no_candidates');
+    const gang = await send('POST', '/allocations', {
+      [consumer]: placed('resources=VCPU:2', generation),
+      [other]: placed('resources=VCPU:5', 1),
     });
+    assert.equal(accepted(gang).status, 200);
+    const more = await send('POST', '/allocations', {
+      [consumer]: placed('resources=VCPU:2', generation + 1),
+      [other]: placed('resources=VCPU:6', 2),
+    });
+    assert.equal(errorOf(more).code, 'placement.no_candidates');
+    assert.deepEqual(at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU'), 7);
   });
+});
 
-  test(`an Ironic node that is reserved keeps its instance, and takes no other, on ${engine}`, async () => {
-    await withHosts(engine, 2, async (send, [node = '', another = '']) => {
-      const instance = randomUUID();
-      await shrink(send, another, 8, 8);
-      accepted(await send('PUT', `/allocations/${instance}`, newClaim({ [node]: { VCPU: 8 } })));
-      await shrink(send, node, 8, 8);
-      const query = 'resources=VCPU:8';
-      const kept = accepted(await send('PUT', `/allocations/${instance}`, placed(query, 1)));
-      assert.deepEqual(providersOf(kept.json), [node]);
-      assert.equal(
-        errorOf(await send('PUT', `/allocations/${randomUUID()}`, placed(query))).code,
-        'placement.no_candidates',
-      );
-      const { json } = accepted(await send('GET', `/allocation_candidates?${query}&with=${instance}`));
-      assert.deepEqual(at(json, 'allocation_requests'), [], 'a query for candidates does not know for which consumer');
-    });
+test('an Ironic node that is reserved keeps its instance, and takes no other', async () => {
+  await withHosts(anyEngine, 2, async (send, [node = '', another = '']) => {
+    const instance = randomUUID();
+    await shrink(send, another, 8, 8);
+    accepted(await send('PUT', `/allocations/${instance}`, newClaim({ [node]: { VCPU: 8 } })));
+    await shrink(send, node, 8, 8);
+    const query = 'resources=VCPU:8';
+    const kept = accepted(await send('PUT', `/allocations/${instance}`, placed(query, 1)));
+    assert.deepEqual(providersOf(kept.json), [node]);
+    assert.equal(
+      errorOf(await send('PUT', `/allocations/${randomUUID()}`, placed(query))).code,
+      'placement.no_candidates',
+    );
+    const { json } = accepted(await send('GET', `/allocation_candidates?${query}&with=${instance}`));
+    assert.deepEqual(at(json, 'allocation_requests'), [], 'a query for candidates does not know for which consumer');
   });
-}
+});
 
 test('a consumer does not raise what it has where another program lowers the capacity, and may keep it', async () => {
   await withHosts(anyEngine, 1, async (send, [host = ''], { database }) => {

@@ -3,6 +3,7 @@ import { registerHooks } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { Engine } from '../support/engines.ts';
 import { type Declared, type Kind, type Place, templatesOf } from './declared_rows.ts';
 
 /*
@@ -10,8 +11,8 @@ import { type Declared, type Kind, type Place, templatesOf } from './declared_ro
  * notes the columns of its first result in the folder that TEST_STATEMENTS names.
  */
 
-/** A statement that a test has run: where it is declared, and how its columns differ from that. */
-export type Ran = { readonly place: Place; readonly complaints: readonly string[] };
+/** A statement that a test has run on an engine: where it is declared, and how its columns differ from that. */
+export type Ran = { readonly place: Place; readonly engine: Engine; readonly complaints: readonly string[] };
 
 const kinds: ReadonlyMap<number, Kind> = new Map([
   ...[20, 25, 19, 1043, 18, 3220].map((oid) => [oid, 'string'] as const), // int8 among them: its values are read as texts
@@ -69,6 +70,10 @@ export type WrittenDeclared = Omit<Declared, 'columns'> & {
 
 const project = path.join(import.meta.dirname, '..', '..');
 
+/** A client of the embedded database has a connection without a socket, which is of another class. */
+const engineOf = (client: pg.Client): Engine =>
+  Reflect.get(client, 'connection') instanceof pg.Connection ? 'postgresql' : 'embedded';
+
 function namePlaces(): void {
   const folders = ['src', 'db'].map((folder) => path.join(project, folder, path.sep));
   registerHooks({
@@ -88,14 +93,15 @@ function record(folder: string): void {
   const declared = new Map(written.map(({ place, columns }) => [place, { columns: new Map(columns) }]));
   const noted = new Set<string>();
   const write = (ran: Ran): void => appendFileSync(path.join(folder, ranFile), `${JSON.stringify(ran)}\n`);
-  const note = (text: string, fields: readonly pg.FieldDef[]): void => {
-    if (noted.has(text)) return;
-    noted.add(text);
+  const note = (text: string, engine: Engine, fields: readonly pg.FieldDef[]): void => {
+    const key = `${engine} ${text}`;
+    if (noted.has(key)) return;
+    noted.add(key);
     const { whole, parts } = placesIn(text);
-    for (const place of parts) write({ place, complaints: [] });
+    for (const place of parts) write({ place, engine, complaints: [] });
     const columns = whole === undefined ? undefined : declared.get(whole);
     if (whole !== undefined && columns !== undefined)
-      write({ place: whole, complaints: complaintsOf(columns, fields) });
+      write({ place: whole, engine, complaints: complaintsOf(columns, fields) });
   };
   const { query } = pg.Client.prototype;
   const noting = function (this: pg.Client, ...sent: unknown[]): unknown {
@@ -104,7 +110,7 @@ function record(folder: string): void {
     const text = typeof config === 'string' ? config : (config as { readonly text?: unknown } | undefined)?.text; // or nothing
     if (typeof text === 'string' && answer instanceof Promise) {
       answer.then(
-        ({ fields }: pg.QueryResult) => note(text, fields),
+        ({ fields }: pg.QueryResult) => note(text, engineOf(this), fields),
         () => {},
       );
     }

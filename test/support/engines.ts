@@ -9,18 +9,22 @@ import { embeddedTemplate, postgresqlTemplate } from './templates.ts';
 
 export type Engine = 'embedded' | 'postgresql';
 
-/** Both engines that the service runs on: `for (const engine of engines) test(...)`. */
+/**
+ * Both engines that the service runs on: `for (const engine of engines) test(...)`, for what they may do differently. That is how
+ * transactions, locks and connections go on beside each other, how a database begins, ends, grows and is repaired, and how numbers
+ * become texts. Each statement is to be run on each engine by some test, which the runner of all tests checks.
+ */
 export const engines: readonly Engine[] = ['embedded', 'postgresql'];
 
 /**
- * For tests in which the database makes no difference. A service on a fresh database takes 0.1 s of CPU time; on the embedded engine
- * it takes 0.4 s, and the first one in a process 1.1 s.
+ * For tests in which the database makes no difference: most of them. A service on a fresh database takes 0.1 s of CPU time; on the embedded
+ * engine it takes 0.4 s, and the first one in a process 1.1 s.
  */
 export const anyEngine: Engine = 'postgresql';
 
 /**
- * How many random cases run on an engine. A statement takes six times as long on the embedded one, and what finds a mistake on PostgreSQL is
- * needed there only to see that the statements do the same.
+ * How many random cases run on an engine. A statement takes six times as long on the embedded one, and what finds a mistake on
+ * PostgreSQL is needed there only to see that the statements do the same.
  */
 export const runsOn = (engine: Engine, runs: number): number => (engine === 'embedded' ? Math.ceil(runs / 4) : runs);
 
