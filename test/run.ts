@@ -4,13 +4,14 @@ import path from 'node:path';
 import { run } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
+import pg from 'pg';
 import { type Batch, lanesOf, writeEntry } from './batches.ts';
 import { commandLine, cpuMs, runningTree } from './bench/processes.ts';
 import { runInOwnProcess } from './gabbi/own_process.ts';
 import { sum, type Totals, totalLine } from './gabbi/report.ts';
 import { beginNoting, reportStatements } from './statements/report.ts';
 import { useMemoryFolder } from './support/memory_folder.ts';
-import { offerPostgresql } from './support/postgresql_on_demand.ts';
+import { askForPostgresql, offerPostgresql } from './support/postgresql_on_demand.ts';
 import { quickStart } from './support/quick_start.ts';
 import { succeedsWithin } from './support/until.ts';
 
@@ -24,11 +25,11 @@ import { succeedsWithin } from './support/until.ts';
 const project = path.join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
+const urlOf = (file: string): string => pathToFileURL(path.join(project, 'test', file)).href;
+/** Notes the statements that a process runs. */
+const recorder = urlOf('statements/recorded.ts');
 /** What the process of a batch imports first. */
-const preloaded = ['support/unfollowed_promises.ts', 'statements/recorded.ts'].flatMap((file) => [
-  '--import',
-  pathToFileURL(path.join(project, 'test', file)).href,
-]);
+const preloaded = ['--import', urlOf('support/unfollowed_promises.ts'), '--import', recorder];
 const shownAtEnd = 10;
 /** A batch, or the gabbi files on an engine, that takes longer hangs. The slowest takes some 3 minutes on 2 cores. */
 const hangsMs = 600_000;
@@ -126,7 +127,7 @@ function gabbitJobs(files: readonly string[]): readonly Job[] {
       const only = members.flatMap((file) => ['--only', file]);
       const args = [path.join(project, 'gabbits'), ...only];
       const signal = AbortSignal.any([interrupted.signal, AbortSignal.timeout(hangsMs)]);
-      const totals = await runInOwnProcess(args, engine, signal).catch((error: unknown) => {
+      const totals = await runInOwnProcess(args, engine, { signal, imported: recorder }).catch((error: unknown) => {
         if (!interrupted.signal.aborted) console.log(`  FAILED gabbits\n    ${error}`);
         return { passed: 0, failed: 1, skipped: 0 };
       });
@@ -169,7 +170,11 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   });
   let last = 'no test';
   const hangs = setTimeout(async () => {
-    const left = await resourcesOf(entry, folder).catch((error: unknown) => [String(error)]); // it has just ended
+    // The process, or the server, may have just ended.
+    const [kept, statements] = await Promise.all(
+      [resourcesOf(entry, folder), longStatements()].map((lines) => lines.catch((error: unknown) => [String(error)])),
+    );
+    const left = [...(kept ?? []), ...(statements ?? [])];
     const ended = killProcessOf(entry).map((line) => `  ${line.slice(-200)}\n`);
     const keeping = `It is kept by:\n${left.map((line) => `  ${line}\n`).join('')}`;
     fail(
@@ -243,6 +248,22 @@ async function resourcesOf(entry: string, folder: string): Promise<readonly stri
   if (report === undefined) return ['it does not tell'];
   const held = report.libuv.filter((each) => each.is_active === true && each.is_referenced === true);
   return [...held.map((each) => JSON.stringify(each)), ...(report.javascriptStack.stack ?? [])];
+}
+
+/** The statements of all tests that PostgreSQL has worked on, or kept a transaction open after, for 10 s. */
+async function longStatements(): Promise<readonly string[]> {
+  if (postgresql === undefined) return [];
+  const client = new pg.Client({ connectionString: await askForPostgresql(postgresql.address) });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ line: string }>(
+      `select concat_ws(' ', datname, pid, state, wait_event_type, wait_event, now() - query_start, left(query, 300)) as line
+       from pg_stat_activity where state <> 'idle' and query_start < now() - interval '10 s' order by query_start`,
+    );
+    return rows.map(({ line }) => `PostgreSQL: ${line}`);
+  } finally {
+    await client.end();
+  }
 }
 
 /**

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { deleteService, retireServices } from '../../db/statements/services/delete_service.ts';
 import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
-import { anyEngine, withFreshDatabase } from '../support/engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 
 const uuid = '00000000-0000-4000-8000-000000000001';
 const cell = `insert into cells (id, uuid, name) values (1, 'cell', 'default')`;
@@ -62,16 +62,18 @@ for (const [what, statements] of [
   });
 }
 
-test('a deletion does not take another service that has the same integer id', async () => {
-  await withFreshDatabase(anyEngine, async ({ settings }) => {
-    const database = await openDatabase(settings);
-    try {
-      for (const statement of [cell, silent()]) await sql.raw(statement).execute(database.kysely);
-      const another = '00000000-0000-4000-8000-000000000002';
-      assert.equal(await deleteService(database, { uuid: another }), 'gone');
-      assert.equal(await deleteService(database, { uuid }), 'deleted');
-    } finally {
-      await database.close();
-    }
+for (const engine of engines) {
+  test(`a deletion does not take another service that has the same integer id on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      try {
+        for (const statement of [cell, silent()]) await sql.raw(statement).execute(database.kysely);
+        const another = '00000000-0000-4000-8000-000000000002';
+        assert.equal(await deleteService(database, { uuid: another }), 'gone');
+        assert.equal(await deleteService(database, { uuid }), 'deleted');
+      } finally {
+        await database.close();
+      }
+    });
   });
-});
+}

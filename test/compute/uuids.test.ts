@@ -10,46 +10,48 @@ import { onlineMigrations } from '../../db/online/run.ts';
 import { readServices } from '../../db/statements/services/service_row.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
-import { anyEngine } from '../support/engines.ts';
+import { anyEngine, engines } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 
 const nobody = { projectId: 'nobody', userId: 'nobody' };
 
-test('old services get a UUID by the migration, in batches', async () => {
-  await withTestService(anyEngine, withRegistry, async (service) => {
-    const { database } = service;
-    await insertOldServices(database, 120);
-    const lines: string[] = [];
-    const code = await runOnlineDataMigrations(onlineMigrations(database, nobody), 30, (line) => lines.push(line));
-    assert.equal(code, 1);
-    assert.match(lines.join('\n'), /30 rows matched query backfill_service_uuids, 30 migrated/);
-    assert.equal(await countWithout(database), 90);
-    await runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, (line) => lines.push(line));
-    assert.equal(await countWithout(database), 0);
-    assert.match(lines.join('\n'), /\| +backfill_service_uuids +\| +90 +\| +90 +\|/);
-    const { json } = await asNova(service)('GET', services);
-    const ids = (at(json, 'services') as { id: string }[]).map(({ id }) => id);
-    assert.equal(new Set(ids).size, 120);
-    for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+for (const engine of engines) {
+  test(`old services get a UUID by the migration, in batches, on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      const { database } = service;
+      await insertOldServices(database, 120);
+      const lines: string[] = [];
+      const code = await runOnlineDataMigrations(onlineMigrations(database, nobody), 30, (line) => lines.push(line));
+      assert.equal(code, 1);
+      assert.match(lines.join('\n'), /30 rows matched query backfill_service_uuids, 30 migrated/);
+      assert.equal(await countWithout(database), 90);
+      await runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, (line) => lines.push(line));
+      assert.equal(await countWithout(database), 0);
+      assert.match(lines.join('\n'), /\| +backfill_service_uuids +\| +90 +\| +90 +\|/);
+      const { json } = await asNova(service)('GET', services);
+      const ids = (at(json, 'services') as { id: string }[]).map(({ id }) => id);
+      assert.equal(new Set(ids).size, 120);
+      for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+    });
   });
-});
 
-test('readers and the migration agree about the UUID of an old service', async () => {
-  await withTestService(anyEngine, withRegistry, async (service) => {
-    const { database } = service;
-    await insertOldServices(database, 40);
-    const read = async () => JSON.stringify(at((await asNova(service)('GET', services)).json, 'services'));
-    const views = await Promise.all([
-      ...Array.from({ length: 6 }, read),
-      runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, () => {}).then(read),
-    ]);
-    const idsOf = (view: string) => (JSON.parse(view) as { id: string }[]).map(({ id }) => id);
-    for (const view of views) assert.deepEqual(idsOf(view), idsOf(views[0] ?? ''));
-    assert.equal(new Set(idsOf(views[0] ?? '')).size, 40);
+  test(`readers and the migration agree about the UUID of an old service on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      const { database } = service;
+      await insertOldServices(database, 40);
+      const read = async () => JSON.stringify(at((await asNova(service)('GET', services)).json, 'services'));
+      const views = await Promise.all([
+        ...Array.from({ length: 6 }, read),
+        runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, () => {}).then(read),
+      ]);
+      const idsOf = (view: string) => (JSON.parse(view) as { id: string }[]).map(({ id }) => id);
+      for (const view of views) assert.deepEqual(idsOf(view), idsOf(views[0] ?? ''));
+      assert.equal(new Set(idsOf(views[0] ?? '')).size, 40);
+    });
   });
-});
+}
 
 test('readers lock old services in one order, so that two of them do not wait for each other in a circle', async () => {
   await withTwoConnections(async ({ database, other }) => {

@@ -15,7 +15,7 @@ import { forgetFromTimeToTime } from '../../src/claims/deletions.ts';
 import { openOutages } from '../../src/log/outages.ts';
 import { claim } from '../races/judged_claim.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
-import { anyEngine, withFreshDatabase } from '../support/engines.ts';
+import { engines, withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 
 const logger = pino({ level: 'silent' });
@@ -29,59 +29,61 @@ const former = async ({ kysely }: Pick<Database, 'kysely'>): Promise<readonly st
 const removedAgo = (uuids: RawBuilder<unknown>, seconds: number): RawBuilder<unknown> =>
   sql`insert into former_consumers select uuid, 2, now() - make_interval(secs => ${seconds}) from ${uuids} as u (uuid)`;
 
-test('former consumers are forgotten after their time, but not while there is a new one', async () => {
-  await withFreshDatabase(anyEngine, async ({ settings }) => {
-    const database = await openDatabase(settings);
-    const { kysely } = database;
-    try {
-      await sql`insert into consumers (uuid, project_id, user_id) values ('made again', 1, 1)`.execute(kysely);
-      await removedAgo(sql`unnest(array['made again', 'old'])`, 100).execute(kysely);
-      await removedAgo(sql`unnest(array['new'])`, 50).execute(kysely);
-      // They fill two pages, and part of a third one.
-      await removedAgo(sql`(select 'of many ' || n from generate_series(1, 2500) as n)`, 100).execute(kysely);
-      const stop = forgetFromTimeToTime(database, { logger, outages: openOutages(logger) }, 70);
-      await stop();
-      assert.equal((await former(database)).length, 2503, 'only from time to time');
-      let pages = 0;
-      for (let place: string | undefined = ''; place !== undefined; pages += 1) {
-        place = await forgetFormerConsumers(database, place, 70);
+for (const engine of engines) {
+  test(`former consumers are forgotten after their time, but not while there is a new one, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      const { kysely } = database;
+      try {
+        await sql`insert into consumers (uuid, project_id, user_id) values ('made again', 1, 1)`.execute(kysely);
+        await removedAgo(sql`unnest(array['made again', 'old'])`, 100).execute(kysely);
+        await removedAgo(sql`unnest(array['new'])`, 50).execute(kysely);
+        // They fill two pages, and part of a third one.
+        await removedAgo(sql`(select 'of many ' || n from generate_series(1, 2500) as n)`, 100).execute(kysely);
+        const stop = forgetFromTimeToTime(database, { logger, outages: openOutages(logger) }, 70);
+        await stop();
+        assert.equal((await former(database)).length, 2503, 'only from time to time');
+        let pages = 0;
+        for (let place: string | undefined = ''; place !== undefined; pages += 1) {
+          place = await forgetFormerConsumers(database, place, 70);
+        }
+        assert.equal(pages, 3);
+        assert.deepEqual(await former(database), ['made again', 'new']);
+        await sql`delete from consumers`.execute(kysely);
+        await forgetFormerConsumers(database, '', 70);
+        assert.deepEqual(await former(database), ['made again', 'new'], 'it was removed again just now');
+      } finally {
+        await database.close();
       }
-      assert.equal(pages, 3);
-      assert.deepEqual(await former(database), ['made again', 'new']);
-      await sql`delete from consumers`.execute(kysely);
-      await forgetFormerConsumers(database, '', 70);
-      assert.deepEqual(await former(database), ['made again', 'new'], 'it was removed again just now');
-    } finally {
-      await database.close();
-    }
+    });
   });
-});
 
-test('reads look former consumers up one by one, by plans from a time without them', async () => {
-  await withFreshDatabase(anyEngine, async ({ settings }) => {
-    const database = await openDatabase({ ...settings, maxPoolSize: 1 });
-    const { kysely } = database;
-    const reading = () => readConsumers(database, ['of many 7', 'none']);
-    const scans = async (): Promise<number> => {
-      await sql`select pg_stat_force_next_flush()`.execute(kysely);
-      const count = sql<{ count: number }>`select seq_scan::integer as count from pg_stat_user_tables
-        where relname = 'former_consumers'`;
-      return (await onlyRow(kysely, count)).count;
-    };
-    try {
-      // After five executions the server keeps one plan for all values.
-      for (let time = 0; time < 8; time += 1) await reading();
-      await removedAgo(sql`(select 'of many ' || n from generate_series(1, 20000) as n)`, 100).execute(kysely);
-      const before = await scans();
-      const states = await reading();
-      assert.equal(states.get('of many 7')?.formerGenerations, 2);
-      assert.equal(states.get('none')?.formerGenerations, 0);
-      assert.equal(await scans(), before);
-    } finally {
-      await database.close();
-    }
+  test(`reads look former consumers up one by one, by plans from a time without them, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase({ ...settings, maxPoolSize: 1 });
+      const { kysely } = database;
+      const reading = () => readConsumers(database, ['of many 7', 'none']);
+      const scans = async (): Promise<number> => {
+        await sql`select pg_stat_force_next_flush()`.execute(kysely);
+        const count = sql<{ count: number }>`select seq_scan::integer as count from pg_stat_user_tables
+          where relname = 'former_consumers'`;
+        return (await onlyRow(kysely, count)).count;
+      };
+      try {
+        // After five executions the server keeps one plan for all values.
+        for (let time = 0; time < 8; time += 1) await reading();
+        await removedAgo(sql`(select 'of many ' || n from generate_series(1, 20000) as n)`, 100).execute(kysely);
+        const before = await scans();
+        const states = await reading();
+        assert.equal(states.get('of many 7')?.formerGenerations, 2);
+        assert.equal(states.get('none')?.formerGenerations, 0);
+        assert.equal(await scans(), before);
+      } finally {
+        await database.close();
+      }
+    });
   });
-});
+}
 
 test('a row that another transaction has locked, or has written meanwhile, is not forgotten', async () => {
   await withTwoConnections(async ({ database, other }) => {

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
-import { anyEngine, withFreshDatabase } from '../support/engines.ts';
+import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 
 const projects = ['p1', 'p2', 'incomplete'];
 const users = ['u1', 'u2', 'incomplete'];
@@ -121,47 +121,49 @@ async function workOf({ kysely }: Database): Promise<{ readonly lookups: number;
   return onlyRow(kysely, query);
 }
 
-test('the usage of a project is that of its rows', async () => {
-  await withFreshDatabase(anyEngine, async ({ settings }) => {
-    const database = await openDatabase({ ...settings, maxPoolSize: 1 });
-    const { kysely } = database;
-    try {
-      for (const [table, column, values] of [
-        ['projects', 'external_id', projects],
-        ['users', 'external_id', users],
-        ['consumer_types', 'name', types],
-      ] as const)
-        for (const [place, value] of values.entries())
-          await sql`insert into ${sql.table(table)} (id, ${sql.ref(column)}) values (${place + 1}, ${value})`.execute(
-            kysely,
-          );
-      await sql`insert into resource_providers (id, uuid, name, generation)
-        select n, 'p' || n, 'p' || n, 0 from generate_series(1, 4) as n`.execute(kysely);
-      const anyQuery = fc.record({
-        projectId: fc.constantFrom(...projects),
-        userId: fc.constantFrom(undefined, ...users),
-        consumerType: fc.constantFrom(undefined, 'all', ...types),
-      });
-      await fc.assert(
-        fc.asyncProperty(
-          fc.array(anyConsumer, { minLength: 1, maxLength: 12 }),
-          fc.array(anyQuery, { minLength: 1, maxLength: 8 }),
-          fc.integer({ min: 0, max: 4 }),
-          async (consumers, queries, few) => {
-            await write(database, consumers);
-            for (const query of queries) {
-              const expected = sorted(usagesOf(consumers, query));
-              for (const lookedUp of [undefined, few]) {
-                const rows = await readUsages(database, { ...query, incomplete }, lookedUp);
-                assert.deepEqual(sorted(rows), expected, JSON.stringify({ ...query, lookedUp }));
+for (const engine of engines) {
+  test(`the usage of a project is that of its rows: ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase({ ...settings, maxPoolSize: 1 });
+      const { kysely } = database;
+      try {
+        for (const [table, column, values] of [
+          ['projects', 'external_id', projects],
+          ['users', 'external_id', users],
+          ['consumer_types', 'name', types],
+        ] as const)
+          for (const [place, value] of values.entries())
+            await sql`insert into ${sql.table(table)} (id, ${sql.ref(column)}) values (${place + 1}, ${value})`.execute(
+              kysely,
+            );
+        await sql`insert into resource_providers (id, uuid, name, generation)
+          select n, 'p' || n, 'p' || n, 0 from generate_series(1, 4) as n`.execute(kysely);
+        const anyQuery = fc.record({
+          projectId: fc.constantFrom(...projects),
+          userId: fc.constantFrom(undefined, ...users),
+          consumerType: fc.constantFrom(undefined, 'all', ...types),
+        });
+        await fc.assert(
+          fc.asyncProperty(
+            fc.array(anyConsumer, { minLength: 1, maxLength: 12 }),
+            fc.array(anyQuery, { minLength: 1, maxLength: 8 }),
+            fc.integer({ min: 0, max: 4 }),
+            async (consumers, queries, few) => {
+              await write(database, consumers);
+              for (const query of queries) {
+                const expected = sorted(usagesOf(consumers, query));
+                for (const lookedUp of [undefined, few]) {
+                  const rows = await readUsages(database, { ...query, incomplete }, lookedUp);
+                  assert.deepEqual(sorted(rows), expected, JSON.stringify({ ...query, lookedUp }));
+                }
               }
-            }
-          },
-        ),
-        { numRuns: 30 },
-      );
-    } finally {
-      await database.close();
-    }
+            },
+          ),
+          { numRuns: runsOn(engine, 30) },
+        );
+      } finally {
+        await database.close();
+      }
+    });
   });
-});
+}

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkUpgrade } from '../../src/manage/upgrade_checks.ts';
 import { prepareDatabase } from '../../src/start/database.ts';
+import { engines } from '../support/engines.ts';
 import { claimOf, holder, withDeployment } from './deployment.ts';
 
 test('the upgrade check reports a table that runs out of ids, and after its remedy claims work again', async () => {
@@ -75,11 +76,13 @@ test('the upgrade check tells of sequences near their end or below zero, and its
   }, 'postgresql');
 });
 
-test('a claim is a 503 that names the sequence which is too long for its column', async () => {
-  await withDeployment(async ({ send, execute }) => {
-    await execute('alter sequence allocations_id_seq as bigint', "select setval('allocations_id_seq', 2147483647)");
-    const { status, text } = await send('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: 1 });
-    assert.equal(status, 503, text);
-    assert.match(text, /no id left for a new row: sequence allocations_id_seq has passed 2147483647/);
-  }, 'postgresql');
-});
+for (const engine of engines) {
+  test(`a claim is a 503 that names the sequence which is too long for its column, on ${engine}`, async () => {
+    await withDeployment(async ({ send, execute }) => {
+      await execute('alter sequence allocations_id_seq as bigint', "select setval('allocations_id_seq', 2147483647)");
+      const { status, text } = await send('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: 1 });
+      assert.equal(status, 503, text);
+      assert.match(text, /no id left for a new row: sequence allocations_id_seq has passed 2147483647/);
+    }, engine);
+  });
+}

@@ -8,7 +8,7 @@ import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
-import { anyEngine, freshDatabase } from '../support/engines.ts';
+import { engines, freshDatabase, runsOn } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { type ConfigOverrides, openServiceOn, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
@@ -95,260 +95,262 @@ async function fill(service: PlacementService, send: Send, seed: number) {
 const key = (record: Shown): string =>
   `${record.consumer} ${record.resource_provider.uuid} ${record.resource_class} ${record.from}`;
 
-test('filters, pages and sums agree with a plain reading of all records', async (t) => {
-  await withTestService(anyEngine, on, async (service) => {
-    const send = requestsTo(service, version);
-    const seed = seedFor(t);
-    await untilOn(service);
-    const { root, child, other } = await fill(service, send, seed);
-    const random = randomFrom(seed);
-    const all = await recordsOf(send, 'limit=1000');
-    assert.equal(all.length, 400 + 24);
-    assert.equal(new Set(all.map(key)).size, all.length);
-    const choices: Readonly<Record<string, readonly string[]>> = {
-      project_id: ['p', 'q', 'nobody', '00000000-0000-0000-0000-000000000000'],
-      user_id: ['u', 'v'],
-      consumer_type: ['JOB', 'unknown'],
-      resource_provider: [root, other, randomUUID()],
-      in_tree: [child, other],
-      resource_class: ['VCPU', 'CUSTOM_GONE', 'NEVER'],
-      from: ['2026-08-01T00:00:00Z', '2026-09-03T04:05:06Z'],
-      until: ['2026-09-30T00:00:00Z', '2026-10-15T12:00:00Z'],
-    };
-    for (let round = 0; round < 60; round += 1) {
-      const query = new URLSearchParams();
-      for (const [name, values] of Object.entries(choices))
-        if (random.percent(30)) query.set(name, random.pick(values));
-      const is = (name: string, value: string) => !query.has(name) || query.get(name) === value;
-      const tree = query.get('in_tree') === other ? [other] : [root, child];
-      const [from, to] = [
-        Date.parse(query.get('from') ?? '1970-01-01'),
-        Date.parse(query.get('until') ?? '2999-01-01'),
-      ];
-      const expected = all.filter(
-        (record) =>
-          is('project_id', record.project_id) &&
-          is('user_id', record.user_id) &&
-          is('consumer_type', record.consumer_type) &&
-          is('resource_provider', record.resource_provider.uuid) &&
-          is('resource_class', record.resource_class) &&
-          (!query.has('in_tree') || tree.includes(record.resource_provider.uuid)) &&
-          Date.parse(record.from) < to &&
-          (record.until === null || Date.parse(record.until) > from),
-      );
-      const limit = random.pick([1, 7, 100, 1000]);
-      const found = await recordsOf(send, `${query}&limit=${Math.max(limit, expected.length > 60 ? 20 : 1)}`);
-      assert.deepEqual(found.map(key).toSorted(), expected.map(key).toSorted(), String(query));
-      const open = await recordsOf(send, `${query}&open=true`);
-      assert.deepEqual(
-        open.map(key).toSorted(),
-        expected
-          .filter(({ until: end }) => end === null)
-          .map(key)
-          .toSorted(),
-      );
+for (const engine of engines) {
+  test(`filters, pages and sums agree with a plain reading of all records, on ${engine}`, async (t) => {
+    await withTestService(engine, on, async (service) => {
+      const send = requestsTo(service, version);
+      const seed = seedFor(t);
+      await untilOn(service);
+      const { root, child, other } = await fill(service, send, seed);
+      const random = randomFrom(seed);
+      const all = await recordsOf(send, 'limit=1000');
+      assert.equal(all.length, 400 + 24);
+      assert.equal(new Set(all.map(key)).size, all.length);
+      const choices: Readonly<Record<string, readonly string[]>> = {
+        project_id: ['p', 'q', 'nobody', '00000000-0000-0000-0000-000000000000'],
+        user_id: ['u', 'v'],
+        consumer_type: ['JOB', 'unknown'],
+        resource_provider: [root, other, randomUUID()],
+        in_tree: [child, other],
+        resource_class: ['VCPU', 'CUSTOM_GONE', 'NEVER'],
+        from: ['2026-08-01T00:00:00Z', '2026-09-03T04:05:06Z'],
+        until: ['2026-09-30T00:00:00Z', '2026-10-15T12:00:00Z'],
+      };
+      for (let round = 0; round < runsOn(engine, 60); round += 1) {
+        const query = new URLSearchParams();
+        for (const [name, values] of Object.entries(choices))
+          if (random.percent(30)) query.set(name, random.pick(values));
+        const is = (name: string, value: string) => !query.has(name) || query.get(name) === value;
+        const tree = query.get('in_tree') === other ? [other] : [root, child];
+        const [from, to] = [
+          Date.parse(query.get('from') ?? '1970-01-01'),
+          Date.parse(query.get('until') ?? '2999-01-01'),
+        ];
+        const expected = all.filter(
+          (record) =>
+            is('project_id', record.project_id) &&
+            is('user_id', record.user_id) &&
+            is('consumer_type', record.consumer_type) &&
+            is('resource_provider', record.resource_provider.uuid) &&
+            is('resource_class', record.resource_class) &&
+            (!query.has('in_tree') || tree.includes(record.resource_provider.uuid)) &&
+            Date.parse(record.from) < to &&
+            (record.until === null || Date.parse(record.until) > from),
+        );
+        const limit = random.pick([1, 7, 100, 1000]);
+        const found = await recordsOf(send, `${query}&limit=${Math.max(limit, expected.length > 60 ? 20 : 1)}`);
+        assert.deepEqual(found.map(key).toSorted(), expected.map(key).toSorted(), String(query));
+        const open = await recordsOf(send, `${query}&open=true`);
+        assert.deepEqual(
+          open.map(key).toSorted(),
+          expected
+            .filter(({ until: end }) => end === null)
+            .map(key)
+            .toSorted(),
+        );
 
-      const by = random.pick([
-        ['project_id'],
-        ['user_id', 'resource_class'],
-        ['resource_provider'],
-        ['month', 'project_id'],
-        ['day', 'month'],
-        ['day'],
-        ['resource_class', 'consumer_type', 'day'],
-      ]);
-      // Both are of about the same time: what is held now goes on.
-      const nowMs = Date.now();
-      const { json } = accepted(await send('GET', `/usage_totals?${query}&by=${by.join()}`));
-      const sums = new Map<string, number>();
-      for (const record of expected) {
-        const sinceMs = Math.max(Date.parse(record.from), from);
-        const endMs = Math.min(record.until === null ? nowMs : Date.parse(record.until), to);
-        const step = by.includes('day') ? 10 : 7;
-        for (let startMs = sinceMs; startMs < endMs; ) {
-          const part = new Date(startMs);
-          const nextMs = !by.some((name) => name === 'day' || name === 'month')
-            ? endMs
-            : Math.min(
-                endMs,
-                step === 10
-                  ? Date.UTC(part.getUTCFullYear(), part.getUTCMonth(), part.getUTCDate() + 1)
-                  : Date.UTC(part.getUTCFullYear(), part.getUTCMonth() + 1),
-              );
-          const names = by.map((name) =>
-            name === 'day' || name === 'month'
-              ? part.toISOString().slice(0, name === 'day' ? 10 : 7)
-              : name === 'resource_provider'
-                ? record.resource_provider.uuid
-                : record[name as 'project_id'],
+        const by = random.pick([
+          ['project_id'],
+          ['user_id', 'resource_class'],
+          ['resource_provider'],
+          ['month', 'project_id'],
+          ['day', 'month'],
+          ['day'],
+          ['resource_class', 'consumer_type', 'day'],
+        ]);
+        // Both are of about the same time: what is held now goes on.
+        const nowMs = Date.now();
+        const { json } = accepted(await send('GET', `/usage_totals?${query}&by=${by.join()}`));
+        const sums = new Map<string, number>();
+        for (const record of expected) {
+          const sinceMs = Math.max(Date.parse(record.from), from);
+          const endMs = Math.min(record.until === null ? nowMs : Date.parse(record.until), to);
+          const step = by.includes('day') ? 10 : 7;
+          for (let startMs = sinceMs; startMs < endMs; ) {
+            const part = new Date(startMs);
+            const nextMs = !by.some((name) => name === 'day' || name === 'month')
+              ? endMs
+              : Math.min(
+                  endMs,
+                  step === 10
+                    ? Date.UTC(part.getUTCFullYear(), part.getUTCMonth(), part.getUTCDate() + 1)
+                    : Date.UTC(part.getUTCFullYear(), part.getUTCMonth() + 1),
+                );
+            const names = by.map((name) =>
+              name === 'day' || name === 'month'
+                ? part.toISOString().slice(0, name === 'day' ? 10 : 7)
+                : name === 'resource_provider'
+                  ? record.resource_provider.uuid
+                  : record[name as 'project_id'],
+            );
+            sums.set(
+              names.join(' '),
+              (sums.get(names.join(' ')) ?? 0) + (record.amount * (nextMs - startMs)) / 3_600_000,
+            );
+            startMs = nextMs;
+          }
+        }
+        const totals = at(json, 'usage_totals') as Record<string, unknown>[]; // as openapi-2.yaml says
+        const shown = totals.map((total) =>
+          by.map((name) => (name === 'resource_provider' ? at(total, name, 'uuid') : total[name])).join(' '),
+        );
+        assert.deepEqual(shown.toSorted(), [...sums.keys()].toSorted(), `${query} ${by}`);
+        for (const [index, name] of shown.entries()) {
+          // What is held now goes on between the two readings.
+          assert.ok(
+            Math.abs(Number(totals[index]?.amount_hours) - (sums.get(name) ?? 0)) < 0.05,
+            `${query} ${by} ${name}`,
           );
-          sums.set(
-            names.join(' '),
-            (sums.get(names.join(' ')) ?? 0) + (record.amount * (nextMs - startMs)) / 3_600_000,
-          );
-          startMs = nextMs;
         }
       }
-      const totals = at(json, 'usage_totals') as Record<string, unknown>[]; // as openapi-2.yaml says
-      const shown = totals.map((total) =>
-        by.map((name) => (name === 'resource_provider' ? at(total, name, 'uuid') : total[name])).join(' '),
-      );
-      assert.deepEqual(shown.toSorted(), [...sums.keys()].toSorted(), `${query} ${by}`);
-      for (const [index, name] of shown.entries()) {
-        // What is held now goes on between the two readings.
-        assert.ok(
-          Math.abs(Number(totals[index]?.amount_hours) - (sums.get(name) ?? 0)) < 0.05,
-          `${query} ${by} ${name}`,
-        );
-      }
-    }
-  });
-});
-
-test('a rewrite, a move, an owner, a term and a release are told with their reasons', async () => {
-  await withTestService(anyEngine, on, async (service) => {
-    const send = requestsTo(service, version);
-    await untilOn(service);
-    const [one, two, consumer, short] = Array.from({ length: 4 }, () => randomUUID()) as [
-      string,
-      string,
-      string,
-      string,
-    ]; // of this length
-    for (const uuid of [one, two]) await makeProvider(send, uuid, { VCPU: { total: 8 } });
-    const write = async (more: object) => {
-      const { consumer_generation = null } = Object((await send('GET', `/allocations/${consumer}`)).json);
-      accepted(
-        await send('PUT', `/allocations/${consumer}`, {
-          ...newClaim({}),
-          consumer_generation,
-          name: 'job-1',
-          ...more,
-        }),
-      );
-    };
-    const amountOn = (host: string, amount: number) => ({ allocations: { [host]: { resources: { VCPU: amount } } } });
-    await write(amountOn(one, 1));
-    await write(amountOn(one, 1));
-    await write(amountOn(one, 2));
-    await write(amountOn(two, 2));
-    await write({ ...amountOn(two, 2), user_id: 'v' });
-    accepted(await send('DELETE', `/allocations/${consumer}`));
-    accepted(await send('PUT', `/allocations/${short}`, { ...newClaim({ [one]: { VCPU: 1 } }), expires_in: 1 }));
-    await until('the term is over', async () => (await recordsOf(send, 'open=true')).length === 0);
-    const records = await recordsOf(send, '');
-    assert.deepEqual(
-      records.map(({ name, user_id, resource_provider, amount, ended }) => [
-        name,
-        user_id,
-        resource_provider.uuid,
-        amount,
-        ended,
-      ]),
-      [
-        ['job-1', 'u', one, 1, 'rewritten'],
-        ['job-1', 'u', one, 2, 'moved'],
-        ['job-1', 'u', two, 2, 'owner'],
-        ['job-1', 'v', two, 2, 'released'],
-        [null, 'u', one, 1, 'term'],
-      ],
-    );
-    for (const [index, { from }] of records.slice(1, 4).entries()) assert.equal(from, records[index]?.until);
-  });
-});
-
-test('a process that starts switches the history by its configuration, with what is held then', async () => {
-  await withPlace(anyEngine, async (placementDatabase) => {
-    const as = async <T>(overrides: ConfigOverrides, use: (service: PlacementService, send: Send) => Promise<T>) => {
-      const service = await openService(testConfig({ ...overrides, placementDatabase }));
-      try {
-        return await use(service, requestsTo(service, version));
-      } finally {
-        await service.close();
-      }
-    };
-    const [host, held] = [randomUUID(), randomUUID()];
-    await as({}, async (_service, send) => {
-      await makeProvider(send, host, { VCPU: { total: 8 } });
-      accepted(await send('PUT', `/allocations/${held}`, newClaim({ [host]: { VCPU: 1 } })));
-      assert.deepEqual(await recordsOf(send, ''), []);
-      assert.deepEqual(at((await send('GET', '/usage_totals?by=day')).json, 'usage_totals'), []);
     });
-    const switchedMs = Date.now();
-    await as(on, async (service, send) => {
+  });
+
+  test(`a rewrite, a move, an owner, a term and a release are told with their reasons, on ${engine}`, async () => {
+    await withTestService(engine, on, async (service) => {
+      const send = requestsTo(service, version);
       await untilOn(service);
-      const [record, ...others] = await recordsOf(send, '');
-      assert.deepEqual([record?.consumer, record?.amount, record?.until, others.length], [held, 1, null, 0]);
-      assert.ok(Date.parse(`${record?.from}`) >= switchedMs - 1000, record?.from);
+      const [one, two, consumer, short] = Array.from({ length: 4 }, () => randomUUID()) as [
+        string,
+        string,
+        string,
+        string,
+      ]; // of this length
+      for (const uuid of [one, two]) await makeProvider(send, uuid, { VCPU: { total: 8 } });
+      const write = async (more: object) => {
+        const { consumer_generation = null } = Object((await send('GET', `/allocations/${consumer}`)).json);
+        accepted(
+          await send('PUT', `/allocations/${consumer}`, {
+            ...newClaim({}),
+            consumer_generation,
+            name: 'job-1',
+            ...more,
+          }),
+        );
+      };
+      const amountOn = (host: string, amount: number) => ({ allocations: { [host]: { resources: { VCPU: amount } } } });
+      await write(amountOn(one, 1));
+      await write(amountOn(one, 1));
+      await write(amountOn(one, 2));
+      await write(amountOn(two, 2));
+      await write({ ...amountOn(two, 2), user_id: 'v' });
+      accepted(await send('DELETE', `/allocations/${consumer}`));
+      accepted(await send('PUT', `/allocations/${short}`, { ...newClaim({ [one]: { VCPU: 1 } }), expires_in: 1 }));
+      await until('the term is over', async () => (await recordsOf(send, 'open=true')).length === 0);
+      const records = await recordsOf(send, '');
+      assert.deepEqual(
+        records.map(({ name, user_id, resource_provider, amount, ended }) => [
+          name,
+          user_id,
+          resource_provider.uuid,
+          amount,
+          ended,
+        ]),
+        [
+          ['job-1', 'u', one, 1, 'rewritten'],
+          ['job-1', 'u', one, 2, 'moved'],
+          ['job-1', 'u', two, 2, 'owner'],
+          ['job-1', 'v', two, 2, 'released'],
+          [null, 'u', one, 1, 'term'],
+        ],
+      );
+      for (const [index, { from }] of records.slice(1, 4).entries()) assert.equal(from, records[index]?.until);
     });
-    await as({}, async (service, send) => {
-      await until('the history is off', async () => {
-        const { rows } = await sql`select from usage_history`.execute(service.database.kysely);
-        return rows.length === 0;
+  });
+
+  test(`a process that starts switches the history by its configuration, with what is held then, on ${engine}`, async () => {
+    await withPlace(engine, async (placementDatabase) => {
+      const as = async <T>(overrides: ConfigOverrides, use: (service: PlacementService, send: Send) => Promise<T>) => {
+        const service = await openService(testConfig({ ...overrides, placementDatabase }));
+        try {
+          return await use(service, requestsTo(service, version));
+        } finally {
+          await service.close();
+        }
+      };
+      const [host, held] = [randomUUID(), randomUUID()];
+      await as({}, async (_service, send) => {
+        await makeProvider(send, host, { VCPU: { total: 8 } });
+        accepted(await send('PUT', `/allocations/${held}`, newClaim({ [host]: { VCPU: 1 } })));
+        assert.deepEqual(await recordsOf(send, ''), []);
+        assert.deepEqual(at((await send('GET', '/usage_totals?by=day')).json, 'usage_totals'), []);
       });
-      const [record] = await recordsOf(send, '');
-      assert.ok(record?.until != null && record.ended === null, JSON.stringify(record));
-      accepted(await send('DELETE', `/allocations/${held}`));
+      const switchedMs = Date.now();
+      await as(on, async (service, send) => {
+        await untilOn(service);
+        const [record, ...others] = await recordsOf(send, '');
+        assert.deepEqual([record?.consumer, record?.amount, record?.until, others.length], [held, 1, null, 0]);
+        assert.ok(Date.parse(`${record?.from}`) >= switchedMs - 1000, record?.from);
+      });
+      await as({}, async (service, send) => {
+        await until('the history is off', async () => {
+          const { rows } = await sql`select from usage_history`.execute(service.database.kysely);
+          return rows.length === 0;
+        });
+        const [record] = await recordsOf(send, '');
+        assert.ok(record?.until != null && record.ended === null, JSON.stringify(record));
+        accepted(await send('DELETE', `/allocations/${held}`));
+        assert.equal((await recordsOf(send, '')).length, 1);
+      });
+    });
+  });
+
+  test(`what is claimed once a service has started is recorded, on ${engine}`, async () => {
+    await withTestService(engine, on, async (service) => {
+      const send = requestsTo(service, version);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 8 } });
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
       assert.equal((await recordsOf(send, '')).length, 1);
     });
   });
-});
 
-test('what is claimed once a service has started is recorded', async () => {
-  await withTestService(anyEngine, on, async (service) => {
-    const send = requestsTo(service, version);
-    const host = randomUUID();
-    await makeProvider(send, host, { VCPU: { total: 8 } });
-    accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
-    assert.equal((await recordsOf(send, '')).length, 1);
+  test(`each wrong parameter of the history is refused with its name and its value, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, version);
+      const shared: Readonly<Record<string, string>> = {
+        'project_id=': 'project_id',
+        'user_id=': 'user_id',
+        'consumer_type=job': 'job',
+        'resource_provider=x': 'x',
+        'in_tree=y': 'y',
+        [`in_tree=${randomUUID()}`]: 'in_tree',
+        'from=yesterday': 'yesterday',
+        'until=2026-13-01T00:00:00Z': '2026-13-01',
+        'from=2026-11-02T00:00:00Z&until=2026-11-01T00:00:00Z': 'until',
+        'from=2026-11-02T00:00:00Z&until=2026-11-02T00:00:00Z': 'until',
+        'project_id=a&project_id=b': 'project_id',
+        'name=a': 'name',
+      };
+      const ofRecords = {
+        'limit=0': 'limit',
+        'limit=1001': '1001',
+        'marker=z': 'z',
+        'marker=ended-1-x': 'ended-1-x',
+        'marker=ended-1-9999999999999999999': 'ended-1',
+        'open=yes': 'yes',
+        'by=day': 'by',
+      };
+      const ofTotals = { 'by=': 'by', 'by=week': 'week', 'by=day,day': 'day,day', 'limit=5': 'limit' };
+      const asked = [
+        ...Object.entries({ ...shared, ...ofRecords }).map(
+          ([query, named]) => [`/usage_records?${query}`, named] as const,
+        ),
+        ...Object.entries(shared).map(([query, named]) => [`/usage_totals?by=day&${query}`, named] as const),
+        ...Object.entries(ofTotals).map(([query, named]) => [`/usage_totals?${query}`, named] as const),
+        ['/usage_totals', 'by'] as const,
+      ];
+      for (const [path, named] of asked) {
+        const { status, json } = await send('GET', path);
+        assert.equal(status, 400, `${path}: ${status}`);
+        assert.ok(String(at(json, 'errors', 0, 'detail')).includes(named), `${path}: ${JSON.stringify(json)}`);
+      }
+      for (const path of ['/usage_records', '/usage_totals?by=day']) {
+        assert.equal((await send('GET', path, undefined, 'placement 2.8')).status, 404);
+      }
+    });
   });
-});
-
-test('each wrong parameter of the history is refused with its name and its value', async () => {
-  await withTestService(anyEngine, {}, async (service) => {
-    const send = requestsTo(service, version);
-    const shared: Readonly<Record<string, string>> = {
-      'project_id=': 'project_id',
-      'user_id=': 'user_id',
-      'consumer_type=job': 'job',
-      'resource_provider=x': 'x',
-      'in_tree=y': 'y',
-      [`in_tree=${randomUUID()}`]: 'in_tree',
-      'from=yesterday': 'yesterday',
-      'until=2026-13-01T00:00:00Z': '2026-13-01',
-      'from=2026-11-02T00:00:00Z&until=2026-11-01T00:00:00Z': 'until',
-      'from=2026-11-02T00:00:00Z&until=2026-11-02T00:00:00Z': 'until',
-      'project_id=a&project_id=b': 'project_id',
-      'name=a': 'name',
-    };
-    const ofRecords = {
-      'limit=0': 'limit',
-      'limit=1001': '1001',
-      'marker=z': 'z',
-      'marker=ended-1-x': 'ended-1-x',
-      'marker=ended-1-9999999999999999999': 'ended-1',
-      'open=yes': 'yes',
-      'by=day': 'by',
-    };
-    const ofTotals = { 'by=': 'by', 'by=week': 'week', 'by=day,day': 'day,day', 'limit=5': 'limit' };
-    const asked = [
-      ...Object.entries({ ...shared, ...ofRecords }).map(
-        ([query, named]) => [`/usage_records?${query}`, named] as const,
-      ),
-      ...Object.entries(shared).map(([query, named]) => [`/usage_totals?by=day&${query}`, named] as const),
-      ...Object.entries(ofTotals).map(([query, named]) => [`/usage_totals?${query}`, named] as const),
-      ['/usage_totals', 'by'] as const,
-    ];
-    for (const [path, named] of asked) {
-      const { status, json } = await send('GET', path);
-      assert.equal(status, 400, `${path}: ${status}`);
-      assert.ok(String(at(json, 'errors', 0, 'detail')).includes(named), `${path}: ${JSON.stringify(json)}`);
-    }
-    for (const path of ['/usage_records', '/usage_totals?by=day']) {
-      assert.equal((await send('GET', path, undefined, 'placement 2.8')).status, 404);
-    }
-  });
-});
+}
 
 test('a start waits a moment for the history, not for a transaction that keeps it off: postgresql', async () => {
   const database = await freshDatabase('postgresql');

@@ -12,7 +12,7 @@ import {
   switchHistoryOn,
   takeInHeld,
 } from '../../db/statements/usage_history.ts';
-import { anyEngine } from '../support/engines.ts';
+import { engines } from '../support/engines.ts';
 import { accepted } from '../support/requests.ts';
 import {
   type ClaimedAmounts,
@@ -286,64 +286,66 @@ const cases: Readonly<Record<string, (world: World, consumer: string) => Promise
   },
 };
 
-test('records', async (t) => {
-  await withWorld(anyEngine, async (world) => {
-    for (const [name, act] of Object.entries(cases)) {
-      await t.test(name, async () => {
-        const consumer = randomUUID();
-        await switchOn(world);
-        await claim(world, consumer, { [host1]: { VCPU: 1 } });
-        try {
-          const expected = await act(world, consumer);
-          assert.deepEqual(await told(world, consumer), expected);
-        } finally {
-          await together(world, [
-            sql`delete from allocations`,
-            sql`delete from consumers`,
-            sql`delete from consumer_names`,
-            sql`delete from usage_records`,
-          ]);
-        }
-      });
-    }
+for (const engine of engines) {
+  test(`records on ${engine}`, async (t) => {
+    await withWorld(engine, async (world) => {
+      for (const [name, act] of Object.entries(cases)) {
+        await t.test(name, async () => {
+          const consumer = randomUUID();
+          await switchOn(world);
+          await claim(world, consumer, { [host1]: { VCPU: 1 } });
+          try {
+            const expected = await act(world, consumer);
+            assert.deepEqual(await told(world, consumer), expected);
+          } finally {
+            await together(world, [
+              sql`delete from allocations`,
+              sql`delete from consumers`,
+              sql`delete from consumer_names`,
+              sql`delete from usage_records`,
+            ]);
+          }
+        });
+      }
+    });
   });
-});
 
-test('nothing is recorded while the history is off', async () => {
-  await withWorld(anyEngine, async (world) => {
-    const consumer = randomUUID();
-    await claim(world, consumer, { [host1]: { VCPU: 1 } });
-    await claim(world, consumer, { [host2]: { VCPU: 1 } });
-    accepted(await world.send('DELETE', `/allocations/${consumer}`));
-    assert.equal(await takeInHeld(world.database, undefined, 10), undefined);
-    assert.deepEqual(await recordsOf(world), []);
+  test(`on ${engine}, nothing is recorded while the history is off`, async () => {
+    await withWorld(engine, async (world) => {
+      const consumer = randomUUID();
+      await claim(world, consumer, { [host1]: { VCPU: 1 } });
+      await claim(world, consumer, { [host2]: { VCPU: 1 } });
+      accepted(await world.send('DELETE', `/allocations/${consumer}`));
+      assert.equal(await takeInHeld(world.database, undefined, 10), undefined);
+      assert.deepEqual(await recordsOf(world), []);
+    });
   });
-});
 
-test('what is held at the switch is taken in, whichever process begins it', async () => {
-  await withWorld(anyEngine, async (world) => {
-    const { database } = world;
-    const consumers = Array.from({ length: 7 }, () => randomUUID()).toSorted();
-    for (const consumer of consumers) await claim(world, consumer, { [host1]: { VCPU: 1, DISK_GB: 1 } });
-    await together(world, inserted('old', { [host1]: { VCPU: 1 } }));
-    assert.deepEqual([await switchHistoryOn(database), await switchHistoryOn(database)], [true, false]);
-    const [first = '', , , , , , last = ''] = consumers;
-    await claim(world, last, { [host2]: { VCPU: 1 } });
-    const position = await takeInHeld(database, undefined, 4);
-    assert.deepEqual((await told(world, first)).toSorted(), [
-      '1 DISK_GB of 1 by p/u/INSTANCE: open',
-      '1 VCPU of 1 by p/u/INSTANCE: open',
-    ]);
-    await switchOff(world);
-    await switchHistoryOn(database);
-    const isComplete = async () => (await run(world, sql`select from usage_history where is_complete`)).length === 1;
-    // The position was of the former switch.
-    const anew = await takeInHeld(database, position, 4);
-    assert.ok(anew !== undefined && anew.since !== position?.since);
-    assert.equal((await run(world, sql`select distinct consumer_id from open_usage_records`)).length, 2);
-    await Promise.all([takeInAll(world, 3), takeInAll(world, 4)]);
-    assert.ok(await isComplete());
-    assert.equal((await run(world, sql`select from open_usage_records`)).length, 2 * 6 + 1 + 1);
-    await checkHistory(world);
+  test(`on ${engine}, what is held at the switch is taken in, whoever begins it`, async () => {
+    await withWorld(engine, async (world) => {
+      const { database } = world;
+      const consumers = Array.from({ length: 7 }, () => randomUUID()).toSorted();
+      for (const consumer of consumers) await claim(world, consumer, { [host1]: { VCPU: 1, DISK_GB: 1 } });
+      await together(world, inserted('old', { [host1]: { VCPU: 1 } }));
+      assert.deepEqual([await switchHistoryOn(database), await switchHistoryOn(database)], [true, false]);
+      const [first = '', , , , , , last = ''] = consumers;
+      await claim(world, last, { [host2]: { VCPU: 1 } });
+      const position = await takeInHeld(database, undefined, 4);
+      assert.deepEqual((await told(world, first)).toSorted(), [
+        '1 DISK_GB of 1 by p/u/INSTANCE: open',
+        '1 VCPU of 1 by p/u/INSTANCE: open',
+      ]);
+      await switchOff(world);
+      await switchHistoryOn(database);
+      const isComplete = async () => (await run(world, sql`select from usage_history where is_complete`)).length === 1;
+      // The position was of the former switch.
+      const anew = await takeInHeld(database, position, 4);
+      assert.ok(anew !== undefined && anew.since !== position?.since);
+      assert.equal((await run(world, sql`select distinct consumer_id from open_usage_records`)).length, 2);
+      await Promise.all([takeInAll(world, 3), takeInAll(world, 4)]);
+      assert.ok(await isComplete());
+      assert.equal((await run(world, sql`select from open_usage_records`)).length, 2 * 6 + 1 + 1);
+      await checkHistory(world);
+    });
   });
-});
+}

@@ -274,23 +274,25 @@ test('old allocations without a consumer record count for the configured project
   });
 });
 
-test('with the last limit the counting ends, and the next first limit counts anew', async () => {
-  await withHost(anyEngine, async ({ send, service, claim, used }) => {
-    const rows = async () =>
-      (await sql<{ count: number }>`select count(*)::integer from project_usages`.execute(service.database.kysely))
-        .rows[0]?.count;
-    accepted(await limit(send, { resources: { PGPU: 10 } }));
-    accepted(await claim({ PGPU: 4 }));
-    assert.equal(await rows(), 1);
-    accepted(await send('DELETE', '/limits/ci'));
-    assert.equal(await rows(), 0);
-    accepted(await claim({ PGPU: 8 }));
-    assert.equal(await rows(), 0);
-    accepted(await limit(send, { resources: { PGPU: 13 } }));
-    assert.deepEqual(await used(), { PGPU: 12 });
-    refused(await claim({ PGPU: 2 }), /it has 12/);
+for (const engine of engines) {
+  test(`${engine}: with the last limit the counting ends, and the next first limit counts anew`, async () => {
+    await withHost(engine, async ({ send, service, claim, used }) => {
+      const rows = async () =>
+        (await sql<{ count: number }>`select count(*)::integer from project_usages`.execute(service.database.kysely))
+          .rows[0]?.count;
+      accepted(await limit(send, { resources: { PGPU: 10 } }));
+      accepted(await claim({ PGPU: 4 }));
+      assert.equal(await rows(), 1);
+      accepted(await send('DELETE', '/limits/ci'));
+      assert.equal(await rows(), 0);
+      accepted(await claim({ PGPU: 8 }));
+      assert.equal(await rows(), 0);
+      accepted(await limit(send, { resources: { PGPU: 13 } }));
+      assert.deepEqual(await used(), { PGPU: 12 });
+      refused(await claim({ PGPU: 2 }), /it has 12/);
+    });
   });
-});
+}
 
 test('the rows of usages stay few', async () => {
   await withHost(anyEngine, async ({ send, service, claim, used }) => {

@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync } from 'node:fs';
+import { openSync, readFileSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -92,7 +92,9 @@ function record(folder: string): void {
   const written = JSON.parse(readFileSync(path.join(folder, declaredFile), 'utf8')) as readonly WrittenDeclared[];
   const declared = new Map(written.map(({ place, columns }) => [place, { columns: new Map(columns) }]));
   const noted = new Set<string>();
-  const write = (ran: Ran): void => appendFileSync(path.join(folder, ranFile), `${JSON.stringify(ran)}\n`);
+  // Opened once: a test may leave its process without a free file descriptor.
+  const file = openSync(path.join(folder, ranFile), 'a');
+  const write = (ran: Ran): void => void writeSync(file, `${JSON.stringify(ran)}\n`);
   const note = (text: string, engine: Engine, fields: readonly pg.FieldDef[]): void => {
     const key = `${engine} ${text}`;
     if (noted.has(key)) return;

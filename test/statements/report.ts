@@ -5,12 +5,26 @@ import { type Engine, engines } from '../support/engines.ts';
 import { declaredRows } from './declared_rows.ts';
 import { declaredFile, type Ran, ranFile, type WrittenDeclared } from './recorded.ts';
 
+const own = 'a command of placement-manage or placement-status runs it in a process of its own';
+
 /** Files with statements that no test in the process of a test runs on an engine, and why. */
 const notRun: Readonly<Record<Engine, ReadonlyMap<string, string>>> = {
   postgresql: new Map([
     ['db/schema/privileges.ts', 'placement-manage runs it in a process of its own, as a role that lacks rights'],
   ]),
-  embedded: new Map([]),
+  embedded: new Map([
+    ['db/engine/commit_watch.ts', 'it has no standbys'],
+    ['db/fleet/read_unchanged.ts', 'nothing is compared where one process has the database'],
+    ['db/fleet/log_position.ts', 'it has one connection, so that no two share a snapshot'],
+    ['db/fleet/read_changes.ts', 'it is no standby'],
+    ['db/statements/locked_rows.ts', 'it has one connection, which waits for no lock'],
+    ['db/schema/unfinished_import.ts', own],
+    ['src/manage/import/import_deployment.ts', own],
+    ['src/manage/import/target.ts', own],
+    ['src/manage/upgrade_checks.ts', own],
+    ['db/schema/privileges.ts', 'it has one role, which has all rights'],
+    ['db/statements/names/resource_classes.ts', own],
+  ]),
 };
 
 /** Prepares a folder in which processes of tests note the statements that they run. */

@@ -38,7 +38,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const nowSeconds = Math.floor(Date.now() / 1000);
-const claims = { iss: issuer, aud: 'placement', exp: nowSeconds + 600, sub: 'ada', project: 'ci' };
+const claims = { iss: issuer, aud: 'placement', exp: nowSeconds + 7200, sub: 'ada', project: 'ci' };
 const jwksOf = (...keys: readonly { readonly key: KeyObject; readonly kid: string }[]) => ({
   keys: keys.map(({ key, kid }) => ({ ...key.export({ format: 'jwk' }), kid, use: 'sig' })),
 });
@@ -66,7 +66,7 @@ const reasonIn = (judged: TokenVerdict): string => ('refused' in judged ? judged
 suite('a token by its claims', () => {
   test('gives user, project and roles', async () => {
     const { userId, projectId, roles, expiresAtMs } = identityIn(await judgedBy(signed(claims)));
-    assert.deepEqual([userId, projectId, roles, expiresAtMs], ['ada', 'ci', ['member'], (nowSeconds + 600) * 1000]);
+    assert.deepEqual([userId, projectId, roles, expiresAtMs], ['ada', 'ci', ['member'], (nowSeconds + 7200) * 1000]);
     const nested = { ...claims, realm: { roles: ['admin', 'reader', 'x'] }, 'a/b': { user: 7 } };
     const more = { rolesClaim: '/realm/roles', userClaim: '/a~1b/user' };
     const identity = identityIn(await judgedBy(signed(nested), more));
@@ -82,8 +82,8 @@ suite('a token by its claims', () => {
     ['no audience', { ...claims, aud: undefined }, {}, '"aud"'],
     ['a time that is over', { ...claims, exp: nowSeconds - 60 }, {}, '"exp"'],
     ['no end', { ...claims, exp: undefined }, {}, '"exp"'],
-    ['a time that has not begun', { ...claims, nbf: nowSeconds + 120 }, {}, '"nbf"'],
-    ['a time of making in the future', { ...claims, iat: nowSeconds + 120 }, {}, '"iat"'],
+    ['a time that has not begun', { ...claims, nbf: nowSeconds + 3600 }, {}, '"nbf"'],
+    ['a time of making in the future', { ...claims, iat: nowSeconds + 3600 }, {}, '"iat"'],
     ['no user', { ...claims, sub: undefined }, {}, 'user'],
     ['no project', { ...claims, project: '' }, {}, 'project'],
     ['a project that is a list', { ...claims, project: ['ci'] }, {}, 'project'],

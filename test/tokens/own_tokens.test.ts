@@ -1,11 +1,11 @@
 /** Tokens of the service's own: how they are made, used, noted, ended and revoked. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { isToken, makeToken } from '../../src/access/tokens/token_text.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { anyEngine, freshDatabase } from '../support/engines.ts';
+import { anyEngine, engines, freshDatabase } from '../support/engines.ts';
 import { at, listAt } from '../support/requests.ts';
 import { openServiceOn, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
@@ -51,96 +51,100 @@ test('a token has 256 random bits and a checksum, and one letter that is changed
   for (const wrong of ['', 'plc_', text.slice(0, -1), `${text}A`, text.slice(4)]) assert.ok(!isToken(wrong), wrong);
 });
 
-test('a token is taken in either header, and its user, project and roles count', async () => {
-  await withTestService(anyEngine, byTokens, async (service) => {
-    const { token } = await make(service);
-    for (const headers of [
-      { authorization: `Bearer ${token}` },
-      { authorization: `bearer  ${token}` },
-      { 'x-auth-token': token },
-      { authorization: `Bearer ${token}`, 'x-auth-token': token },
-    ]) {
-      assert.equal((await get(service, headers)).status, 200, JSON.stringify(Object.keys(headers)));
-    }
-    const reader = await make(service, { roles: ['reader'] });
-    assert.equal(await statusOf(service, reader.token), 403);
-    const usages = (project: string) =>
-      get(service, { authorization: `Bearer ${reader.token}` }, `/usages?project_id=${project}`);
-    assert.equal((await usages('ci')).status, 200);
-    assert.equal((await usages('other')).status, 403);
-    // What a client says of itself has no effect.
-    const claimed = {
-      'x-auth-token': reader.token,
-      'x-roles': 'admin',
-      'x-project-id': 'other',
-      'x-user-id': 'admin',
-    };
-    assert.equal((await get(service, claimed)).status, 403);
-  });
-});
+for (const engine of engines) {
+  suite(`on ${engine}`, () => {
+    test('a token is taken in either header, and its user, project and roles count', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const { token } = await make(service);
+        for (const headers of [
+          { authorization: `Bearer ${token}` },
+          { authorization: `bearer  ${token}` },
+          { 'x-auth-token': token },
+          { authorization: `Bearer ${token}`, 'x-auth-token': token },
+        ]) {
+          assert.equal((await get(service, headers)).status, 200, JSON.stringify(Object.keys(headers)));
+        }
+        const reader = await make(service, { roles: ['reader'] });
+        assert.equal(await statusOf(service, reader.token), 403);
+        const usages = (project: string) =>
+          get(service, { authorization: `Bearer ${reader.token}` }, `/usages?project_id=${project}`);
+        assert.equal((await usages('ci')).status, 200);
+        assert.equal((await usages('other')).status, 403);
+        // What a client says of itself has no effect.
+        const claimed = {
+          'x-auth-token': reader.token,
+          'x-roles': 'admin',
+          'x-project-id': 'other',
+          'x-user-id': 'admin',
+        };
+        assert.equal((await get(service, claimed)).status, 403);
+      });
+    });
 
-test('a list shows tokens without their texts, page by page, and notes the hour of the last use', async () => {
-  await withTestService(anyEngine, byTokens, async (service) => {
-    const made = [await make(service), await make(service, { roles: ['reader', 'member'], expires_in: 60 })];
-    const headers = { 'x-auth-token': made[0]?.token ?? '' };
-    const isNoted = async () => {
-      const { tokens } = await listOf(await get(service, headers));
-      return tokens.some(({ used_at }) => used_at?.endsWith(':00:00.000Z'));
-    };
-    await until('the use is noted', isNoted);
-    const text = await (await get(service, headers)).text();
-    for (const { id, token } of made) {
-      assert.ok(text.includes(id) && text.includes(token.slice(0, 10)));
-      assert.ok(!text.includes(token.slice(0, 14)));
-    }
-    const first = await listOf(await get(service, headers, '/tokens?limit=1&project_id=ci&user_id=ada'));
-    assert.equal(first.tokens.length, 1);
-    const next = await listOf(await get(service, headers, String(at(first, 'tokens_links', 0, 'href'))));
-    assert.equal(next.tokens.length, 1);
-    assert.equal(at(next, 'tokens_links'), undefined);
-    assert.deepEqual(
-      [...first.tokens, ...next.tokens].map(({ id }) => id),
-      made.map(({ id }) => id).toSorted(),
-    );
-    assert.deepEqual(await listOf(await get(service, headers, '/tokens?project_id=other')), { tokens: [] });
-  });
-});
+    test('a list shows tokens without their texts, page by page, and notes the hour of the last use', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const made = [await make(service), await make(service, { roles: ['reader', 'member'], expires_in: 60 })];
+        const headers = { 'x-auth-token': made[0]?.token ?? '' };
+        const isNoted = async () => {
+          const { tokens } = await listOf(await get(service, headers));
+          return tokens.some(({ used_at }) => used_at?.endsWith(':00:00.000Z'));
+        };
+        await until('the use is noted', isNoted);
+        const text = await (await get(service, headers)).text();
+        for (const { id, token } of made) {
+          assert.ok(text.includes(id) && text.includes(token.slice(0, 10)));
+          assert.ok(!text.includes(token.slice(0, 14)));
+        }
+        const first = await listOf(await get(service, headers, '/tokens?limit=1&project_id=ci&user_id=ada'));
+        assert.equal(first.tokens.length, 1);
+        const next = await listOf(await get(service, headers, String(at(first, 'tokens_links', 0, 'href'))));
+        assert.equal(next.tokens.length, 1);
+        assert.equal(at(next, 'tokens_links'), undefined);
+        assert.deepEqual(
+          [...first.tokens, ...next.tokens].map(({ id }) => id),
+          made.map(({ id }) => id).toSorted(),
+        );
+        assert.deepEqual(await listOf(await get(service, headers, '/tokens?project_id=other')), { tokens: [] });
+      });
+    });
 
-test('a token that has ended, was revoked or never was is a 401 that says no more', async () => {
-  await withTestService(anyEngine, byTokens, async (service) => {
-    const [revoked, admin] = [await make(service), await make(service)];
-    // At once, since a busy machine may need its second for what else is made.
-    const brief = await make(service, { expires_in: 1 });
-    assert.equal(await statusOf(service, brief.token), 200);
-    assert.equal(await statusOf(service, revoked.token), 200);
-    const removal = { method: 'DELETE', headers: { ...version, 'x-auth-token': admin.token } };
-    assert.equal((await service.app.request(`/tokens/${revoked.id}`, removal)).status, 204);
-    for (const id of [revoked.id, 'x', 'a%00']) {
-      assert.equal((await service.app.request(`/tokens/${id}`, removal)).status, 404, id);
-    }
-    const revokedMs = performance.now();
-    await until('the revoked token is refused', async () => (await statusOf(service, revoked.token)) === 401);
-    assert.ok(performance.now() - revokedMs < 5_000);
-    assert.equal(await statusOf(service, brief.token), 401);
-    const answers = new Set<string>();
-    for (const token of [brief.token, revoked.token, makeToken().text, 'plc_short', 'some.other.token', 'text']) {
-      const answer = await get(service, { 'x-auth-token': token });
-      assert.equal(answer.status, 401);
-      assert.equal(answer.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
-      const [error] = listAt(await answer.json(), 'errors');
-      assert.equal(at(error, 'status'), 401);
-      answers.add(String(at(error, 'detail')));
-    }
-    assert.deepEqual([...answers], ['The token is not valid: it is unknown, was revoked, or has ended.']);
-    const none = await get(service, {});
-    assert.equal(none.status, 401);
-    assert.equal(none.headers.get('www-authenticate'), 'Bearer');
-    const both = await get(service, { 'x-auth-token': admin.token, authorization: `Bearer ${revoked.token}` });
-    assert.equal(both.status, 400);
-    assert.ok(!(await both.text()).includes('plc_'));
-    assert.equal((await service.app.request('/')).status, 200); // needs none
+    test('a token that has ended, was revoked or never was is a 401 that says no more', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const [revoked, admin] = [await make(service), await make(service)];
+        // At once, since a busy machine may need its second for what else is made.
+        const brief = await make(service, { expires_in: 1 });
+        assert.equal(await statusOf(service, brief.token), 200);
+        assert.equal(await statusOf(service, revoked.token), 200);
+        const removal = { method: 'DELETE', headers: { ...version, 'x-auth-token': admin.token } };
+        assert.equal((await service.app.request(`/tokens/${revoked.id}`, removal)).status, 204);
+        for (const id of [revoked.id, 'x', 'a%00']) {
+          assert.equal((await service.app.request(`/tokens/${id}`, removal)).status, 404, id);
+        }
+        const revokedMs = performance.now();
+        await until('the revoked token is refused', async () => (await statusOf(service, revoked.token)) === 401);
+        assert.ok(performance.now() - revokedMs < 5_000);
+        assert.equal(await statusOf(service, brief.token), 401);
+        const answers = new Set<string>();
+        for (const token of [brief.token, revoked.token, makeToken().text, 'plc_short', 'some.other.token', 'text']) {
+          const answer = await get(service, { 'x-auth-token': token });
+          assert.equal(answer.status, 401);
+          assert.equal(answer.headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+          const [error] = listAt(await answer.json(), 'errors');
+          assert.equal(at(error, 'status'), 401);
+          answers.add(String(at(error, 'detail')));
+        }
+        assert.deepEqual([...answers], ['The token is not valid: it is unknown, was revoked, or has ended.']);
+        const none = await get(service, {});
+        assert.equal(none.status, 401);
+        assert.equal(none.headers.get('www-authenticate'), 'Bearer');
+        const both = await get(service, { 'x-auth-token': admin.token, authorization: `Bearer ${revoked.token}` });
+        assert.equal(both.status, 400);
+        assert.ok(!(await both.text()).includes('plc_'));
+        assert.equal((await service.app.request('/')).status, 200); // needs none
+      });
+    });
   });
-});
+}
 
 test('wrong fields of a new token are named', async () => {
   await withTestService(anyEngine, byTokens, async (service) => {

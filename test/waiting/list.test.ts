@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { anyEngine } from '../support/engines.ts';
+import { anyEngine, engines } from '../support/engines.ts';
 import { type Answer, accepted, at } from '../support/requests.ts';
 
 import { until } from '../support/until.ts';
@@ -26,64 +26,66 @@ async function fill({ service, claim, untilListed }: Place): Promise<readonly (r
   return [[first], [second], gang, [third]];
 }
 
-test('the pages of a list have each claim once, and begin after the number of the last one', () =>
-  withPlaces(anyEngine, {}, async (place) => {
-    const { send } = place;
-    const all = await fill(place);
-    const pagesOf = async (query: string): Promise<readonly unknown[]> => {
-      const found: unknown[] = [];
-      for (let path: string | undefined = `/waiting?limit=1${query}`; path !== undefined; ) {
-        const { json } = await send('GET', path);
-        const page = at(json, 'waiting') as readonly object[]; // the list of the answer
-        assert.equal(page.length, 1);
-        found.push(at(page, 0, 'consumers'));
-        const href = at(json, 'waiting_links', 0, 'href');
-        path = href === undefined ? undefined : String(href);
-        if (path !== undefined) {
-          const marker = new URL(path, 'http://placement').searchParams.get('marker');
-          assert.equal(marker, String(at(page, 0, 'number')));
+for (const engine of engines) {
+  test(`${engine}: the pages of a list have each claim once, and begin after the number of the last one`, () =>
+    withPlaces(engine, {}, async (place) => {
+      const { send } = place;
+      const all = await fill(place);
+      const pagesOf = async (query: string): Promise<readonly unknown[]> => {
+        const found: unknown[] = [];
+        for (let path: string | undefined = `/waiting?limit=1${query}`; path !== undefined; ) {
+          const { json } = await send('GET', path);
+          const page = at(json, 'waiting') as readonly object[]; // the list of the answer
+          assert.equal(page.length, 1);
+          found.push(at(page, 0, 'consumers'));
+          const href = at(json, 'waiting_links', 0, 'href');
+          path = href === undefined ? undefined : String(href);
+          if (path !== undefined) {
+            const marker = new URL(path, 'http://placement').searchParams.get('marker');
+            assert.equal(marker, String(at(page, 0, 'number')));
+          }
         }
-      }
-      return found;
-    };
-    assert.deepEqual(await pagesOf(''), all);
-    assert.deepEqual(await pagesOf('&project_id=ci'), [all[0], all[2], all[3]]);
-    assert.deepEqual(await pagesOf('&line=b'), [all[1], all[2]]);
-  }));
+        return found;
+      };
+      assert.deepEqual(await pagesOf(''), all);
+      assert.deepEqual(await pagesOf('&project_id=ci'), [all[0], all[2], all[3]]);
+      assert.deepEqual(await pagesOf('&line=b'), [all[1], all[2]]);
+    }));
 
-test('the wait of a claim is ended, in each state', () =>
-  withPlaces(anyEngine, {}, async (place) => {
-    const { service, send, claim, untilListed } = place;
-    const answers = [claim({ uuid: first, amount: 8 }), claim({ uuid: second, amount: 8, line: 'a' })];
-    await untilListed(2);
-    answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
-    await untilListed(3);
-    for (const uuid of [third, first, second.toUpperCase()]) {
-      assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 204);
-      assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 404);
-    }
-    for (const answer of answers) {
-      const { status, json } = await answer;
-      assert.equal(status, 409);
-      assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
-    }
-    await untilListed(0);
-    // A POST may spell a UUID in capital letters.
-    const loud = randomUUID().toUpperCase();
-    const loudly = sendWith(
-      service,
-      'POST',
-      '/allocations',
-      { [loud]: consumerBody({ amount: 8 }) },
-      { prefer: 'wait=20' },
-    );
-    await untilListed(1);
-    assert.equal((await send('DELETE', `/waiting/${loud}`)).status, 204);
-    assert.equal((await loudly).status, 409);
-    for (const name of ['%00', 'x', randomUUID()]) {
-      assert.equal((await send('DELETE', `/waiting/${name}`)).status, 404, name);
-    }
-  }));
+  test(`${engine}: the wait of a claim is ended, in each state`, () =>
+    withPlaces(engine, {}, async (place) => {
+      const { service, send, claim, untilListed } = place;
+      const answers = [claim({ uuid: first, amount: 8 }), claim({ uuid: second, amount: 8, line: 'a' })];
+      await untilListed(2);
+      answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
+      await untilListed(3);
+      for (const uuid of [third, first, second.toUpperCase()]) {
+        assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 204);
+        assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 404);
+      }
+      for (const answer of answers) {
+        const { status, json } = await answer;
+        assert.equal(status, 409);
+        assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
+      }
+      await untilListed(0);
+      // A POST may spell a UUID in capital letters.
+      const loud = randomUUID().toUpperCase();
+      const loudly = sendWith(
+        service,
+        'POST',
+        '/allocations',
+        { [loud]: consumerBody({ amount: 8 }) },
+        { prefer: 'wait=20' },
+      );
+      await untilListed(1);
+      assert.equal((await send('DELETE', `/waiting/${loud}`)).status, 204);
+      assert.equal((await loudly).status, 409);
+      for (const name of ['%00', 'x', randomUUID()]) {
+        assert.equal((await send('DELETE', `/waiting/${name}`)).status, 404, name);
+      }
+    }));
+}
 
 test('it is told of a claim that can never fit, at the refusal and in the list', () =>
   withPlaces(anyEngine, {}, async ({ claim, listed, untilListed, send, take }) => {

@@ -7,7 +7,7 @@ import { sql } from 'kysely';
 import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
-import { anyEngine } from '../support/engines.ts';
+import { anyEngine, engines } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 import { claimOne, clientOf, type Reply, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
@@ -248,9 +248,9 @@ test('a line passes over a process that hangs, and its claim is not written out 
     assert.deepEqual([(await hanging).status, (await answers[1])?.status], [200, 200]);
   }));
 
-for (const [named, line] of kinds) {
-  test(`a claim ${named} whose row another program deletes is stored again, and placed`, () =>
-    withPlaces(anyEngine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
+for (const [[named, line], engine] of kinds.flatMap((kind) => engines.map((engine) => [kind, engine] as const))) {
+  test(`a claim ${named} whose row another program deletes is stored again, and placed, on ${engine}`, () =>
+    withPlaces(engine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
       const holder = await take(1);
       const asked = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };
       const answer = claim(asked);
