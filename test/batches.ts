@@ -42,7 +42,7 @@ const longest = [
   'bench/quick',
   'races/crash',
   'races/claims',
-  'races/one_moment',
+  'races/one_snapshot',
   'database/statement_timeout',
   'documents/contributing',
   'histories/service',

@@ -3,10 +3,10 @@ import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 
-/** When something was read. */
-export type Moment = {
-  /** The snapshot, in PostgreSQL's text form of `pg_snapshot`. */
-  readonly snapshot: string;
+/** What a fleet was read by: the snapshot of PostgreSQL, and what tells later which changes the fleet lacks. */
+export type FleetSnapshot = {
+  /** PostgreSQL's text form of `pg_snapshot`. */
+  readonly pgSnapshot: string;
   /** The newest transaction that had rows in the change log or in the log of inventory changes, as the text of an `xid8`. */
   readonly lastXid: string;
   /** The run of the server that the snapshot is of. */
@@ -16,7 +16,7 @@ export type Moment = {
 };
 
 /** A point of the logs: all rows of transactions up to `lastXid` were read, but of those that the snapshot has under way. */
-export type LogPoint = Pick<Moment, 'snapshot' | 'lastXid'>;
+export type LogPoint = Pick<FleetSnapshot, 'pgSnapshot' | 'lastXid'>;
 
 /** The newest transaction with rows in a log. A dump may have brought rows of transactions that have not begun on this server. */
 export const newestIn = (log: 'provider_changes' | 'inventory_changes'): RawBuilder<unknown> =>
@@ -25,11 +25,11 @@ export const newestIn = (log: 'provider_changes' | 'inventory_changes'): RawBuil
 /** The newest transaction whose rows may have been pruned from the change log. */
 export const horizon = sql`(select xid from provider_changes_horizon order by xid desc limit 1)`;
 
-/** Reads the moment of the current transaction; outside of a transaction, the present moment. */
-export const readMoment = (db: Kysely<Tables>): Promise<Moment> =>
+/** Reads the snapshot of the current transaction; outside of a transaction, that of this statement. */
+export const readFleetSnapshot = (db: Kysely<Tables>): Promise<FleetSnapshot> =>
   onlyRow(
     db,
-    sql<Moment>`select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun",
+    sql<FleetSnapshot>`select pg_current_snapshot()::text as "pgSnapshot", ${serverRun} as "serverRun",
       coalesce(greatest(${newestIn('provider_changes')}, ${newestIn('inventory_changes')}, ${horizon}), '0')::text as "lastXid"`,
   );
 
@@ -40,8 +40,8 @@ export const newestXid = (first: string, ...others: readonly (string | null)[]):
 /**
  * The parts of the text of a `pg_snapshot`: transactions from `xmax` on had not begun, those in `underWay` were running, all others had ended.
  */
-export function snapshotParts(snapshot: string): { readonly xmax: string; readonly underWay: readonly string[] } {
-  const [, xmax = '0', list = ''] = snapshot.split(':');
+export function snapshotParts(pgSnapshot: string): { readonly xmax: string; readonly underWay: readonly string[] } {
+  const [, xmax = '0', list = ''] = pgSnapshot.split(':');
   return { xmax, underWay: list === '' ? [] : list.split(',') };
 }
 
@@ -62,8 +62,8 @@ type Unread = {
  * it is newer than all that have rows. If the server crashes before anything of it is in the write-ahead log, its number is given again.
  * A number up to that of a transaction whose commit is on the disk is never given again.
  */
-function unreadAt({ snapshot, lastXid }: LogPoint): Unread {
-  const { underWay } = snapshotParts(snapshot);
+function unreadAt({ pgSnapshot, lastXid }: LogPoint): Unread {
+  const { underWay } = snapshotParts(pgSnapshot);
   const next = BigInt(lastXid) + 1n;
   const gaps = { first: [] as string[], last: [] as string[] };
   let from = next;
@@ -79,8 +79,8 @@ function unreadAt({ snapshot, lastXid }: LogPoint): Unread {
 }
 
 /** Whether the rows of a transaction that has ended were read at a point. */
-export function isRead({ snapshot, lastXid }: LogPoint, xid: string): boolean {
-  return BigInt(xid) <= BigInt(lastXid) && !snapshotParts(snapshot).underWay.includes(xid);
+export function isRead({ pgSnapshot, lastXid }: LogPoint, xid: string): boolean {
+  return BigInt(xid) <= BigInt(lastXid) && !snapshotParts(pgSnapshot).underWay.includes(xid);
 }
 
 /**
@@ -123,13 +123,13 @@ export const changesSince = (point: LogPoint): RawBuilder<unknown> =>
 export const lastXid = sql`(select changes.xid::text from changes order by changes.xid desc limit 1)`;
 
 /**
- * The providers whose inventories, traits, aggregates or parents changed since a moment, other than by what is shown; null means all. For
- * a moment whose rows were pruned the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
+ * The providers whose inventories, traits, aggregates or parents changed since a snapshot, other than by what is shown; null means all.
+ * If rows since the snapshot were pruned, the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */
 export const inventoryChangesSince = ({
   shown = [],
   ...point
-}: LogPoint & Pick<Moment, 'shown'>): RawBuilder<unknown> =>
+}: LogPoint & Pick<FleetSnapshot, 'shown'>): RawBuilder<unknown> =>
   rowsSince(
     sql`select provider_id from inventory_changes`,
     point,
@@ -137,11 +137,11 @@ export const inventoryChangesSince = ({
   );
 
 /**
- * Whether the log may lack changes since a moment. Either old rows were pruned; or the database is at an earlier moment
+ * Whether the log may lack changes since a snapshot. Either old rows were pruned; or the database is at an earlier state
  * (a restore, or a failover that lost transactions); or another run of the server answers, which may have lost
  * transactions as well.
  */
-export function isLogTooShort({ serverRun: run, ...point }: Moment): RawBuilder<boolean> {
+export function isLogTooShort({ serverRun: run, ...point }: FleetSnapshot): RawBuilder<boolean> {
   return sql`(pg_snapshot_xmax(pg_current_snapshot()) <= ${point.lastXid}::xid8
         or ${serverRun} <> ${run}
         or ${isPruned(point)})`;

@@ -3,7 +3,15 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
-import { changesSince, isLogTooShort, isPruned, type LogPoint, lastXid, type Moment, newestIn } from './change_log.ts';
+import {
+  changesSince,
+  type FleetSnapshot,
+  isLogTooShort,
+  isPruned,
+  type LogPoint,
+  lastXid,
+  newestIn,
+} from './change_log.ts';
 import { type LimitRows, limitRows, listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
 /** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 006). */
@@ -78,9 +86,9 @@ export const selectChangedConsumers = (changes: RawBuilder<unknown>): RawBuilder
       case when consumer_ids is null or count > ${sql.lit(mostConsumers)} then array[null]::varchar[] else consumer_ids end
     ) as consumer`;
 
-/** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
+/** Which providers changed since a snapshot, for the case that they are too many to read them by the same statement. */
 type ChangedIds = {
-  readonly snapshot: string;
+  readonly pgSnapshot: string;
   /** The newest transaction of which the log has changes since then; null if there are none. */
   readonly lastXid: string | null;
   /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
@@ -97,10 +105,10 @@ type ChangedIds = {
 const everyNth = 16;
 
 /**
- * Whether more providers than about `most` changed since a moment. It is estimated by a part of the ids: to list a
+ * Whether more providers than about `most` changed since a snapshot. It is estimated by a part of the ids: to list a
  * million ids takes a second, and is in vain if everything is loaded then.
  */
-export async function didMostChange(trx: Transaction<Tables>, since: Moment, most: number): Promise<boolean> {
+export async function didMostChange(trx: Transaction<Tables>, since: FleetSnapshot, most: number): Promise<boolean> {
   const { yes } = await onlyRow(
     trx,
     sql<{ yes: boolean }>`select count(distinct provider_id) > ${most / everyNth}::float8 as yes
@@ -109,15 +117,15 @@ export async function didMostChange(trx: Transaction<Tables>, since: Moment, mos
   return yes;
 }
 
-/** The ids of the providers that changed since a moment, and whether names of traits or classes did. */
-export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise<ChangedIds> =>
+/** The ids of the providers that changed since a snapshot, and whether names of traits or classes did. */
+export const readChangedIds = (trx: Transaction<Tables>, since: FleetSnapshot): Promise<ChangedIds> =>
   onlyRow(
     trx,
     sql<ChangedIds>`
     with changes as materialized (
       select xid, provider_id, whole, parts from (${changesSince(since)}) as log
     )
-    select pg_current_snapshot()::text as snapshot,
+    select pg_current_snapshot()::text as "pgSnapshot",
       ${lastXid} as "lastXid", ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
       (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
@@ -139,7 +147,7 @@ export const readLimitRows = async (trx: Transaction<Tables>): Promise<LimitRows
 
 /** What a part of the log tells. */
 type ReadParts = {
-  /** Another run of the server answered: the moment is none of it. */
+  /** Another run of the server answered: the snapshot is not of this run. */
   readonly isOtherRun: boolean;
   /** The log does not go back so far, a table was truncated, or there are too many rows. */
   readonly isGone: boolean;
@@ -154,14 +162,14 @@ const mostRows = 200_000;
  * Reads which parts changed between two points of the log, for a client that comes with an old token.
  *
  * @param from the rows that were read at this point are left out
- * @param until the rows of transactions that the snapshot of this moment does not see are left out
+ * @param until the rows of transactions that this snapshot does not see are left out
  * @param bits the parts that the client asks for
  * @param most how many providers are told at most; if there are more, `isGone` is true
  */
 export const readChangedParts = (
   { kysely }: Pick<Database, 'kysely'>,
   from: LogPoint,
-  until: Moment,
+  until: FleetSnapshot,
   { bits, most }: { readonly bits: number; readonly most: number },
 ): Promise<ReadParts> =>
   onlyRow(
@@ -169,7 +177,7 @@ export const readChangedParts = (
     sql<ReadParts>`
     with changes as materialized (
       select * from (${changesSince(from)}) as since
-      where pg_visible_in_snapshot(xid, ${until.snapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
+      where pg_visible_in_snapshot(xid, ${until.pgSnapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
     ), told as materialized (
       select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows
       where bits & ${bits}::integer <> 0 or provider_id is null or uuid is not null

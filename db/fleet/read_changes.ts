@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { isReadOnly } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { changesSince, isLogTooShort, lastXid, type Moment, newestIn } from './change_log.ts';
+import { changesSince, type FleetSnapshot, isLogTooShort, lastXid, newestIn } from './change_log.ts';
 import { areLimits, areNames, type ChangedParts, selectChangedConsumers, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
@@ -21,27 +21,27 @@ import {
   type TraitRow,
 } from './rows.ts';
 
-/** Whether something changed since a moment, as of a later snapshot. */
+/** Whether something changed since a snapshot, as of a later one. */
 type Look = {
-  readonly snapshot: string;
+  readonly pgSnapshot: string;
   /** Whether the log has changes, or may lack some: then `readChanges` tells which. */
   readonly hasChanged: boolean;
 };
 
 /**
- * Looks whether something changed since a moment. PostgreSQL takes a quarter of the time that it takes to prepare and run
+ * Looks whether something changed since a snapshot. PostgreSQL takes a quarter of the time that it takes to prepare and run
  * the statement of `readChanges`, which has a part for each kind of change.
  */
-export const lookForChanges = ({ kysely }: Pick<Database, 'kysely'>, since: Moment): Promise<Look> =>
+export const lookForChanges = ({ kysely }: Pick<Database, 'kysely'>, since: FleetSnapshot): Promise<Look> =>
   onlyRow(
     kysely,
-    sql<Look>`select pg_current_snapshot()::text as snapshot,
+    sql<Look>`select pg_current_snapshot()::text as "pgSnapshot",
       exists (select from (${changesSince(since)}) as log) or ${isLogTooShort(since)} as "hasChanged"`,
   );
 
 /** What changed since a snapshot, as a later snapshot sees it. A list without items is null. */
 export type Changes = {
-  readonly snapshot: string;
+  readonly pgSnapshot: string;
   /** The newest transaction of which the log has changes since then; null if there are none. */
   readonly lastXid: string | null;
   /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
@@ -82,14 +82,14 @@ const mostRows = 12_000;
 const mostWhole = 3_000;
 
 /**
- * Reads everything that changed since an earlier moment by one statement, and so in one snapshot, unless it is too
+ * Reads everything that changed since an earlier snapshot by one statement, and so in one snapshot, unless it is too
  * much.
  *
  * @param options.tellsParts whether to tell which parts changed
  */
 export const readChanges = (
   { kysely }: Database,
-  since: Moment,
+  since: FleetSnapshot,
   { tellsParts = false }: { readonly tellsParts?: boolean } = {},
 ): Promise<Changes> =>
   onlyRow(
@@ -102,7 +102,7 @@ export const readChanges = (
     ), moved as (
       select * from changes where not whole and provider_id is not null and provider_id not in (select id from whole)
     )
-    select pg_current_snapshot()::text as snapshot,
+    select pg_current_snapshot()::text as "pgSnapshot",
       ${lastXid} as "lastXid",
       ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       ${tellsParts ? told : sql`null`} as told,

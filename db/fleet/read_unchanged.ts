@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import type { Moment } from './change_log.ts';
+import type { FleetSnapshot } from './change_log.ts';
 import { readChangedIds, readNames } from './changed_parts.ts';
 import { inSnapshot } from './log_position.ts';
 import { readPages } from './pages.ts';
 import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 
-/** Providers as one snapshot has them, and which of them changed since an earlier moment as far as the log says. */
+/** Providers as one snapshot has them, and which of them changed since an earlier snapshot as far as the log says. */
 export type ReadBeside = {
   /** Undefined where there are more of them than were to be read: then only `ids` tells which. */
   readonly page: FleetPage | undefined;
@@ -20,14 +20,15 @@ export type ReadBeside = {
 const lockTimeoutMs = 1_000;
 
 /**
- * Reads providers, and what the log has since a moment, in one snapshot: all others of them must be as they were at that moment.
+ * Reads providers, and what the log has since an earlier snapshot, by one statement: all providers that the log does not name must be as
+ * they were at that snapshot.
  *
  * @param options.most how many providers are read at most
  * @returns undefined where the log lacks changes, or everything must be loaded
  */
 export function readUnchanged(
   database: Database,
-  since: Moment,
+  since: FleetSnapshot,
   { wanted, most }: { readonly wanted: Ids; readonly most: number },
 ): Promise<ReadBeside | undefined> {
   return inSnapshot(
@@ -50,8 +51,8 @@ export function readUnchanged(
   );
 }
 
-/** Reads all names; undefined where the log says that some changed since a moment, or lacks changes. */
-export function readUnchangedNames(database: Database, since: Moment): Promise<NameRows | undefined> {
+/** Reads all names; undefined where the log says that some changed since a snapshot, or lacks changes. */
+export function readUnchangedNames(database: Database, since: FleetSnapshot): Promise<NameRows | undefined> {
   return inSnapshot(
     database,
     async (trx) => {

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
-import { inventoryChangesSince, type Moment } from '../fleet/change_log.ts';
+import { type FleetSnapshot, inventoryChangesSince } from '../fleet/change_log.ts';
 import { consumerTagsAreWritten } from './rows.ts';
 
 /*
@@ -268,19 +268,19 @@ const insertSums = (amounts: RawBuilder<unknown>): RawBuilder<unknown> => sql`
         from (${amounts}) as amounts group by 1, 2, 3 having sum(amount) <> 0
       ) as sums group by 1, 2`;
 
-/** Whether limits may have changed since a moment, or usages are counted that were not counted then. */
-export const mayLimitsDiffer = (since: Moment): RawBuilder<boolean> =>
+/** Whether limits may have changed since a snapshot, or usages are counted that were not counted then. */
+export const mayLimitsDiffer = (since: FleetSnapshot): RawBuilder<boolean> =>
   sql`(${serverRun} <> ${since.serverRun} or exists (select from (${inventoryChangesSince(since)}) as changed where provider_id is null))`;
 
 /**
  * How much is used of what limits are of, in one snapshot: `in doubt` where it must be corrected first, `changed` if the limits may have
- * changed since a moment.
+ * changed since a snapshot.
  */
 export async function readLimitedUsages(
   { kysely }: Pick<Database, 'kysely'>,
   keys: readonly LimitedUsage[],
   uncountedTypes: readonly string[],
-  since: Moment,
+  since: FleetSnapshot,
 ): Promise<readonly number[] | 'in doubt' | 'changed'> {
   const { used, isDoubtful, haveLimitsChanged } = await onlyRow(
     kysely,

@@ -315,7 +315,7 @@ type Prepared = {
   readonly judged: readonly Judged[];
   readonly premise: Premise;
   readonly fleet: Fleet;
-  readonly moment: FleetKeeper['moment'];
+  readonly snapshot: FleetKeeper['snapshot'];
 };
 
 /** Opens it while no claim is being written. */
@@ -337,13 +337,13 @@ export function openJudgeAhead(
       if (!isKnown || !batch.every(canBeAhead)) return false;
       // Once is enough: a claim that finds no place now would find none again before that batch is written.
       premise.canServe = false;
-      const { known, moment } = fleet;
+      const { known, snapshot } = fleet;
       const written = { effects: premise.judged.flatMap(effectsOf) };
       showEffects(known, written, 1);
       try {
         const { judged } = judgeBatch(known, batch, new Map(), { counting });
         if (judged.length < batch.length) return false;
-        prepared = { batch, judged, premise, fleet: known, moment };
+        prepared = { batch, judged, premise, fleet: known, snapshot };
         return true;
       } finally {
         showEffects(known, written, -1);
@@ -354,7 +354,7 @@ export function openJudgeAhead(
       if (ahead?.batch !== batch) return undefined;
       prepared = undefined;
       // A refresh may have shown writes of other transactions.
-      const isSame = ahead.fleet === fleet.known && ahead.moment === fleet.moment && !staleness.isSuspected();
+      const isSame = ahead.fleet === fleet.known && ahead.snapshot === fleet.snapshot && !staleness.isSuspected();
       const isOnlyOne = ahead.premise === latest && underWay.size === 0;
       return isSame && isOnlyOne && ahead.premise.isAsExpected ? ahead.judged : undefined;
     },

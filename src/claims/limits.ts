@@ -172,7 +172,7 @@ function leastAmounts({ classes }: Fleet, { allocations, queries }: ConsumerClai
 }
 
 /** The limits that a claim is judged by. */
-export type JudgingFleet = Pick<FleetKeeper, 'known' | 'moment'>;
+export type JudgingFleet = Pick<FleetKeeper, 'known' | 'snapshot'>;
 
 /** The refusal of a claim that exceeds a limit; undefined if it exceeds none; `changed` if the limits may have changed meanwhile. */
 type Exceeded = ClaimRefused | 'changed' | undefined;
@@ -212,13 +212,13 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
     return next;
   };
   const firstExceeded = async (
-    { known, moment }: JudgingFleet,
+    { known, snapshot }: JudgingFleet,
     guardsBy: (known: Fleet) => readonly LimitGuard[],
   ): Promise<Exceeded> => {
     const guards = guardsBy(known);
     const { keys, indexOf } = limitedUsages(guards);
     if (keys.length === 0) return undefined;
-    const read = () => repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, moment));
+    const read = () => repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, snapshot));
     let used = await read();
     for (let corrections = 0; used === 'in doubt' && corrections < mostCorrections; corrections += 1) {
       await correct();
@@ -231,11 +231,11 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
   return {
     ofAsked: async (fleet, claim, states) =>
       claim.isReshape ? undefined : firstExceeded(fleet, (known) => guardsOfAsked(known, claim, states, options)),
-    ofNew: async ({ known, moment }, claims) => {
+    ofNew: async ({ known, snapshot }, claims) => {
       const guards = claims.map((claim) => guardsOfAsked(known, claim, new Map(), options));
       const { keys, indexOf } = limitedUsages(guards.flat());
       if (keys.length === 0) return claims.map(() => Number.POSITIVE_INFINITY);
-      const used = await repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, moment));
+      const used = await repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, snapshot));
       if (typeof used === 'string') return undefined;
       const times = (guard: LimitGuard): number =>
         Math.max(0, Math.floor((guard.limit - (used[indexOf(guard)] ?? 0)) / guard.raise));

@@ -50,7 +50,7 @@ async function tryOut(
     const states = before;
     const known = await fleet.fresh();
     const tried = judgeOn(known, claim, states, expiresAtMs);
-    const outcome = (await exceededBy(tried, { known, moment: fleet.moment })) ?? tried;
+    const outcome = (await exceededBy(tried, { known, snapshot: fleet.snapshot })) ?? tried;
     before = await readStates();
     if (outcome === 'changed' || !haveTheSame(consumers, states, before)) return undefined;
     if (outcome instanceof ClaimRefused) throw outcome;

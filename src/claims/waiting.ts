@@ -97,7 +97,7 @@ const afterFailureMs = 500;
  */
 export function openWaiting(
   database: Database,
-  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'moment' | 'ageSeconds' | 'watchRoom'>,
+  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'snapshot' | 'ageSeconds' | 'watchRoom'>,
   claims: Claims,
   { maxWaiting, limits, onPlaced }: WaitingOptions,
 ): WaitingClaims {

@@ -58,10 +58,10 @@ export function openBatchWriter(
 
   /** What the claims were judged by. It must be noted before anything is awaited, since a refresh may change it. */
   const judgedBy = (judged: readonly Judged[]): Pick<WriteOptions, 'judgedOn' | 'leeway'> => ({
-    judgedOn: fleet.moment,
+    judgedOn: fleet.snapshot,
     leeway:
       expectingOthers > 0 && judged.every(canBeApplied)
-        ? { since: fleet.moment, known: fleet.ownWrites, rooms: roomsOf(fleet.known, judged) }
+        ? { since: fleet.snapshot, known: fleet.ownWrites, rooms: roomsOf(fleet.known, judged) }
         : undefined,
   });
 
@@ -182,13 +182,13 @@ type States = ReadonlyMap<string, ConsumerState>;
 export async function limitsBeforeRoom(
   refused: readonly Refused[],
   limits: Pick<LimitReads, 'ofAsked'>,
-  { known, moment }: JudgingFleet,
+  { known, snapshot }: JudgingFleet,
   states: States,
 ): Promise<{ readonly refused: readonly Refused[]; readonly changed: readonly BatchedClaim[] }> {
   if (!known.limits.isCounting) return { refused, changed: [] };
   const found = await Promise.all(
     refused.map(({ entry, refusal }) =>
-      isByCapacity(refusal) ? limits.ofAsked({ known, moment }, entry.item.claim, states) : undefined,
+      isByCapacity(refusal) ? limits.ofAsked({ known, snapshot }, entry.item.claim, states) : undefined,
     ),
   );
   return {

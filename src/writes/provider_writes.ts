@@ -18,7 +18,7 @@ import { inBatches } from '../queue/queue.ts';
 /** Writes providers and their parts. Writes that come while a batch is under way share the next transaction. */
 export type ProviderWrites = {
   /**
-   * Call it at once when the write was judged: what the fleet shows at this moment is noted as what it was judged by.
+   * Call it at once when the write was judged: what the fleet shows then is noted as what it was judged by.
    *
    * @returns the fleet, which shows the write; undefined if it was not done
    * @throws the database error of the write.
@@ -57,7 +57,7 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
     },
   );
   return {
-    perform: (write) => perform('providerId' in write ? { ...write, judgedOn: fleet.moment } : write),
+    perform: (write) => perform('providerId' in write ? { ...write, judgedOn: fleet.snapshot } : write),
   };
 }
 

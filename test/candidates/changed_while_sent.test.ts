@@ -1,4 +1,4 @@
-/** Answers that are sent while they are computed, and while the fleet changes: each is of the moment at which it began. */
+/** Answers that are sent while they are computed, and while the fleet changes: each shows the snapshot of its beginning. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -78,7 +78,7 @@ const orders = fc.constantFrom<CandidateRequest['order'][]>(
   [{ kind: 'prefer', traitName: 'HW_CPU_X86_AVX2' }],
 );
 
-test('whatever changes between two candidates and in pauses of the search, the answer is that of the moment of the first', () => {
+test('whatever changes between two candidates and in pauses of the search, the answer shows the snapshot of the first', () => {
   const seen = { several: 0, changed: 0, pauses: 0 };
   fc.assert(
     fc.property(
@@ -147,7 +147,7 @@ for (const [version, hostCount] of [
   [1028, 60_000],
   [1039, 30_000],
 ] as const) {
-  test(`an answer of many chunks at ${versionText(version)} is of the moment of its first one, though the fleet changes after each`, async () => {
+  test(`an answer of many chunks at ${versionText(version)} shows the snapshot of the first one, though the fleet changes after each`, async () => {
     const rows = rowsOf(Array.from({ length: hostCount }, host));
     const query = version === 1039 ? parseQuery('resources=VCPU:1') : parseQuery('resources=VCPU:1&limit=39000');
     const request = parseCandidateRequest(query, version);
@@ -160,11 +160,11 @@ for (const [version, hostCount] of [
     const hold = (giveUp: () => void) => {
       settle();
       isHeld = true;
-      const moment = living.hold(giveUp);
+      const snapshot = living.hold(giveUp);
       return {
         end: () => {
           isHeld = false;
-          moment.end();
+          snapshot.end();
         },
       };
     };
@@ -184,7 +184,7 @@ for (const [version, hostCount] of [
     }
     assert.ok(read.length > 5, `${read.length} chunks`);
     assert.equal(isHeld, false);
-    assert.ok(textOfChunks(read) === expected, 'the answer is of another moment');
+    assert.ok(textOfChunks(read) === expected, 'the answer is of another snapshot');
     const request2 = requestOf(request.groups, { nested: request.nested });
     const later = textOfChunks(
       candidatesJson(living.fleet, request2, search(living.fleet, request2, options), version),
@@ -233,7 +233,7 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
     isCutOff = true;
   }).getReader();
   for (let chunk = 0; chunk < 3; chunk++) assert.ok((await stream.read()).value);
-  // The fleet has fewer than 50,000 providers, and so two moments cannot keep all of them.
+  // The fleet has fewer than 50,000 providers, and so two snapshots cannot keep all of them.
   changeAll();
   let more = await stream.read();
   for (; !more.done; more = await stream.read());

@@ -1,4 +1,4 @@
-/** Questions about a query that are answered in pieces, while the fleet changes in their pauses: each answer is of one moment. */
+/** Questions about a query that are answered in pieces, while the fleet changes in their pauses: each answer is of one snapshot. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -49,23 +49,23 @@ function answerDuringChanges<Answer>(
     return isOver.at(-1) ?? false;
   });
   let now = rows;
-  let moment: ReturnType<LivingFleet['hold']> | undefined;
+  let snapshot: ReturnType<LivingFleet['hold']> | undefined;
   const work = ask(turns);
   for (;;) {
     const before = usedIn(living);
     const step = work.next();
     assert.equal(usedIn(living), before, 'no other request sees what a count places');
     if (step.done) {
-      moment?.end();
+      snapshot?.end();
       return { answer: step.value, changed: list.length - left.length };
     }
-    moment ??= living.hold(() => assert.fail('so little must be kept to the end'));
+    snapshot ??= living.hold(() => assert.fail('so little must be kept to the end'));
     const change = left.shift();
     if (change !== undefined) now = changeFleet(living, now, change);
   }
 }
 
-test('whatever changes in the pauses of a question, its answer is that of the moment at which it was asked', () => {
+test('whatever changes in the pauses of a question, its answer is that of the snapshot of its beginning', () => {
   const changed = { explanations: 0, counts: 0 };
   fc.assert(
     fc.property(

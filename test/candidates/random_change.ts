@@ -9,7 +9,7 @@ export type Change = { readonly kind: keyof typeof changes; readonly at: number;
 
 /** Of a refresh that finds nothing. */
 export const noChanges: Changes = {
-  snapshot: '',
+  pgSnapshot: '',
   lastXid: null,
   lastInventoryXid: null,
   told: null,

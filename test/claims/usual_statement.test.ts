@@ -57,7 +57,7 @@ async function statementsOf(claims: readonly ClaimWrite[]): Promise<readonly Com
   };
   // The rows of no statement are read: each list is empty, whatever its type.
   const database = { transaction } as Pick<Database, 'transaction'>;
-  const judgedOn = { snapshot: '700:700:', lastXid: '699', serverRun: '0' };
+  const judgedOn = { pgSnapshot: '700:700:', lastXid: '699', serverRun: '0' };
   await writeClaims(database, claims, { wait: briefWait, judgedOn });
   return compiled;
 }

@@ -8,26 +8,34 @@ import { sql, type Transaction } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
-import { inventoryChangesSince, type Moment, readMoment, snapshotParts } from '../../db/fleet/change_log.ts';
+import {
+  type FleetSnapshot,
+  inventoryChangesSince,
+  readFleetSnapshot,
+  snapshotParts,
+} from '../../db/fleet/change_log.ts';
 import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Tables } from '../../db/tables.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
 type Reads = { readonly scans: number; readonly rows: number };
 
-type Read = { readonly table: string; readonly read: (database: Database, moment: Moment) => Promise<unknown> };
+type Read = {
+  readonly table: string;
+  readonly read: (database: Database, snapshot: FleetSnapshot) => Promise<unknown>;
+};
 
 const reads: Readonly<Record<string, Read>> = {
   'the changes of providers': { table: 'provider_changes', read: readChanges },
   'whether providers changed': { table: 'provider_changes', read: lookForChanges },
   'the changes of inventories': {
     table: 'inventory_changes',
-    read: ({ kysely }, moment) => inventoryChangesSince(moment).execute(kysely),
+    read: ({ kysely }, snapshot) => inventoryChangesSince(snapshot).execute(kysely),
   },
 };
 
 /** The number of rows that one read of the log looks at in the table. */
-function looksAt(database: Database, { table, read }: Read, moment: Moment): Promise<Reads> {
+function looksAt(database: Database, { table, read }: Read, snapshot: FleetSnapshot): Promise<Reads> {
   const lookedAt = (transaction: Transaction<Tables>): Promise<Reads> =>
     onlyRow(
       transaction,
@@ -36,7 +44,7 @@ function looksAt(database: Database, { table, read }: Read, moment: Moment): Pro
     );
   return database.kysely.transaction().execute(async (transaction) => {
     const before = await lookedAt(transaction);
-    await read({ ...database, kysely: transaction }, moment);
+    await read({ ...database, kysely: transaction }, snapshot);
     const after = await lookedAt(transaction);
     return { scans: after.scans - before.scans, rows: after.rows - before.rows };
   });
@@ -59,27 +67,27 @@ for (const [what, asked] of Object.entries(reads)) {
       const database = await openDatabase({ ...settings, maxPoolSize: 1 });
       const { kysely } = database;
       try {
-        // The moment is as if a transaction was running when the log was short, and has ended.
+        // The snapshot is as if a transaction was running when the log was short, and has ended.
         const early = await onlyRow(kysely, sql<{ xid: string }>`select pg_current_xact_id()::text as xid`);
         await grow(database, asked, 60);
         await sql`vacuum analyze ${sql.table(table)}`.execute(kysely);
-        // The moment has no running transactions of other databases, because the statement would then have another
+        // The snapshot has no running transactions of other databases, because the statement would then have another
         // text.
         const now = async () => {
-          const moment = await readMoment(kysely);
-          const { xmax } = snapshotParts(moment.snapshot);
-          const open = { ...moment, snapshot: `${early.xid}:${xmax}:${early.xid}` };
-          return { open, closed: { ...moment, snapshot: `${xmax}:${xmax}:` } };
+          const snapshot = await readFleetSnapshot(kysely);
+          const { xmax } = snapshotParts(snapshot.pgSnapshot);
+          const open = { ...snapshot, pgSnapshot: `${early.xid}:${xmax}:${early.xid}` };
+          return { open, closed: { ...snapshot, pgSnapshot: `${xmax}:${xmax}:` } };
         };
         const planned = await now();
-        for (const moment of Object.values(planned)) await looksAt(database, asked, moment);
+        for (const snapshot of Object.values(planned)) await looksAt(database, asked, snapshot);
         await grow(database, asked, 20_000);
         for (const when of ['as it was planned', 'with fresh statistics'] as const) {
           if (when === 'with fresh statistics') await sql`analyze ${sql.table(table)}`.execute(kysely);
           const { open, closed } = await now();
           await grow(database, asked, 3);
-          for (const moment of [open, closed]) {
-            const { scans, rows } = await looksAt(database, asked, moment);
+          for (const snapshot of [open, closed]) {
+            const { scans, rows } = await looksAt(database, asked, snapshot);
             assert.equal(scans, 0, when);
             // Whether there is a change is known by one row. A plan that is made after autovacuum looks at the ends of the index.
             assert.ok(rows >= (read === lookForChanges ? 1 : 3) && rows < 20, `${when} it looked at ${rows} rows`);
@@ -104,10 +112,10 @@ for (const [what, asked] of Object.entries(reads)) {
         const xid: string = (await other.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
         // The statistics count rows that are visible, so these are.
         await grow(database, asked, 20_000, xid);
-        const moment = await readMoment(database.kysely);
-        const { xmax } = snapshotParts(moment.snapshot);
+        const snapshot = await readFleetSnapshot(database.kysely);
+        const { xmax } = snapshotParts(snapshot.pgSnapshot);
         const before = String(BigInt(xid) - 3n); // so that there is a gap as well
-        const open = { ...moment, snapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
+        const open = { ...snapshot, pgSnapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
         await grow(database, asked, 3);
         const { scans, rows } = await looksAt(database, asked, open);
         assert.equal(scans, 0);

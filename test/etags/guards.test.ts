@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
+import { type FleetSnapshot, readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import type { NamedAllocation } from '../../db/statements/claims/read_allocations.ts';
@@ -77,7 +77,7 @@ test('aggregates are replaced only if they are as they were read, even at the sa
       `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
-    const ours = (judgedOn: Moment) =>
+    const ours = (judgedOn: FleetSnapshot) =>
       isWritten(database, {
         kind: 'aggregates',
         providerId: 1,
@@ -89,10 +89,10 @@ test('aggregates are replaced only if they are as they were read, even at the sa
         tagBefore: tag,
         judgedOn,
       });
-    const before = await readMoment(database.kysely);
+    const before = await readFleetSnapshot(database.kysely);
     assert.equal(await whileOther(connections, below, () => ours(before)), false);
     assert.equal(await ours(before), false);
-    assert.equal(await ours(await readMoment(database.kysely)), true);
+    assert.equal(await ours(await readFleetSnapshot(database.kysely)), true);
   });
 });
 

@@ -76,10 +76,10 @@ test('the parts of changed providers are read by indexes', async () => {
       await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
         select id, 0, 'c' || id, 1 from resource_providers`.execute(database.kysely);
       await sql`vacuum analyze`.execute(database.kysely);
-      const { living, moment } = await loadFleet(database);
+      const { living, snapshot } = await loadFleet(database);
       await changeMany(database, 4000);
       const before = await wholeReads(database);
-      const caughtUp = await catchUp(database, living, moment);
+      const caughtUp = await catchUp(database, living, snapshot);
       caughtUp?.apply();
       assert.equal(living.fleet.byId.get(17)?.inventories[0]?.fields.total, 11);
       assert.equal((await wholeReads(database)) - before, 0);

@@ -1,4 +1,4 @@
-/** Moments that are held while the fleet changes: what they show stays, the fleet is as if none were held, and memory is bounded. */
+/** Snapshots that are held while the fleet changes: what they show stays, the fleet is as if none were held, and memory is bounded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -58,17 +58,18 @@ test('a held snapshot stays as it is, and the fleet is the same as without it', 
       const living = createFleet(rows);
       const { fleet } = living;
       foundIn(fleet, ordered); // from now on the fleet keeps its trees in this order
-      const held: { readonly moment: HeldSnapshot; readonly shown: [Provider, ReturnType<typeof contentOf>][] }[] = [];
+      const held: { readonly snapshot: HeldSnapshot; readonly shown: [Provider, ReturnType<typeof contentOf>][] }[] =
+        [];
       for (const step of list) {
         if ('what' in step) {
           rows = changeFleet(living, rows, step);
         } else if (step.kind === 'end') {
           const [ended] = held.splice(step.at % Math.max(1, held.length), 1);
-          ended?.moment.end();
-          ended?.moment.end();
+          ended?.snapshot.end();
+          ended?.snapshot.end();
         } else {
-          const moment = living.hold(() => assert.fail('so little must be kept'));
-          held.push({ moment, shown: Array.from(fleet.byId.values(), (each) => [each, contentOf(each)]) });
+          const snapshot = living.hold(() => assert.fail('so little must be kept'));
+          held.push({ snapshot, shown: Array.from(fleet.byId.values(), (each) => [each, contentOf(each)]) });
         }
         for (const { shown } of held) {
           for (const [provider, content] of shown) {
@@ -98,7 +99,7 @@ function hostsThatChange(count: number) {
   return { ...living, changeAll };
 }
 
-test('nothing is copied while no moment is held', () => {
+test('nothing is copied while no snapshot is held', () => {
   const { fleet, hold, changeAll } = hostsThatChange(10);
   const before = [...fleet.byId.values()];
   hold(() => {}).end();
@@ -109,7 +110,7 @@ test('nothing is copied while no moment is held', () => {
   );
 });
 
-test('each tree is copied once for a moment, and once more for a later one', () => {
+test('each tree is copied once for a snapshot, and once more for a later one', () => {
   const { fleet, hold, changeAll } = hostsThatChange(3);
   const hosts = () => [...fleet.byId.values()];
   const first = hold(() => {});
@@ -128,75 +129,75 @@ test('each tree is copied once for a moment, and once more for a later one', () 
 const newRoot = (): Provider =>
   [...createFleet(rowsOf([nodeAt(0)])).fleet.byId.values()].find(() => true) ?? assert.fail();
 
-test('however many moments are held, no more is kept than is allowed; the oldest are given up', () => {
+test('however many snapshots are held, no more is kept than is allowed; the oldest are given up', () => {
   const [size, most] = [100, 150];
-  const moments = createHeldSnapshots();
+  const snapshots = createHeldSnapshots();
   const givenUp: number[] = [];
   let largest = 0;
   const changeEverything = (): void => {
     for (let tree = 0; tree < size; tree++) {
-      moments.noteCopy(newRoot(), 1, most);
-      const { kept } = moments.counts;
+      snapshots.noteCopy(newRoot(), 1, most);
+      const { kept } = snapshots.counts;
       assert.ok(kept <= most, `${kept} are kept`);
       largest = Math.max(largest, kept);
     }
   };
   for (let number = 0; number < 20; number++) {
-    moments.hold(size, () => givenUp.push(number));
+    snapshots.hold(size, () => givenUp.push(number));
     changeEverything();
   }
   assert.equal(largest, most);
   assert.deepEqual(givenUp, [...Array(19).keys()]);
-  assert.deepEqual(moments.counts, { held: 1, kept: size });
+  assert.deepEqual(snapshots.counts, { held: 1, kept: size });
   // A single one is kept to its end, whatever changes: it cannot show more than the fleet had.
   for (let round = 0; round < 10; round++) changeEverything();
-  assert.deepEqual(moments.counts, { held: 1, kept: size });
+  assert.deepEqual(snapshots.counts, { held: 1, kept: size });
 });
 
-test('what was kept for a moment counts for the next older one when it ends, and for none after the last', () => {
-  const moments = createHeldSnapshots();
+test('what was kept for a snapshot counts for the next older one when it ends, and for none after the last', () => {
+  const snapshots = createHeldSnapshots();
   const none = () => assert.fail('nothing must be given up');
-  const [older, newer] = [moments.hold(10, none), moments.hold(10, none)];
-  for (let tree = 0; tree < 4; tree++) moments.noteCopy(newRoot(), 2, 100);
-  assert.deepEqual(moments.counts, { held: 2, kept: 8 });
+  const [older, newer] = [snapshots.hold(10, none), snapshots.hold(10, none)];
+  for (let tree = 0; tree < 4; tree++) snapshots.noteCopy(newRoot(), 2, 100);
+  assert.deepEqual(snapshots.counts, { held: 2, kept: 8 });
   newer.end();
-  assert.deepEqual(moments.counts, { held: 1, kept: 8 });
-  moments.hold(10, none).end();
-  moments.noteCopy(newRoot(), 5, 100);
-  assert.deepEqual(moments.counts, { held: 1, kept: 10 }, 'it shows ten providers only');
+  assert.deepEqual(snapshots.counts, { held: 1, kept: 8 });
+  snapshots.hold(10, none).end();
+  snapshots.noteCopy(newRoot(), 5, 100);
+  assert.deepEqual(snapshots.counts, { held: 1, kept: 10 }, 'it shows ten providers only');
   older.end();
-  assert.deepEqual(moments.counts, { held: 0, kept: 0 });
+  assert.deepEqual(snapshots.counts, { held: 0, kept: 0 });
 });
 
-test('a fleet that was loaded anew copies nothing for moments of the former one, which count as that fleet', () => {
-  const moments = createHeldSnapshots();
-  const older = moments.hold(10, () => {});
-  moments.leaveFleet(10);
-  assert.deepEqual(moments.counts, { held: 1, kept: 10 });
+test('a fleet that was loaded anew copies nothing for snapshots of the former one, which count as that fleet', () => {
+  const snapshots = createHeldSnapshots();
+  const older = snapshots.hold(10, () => {});
+  snapshots.leaveFleet(10);
+  assert.deepEqual(snapshots.counts, { held: 1, kept: 10 });
   const root = newRoot();
-  assert.equal(moments.shows(root), false);
-  const newer = moments.hold(10, () => {});
-  assert.equal(moments.shows(root), true);
+  assert.equal(snapshots.shows(root), false);
+  const newer = snapshots.hold(10, () => {});
+  assert.equal(snapshots.shows(root), true);
   older.end();
-  assert.equal(moments.shows(root), true);
+  assert.equal(snapshots.shows(root), true);
   newer.end();
-  assert.equal(moments.shows(root), false);
-  assert.deepEqual(moments.counts, { held: 0, kept: 0 });
+  assert.equal(snapshots.shows(root), false);
+  assert.deepEqual(snapshots.counts, { held: 0, kept: 0 });
 });
 
-test('what was kept for a moment is free once it has ended', async () => {
+test('what was kept for a snapshot is free once it has ended', async () => {
   v8.setFlagsFromString('--expose-gc');
   const collect: () => void = vm.runInNewContext('gc');
   const { fleet, hold, changeAll } = hostsThatChange(100);
   let shown: Provider[] = [...fleet.byId.values()];
   const weak = shown.map((each) => new WeakRef(each));
-  const moment = hold(() => {});
+  const snapshot = hold(() => {});
   changeAll();
   await setImmediate();
   collect();
   assert.equal(weak.filter((each) => each.deref() !== undefined).length, 100);
   shown = [];
-  moment.end();
+  snapshot.end();
   await setImmediate();
   collect();
   assert.deepEqual([shown.length, weak.filter((each) => each.deref() !== undefined).length], [0, 0]);

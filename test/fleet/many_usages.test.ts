@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { readMoment } from '../../db/fleet/change_log.ts';
+import { readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import { readChanges } from '../../db/fleet/read_changes.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
@@ -46,27 +46,27 @@ test('usages of thousands of providers that end come with the changes, without t
   await withProviders(async (database) => {
     await makeUsages(database);
     const fleet = await openFleet(database);
-    const moment = await readMoment(database.kysely);
+    const snapshot = await readFleetSnapshot(database.kysely);
     await endUsages(database, 'c1');
     await endUsages(database, 'c2');
-    const { isMuch, moved, touched } = await readChanges(database, moment);
+    const { isMuch, moved, touched } = await readChanges(database, snapshot);
     assert.deepEqual([isMuch, moved?.length, touched], [false, 2 * providers, null]);
     assert.equal((await fleet.fresh()).byId.get(providers)?.inventories[0]?.used, 1);
     await sql`update resource_providers set generation = generation + 1 where id <= 1000`.execute(database.kysely);
-    assert.equal((await readChanges(database, moment)).touched?.length, 1000);
+    assert.equal((await readChanges(database, snapshot)).touched?.length, 1000);
     assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
     await endUsages(database, 'c3');
-    assert.equal((await readChanges(database, moment)).isMuch, true, 'these are more rows than one statement reads');
+    assert.equal((await readChanges(database, snapshot)).isMuch, true, 'these are more rows than one statement reads');
   });
 });
 
 test('one statement reads 3,000 providers as a whole, however many rows each has in the log', async () => {
   await withProviders(async (database) => {
-    const moment = await readMoment(database.kysely);
+    const snapshot = await readFleetSnapshot(database.kysely);
     for (let time = 0; time < 2; time += 1) await logWhole(database, 3000);
-    const { isMuch, whole } = await readChanges(database, moment);
+    const { isMuch, whole } = await readChanges(database, snapshot);
     assert.deepEqual([isMuch, whole?.length], [false, 3000]);
     await logWhole(database, 3001);
-    assert.equal((await readChanges(database, moment)).isMuch, true);
+    assert.equal((await readChanges(database, snapshot)).isMuch, true);
   });
 });

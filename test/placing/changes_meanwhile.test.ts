@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Database } from '../../db/engine/connect.ts';
-import { readMoment } from '../../db/fleet/change_log.ts';
+import { readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import type { AffinityGuard, ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { deleteResourceClass, renameResourceClass } from '../../db/statements/names/resource_classes.ts';
@@ -111,7 +111,7 @@ async function isHeldUp({ change, affinity = nowhere, before = 'select' }: Case)
       );
     }
     await other.query(before);
-    const judgedOn = await readMoment(database.kysely);
+    const judgedOn = await readFleetSnapshot(database.kysely);
     const claimed = writeClaims(database, [placement(affinity)], { judgedOn });
     claimed.catch(() => {}); // it is awaited below
     await untilWaiting(other);

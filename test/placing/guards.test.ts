@@ -1,7 +1,7 @@
 /** What others may do after a claim by query was judged and before it is written. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readMoment } from '../../db/fleet/change_log.ts';
+import { readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
@@ -23,7 +23,7 @@ const placement = (providerIds: readonly number[] = []): ClaimWrite => ({
 });
 
 async function lostGuard({ database }: TwoConnections, write: ClaimWrite, change: () => Promise<unknown>) {
-  const judgedOn = await readMoment(database.kysely);
+  const judgedOn = await readFleetSnapshot(database.kysely);
   await change();
   const { lost } = await writeClaims(database, [write], { judgedOn });
   return lost[0];
@@ -93,10 +93,10 @@ test('a claim is not written where a consumer that it stays apart from comes by 
       return write;
     };
     const write = await judged();
-    const { moment } = fleet;
+    const { snapshot } = fleet;
     // Nothing of the chosen tree changes but its members, and the consumer has what it had.
     await other.query('update resource_providers set parent_provider_id = 1, root_provider_id = 1 where id = 2');
-    const { lost } = await writeClaims(database, [write], { judgedOn: moment });
+    const { lost } = await writeClaims(database, [write], { judgedOn: snapshot });
     assert.deepEqual(lost, ['provider']);
     await assert.rejects(judged, ({ reason }: ClaimRefused) => reason === 'no candidates');
   });
@@ -107,7 +107,7 @@ test('a claim is not written by what it relied on before it had to wait for a pr
     if (name === 'a table that is emptied') continue; // it has to wait for the table before it has a snapshot
     await withTwoConnections(async (connections) => {
       const { database } = connections;
-      const judgedOn = await readMoment(database.kysely);
+      const judgedOn = await readFleetSnapshot(database.kysely);
       // As a move of a subtree: it holds the providers of both trees until its commit.
       const locked = ['select from resource_providers where id = 1 for no key update', statement];
       const { lost } = await whileOther(connections, locked, () => writeClaims(database, [placement()], { judgedOn }));
@@ -119,7 +119,7 @@ test('a claim is not written by what it relied on before it had to wait for a pr
 test('of two claims that name each other the later one waits and sees what the earlier one has written', async () => {
   await withTwoConnections(async (connections) => {
     const { database } = connections;
-    const judgedOn = await readMoment(database.kysely);
+    const judgedOn = await readFleetSnapshot(database.kysely);
     // What the statement of another process does that places their consumer, up to its commit.
     const locked = ['select pg_advisory_xact_lock(1430000, 2)', theirAllocation];
     const { lost } = await whileOther(connections, locked, () => writeClaims(database, [placement()], { judgedOn }));

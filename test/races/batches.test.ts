@@ -164,8 +164,8 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
       get known() {
         return real.known;
       },
-      get moment() {
-        return real.moment;
+      get snapshot() {
+        return real.snapshot;
       },
       get ownWrites() {
         return real.ownWrites;

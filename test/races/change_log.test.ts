@@ -1,5 +1,5 @@
 /**
- * What the change log returns since a moment, while transactions begin and end in any order, and after old rows were
+ * What the change log returns since a snapshot, while transactions begin and end in any order, and after old rows were
  * pruned.
  */
 import assert from 'node:assert/strict';
@@ -11,10 +11,10 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import {
   changesSince,
+  type FleetSnapshot,
   inventoryChangesSince,
   isLogTooShort,
-  type Moment,
-  readMoment,
+  readFleetSnapshot,
   snapshotParts,
 } from '../../db/fleet/change_log.ts';
 import { readChangedIds } from '../../db/fleet/changed_parts.ts';
@@ -34,7 +34,7 @@ const step = fc.oneof(
 );
 
 /**
- * The numbers of the rows that a log returns, and of those that were written, since a moment. One statement reads both,
+ * The numbers of the rows that a log returns, and of those that were written, since a snapshot. One statement reads both,
  * so they are from the same snapshot.
  */
 type Told = {
@@ -43,22 +43,27 @@ type Told = {
   readonly isTooShort: boolean;
 };
 
-/** A moment, and how many were read before it. */
-type Read = Moment & { readonly place: number };
+/** A snapshot, and how many snapshots were read before it. */
+type Read = FleetSnapshot & { readonly index: number };
 
-const compare = (log: RawBuilder<unknown>, name: string, isTooShort: RawBuilder<boolean>, { snapshot, place }: Read) =>
+const compare = (
+  log: RawBuilder<unknown>,
+  name: string,
+  isTooShort: RawBuilder<boolean>,
+  { pgSnapshot, index }: Read,
+) =>
   sql<Told>`select array(select provider_id from (${log}) as since order by 1) as told,
     array(select number from written where log = ${name}
-      and coalesce(${place} < moments, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)) order by 1) as written,
+      and coalesce(${index} < snapshots, not pg_visible_in_snapshot(xid, ${pgSnapshot}::pg_snapshot)) order by 1) as written,
     ${isTooShort} as "isTooShort"`;
 
-test('the log returns exactly what was not read at a moment, or says that it is too short', async (t) => {
+test('the log returns exactly what a snapshot had not read, or says that the log is too short', async (t) => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
     const { connection } = settings;
     const database = await openDatabase(settings);
-    // `moments`: how many moments had been read when a number was given again.
-    await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer, moments integer)`.execute(
+    // `snapshots`: how many snapshots had been read when a number was given again.
+    await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer, snapshots integer)`.execute(
       database.kysely,
     );
     const clients = await Promise.all(
@@ -106,38 +111,38 @@ test('the log returns exactly what was not read at a moment, or says that it is 
           number += 1;
           await third.query(`insert into ${table} (xid, ${columns}) values ('${xid}', ${values}${number})`);
           await third.query(
-            `insert into written (xid, log, number, moments) values ('${xid}', '${table}', ${number}, ${taken})`,
+            `insert into written (xid, log, number, snapshots) values ('${xid}', '${table}', ${number}, ${taken})`,
           );
         }
         await third.query('commit');
       }
     };
-    const check = async (moment: Read): Promise<void> => {
-      const mayHaveAll = sql<boolean>`exists (select from (${inventoryChangesSince(moment)}) as since where provider_id is null)`;
+    const check = async (snapshot: Read): Promise<void> => {
+      const mayHaveAll = sql<boolean>`exists (select from (${inventoryChangesSince(snapshot)}) as since where provider_id is null)`;
       for (const query of [
-        compare(changesSince(moment), 'provider_changes', isLogTooShort(moment), moment),
-        compare(inventoryChangesSince(moment), 'inventory_changes', mayHaveAll, moment),
+        compare(changesSince(snapshot), 'provider_changes', isLogTooShort(snapshot), snapshot),
+        compare(inventoryChangesSince(snapshot), 'inventory_changes', mayHaveAll, snapshot),
       ]) {
         const { told, written, isTooShort } = await onlyRow(database.kysely, query);
-        if (!isTooShort) assert.deepEqual(told, written, moment.snapshot);
-        seen[isTooShort ? 'short' : /:.*:./.test(moment.snapshot) ? 'underWay' : 'whole'] += 1;
+        if (!isTooShort) assert.deepEqual(told, written, snapshot.pgSnapshot);
+        seen[isTooShort ? 'short' : /:.*:./.test(snapshot.pgSnapshot) ? 'underWay' : 'whole'] += 1;
       }
       // No writer commits meanwhile.
-      const { hasChanged } = await lookForChanges(database, moment);
+      const { hasChanged } = await lookForChanges(database, snapshot);
       const { told, isTooShort } = await onlyRow(
         database.kysely,
-        compare(changesSince(moment), 'provider_changes', isLogTooShort(moment), moment),
+        compare(changesSince(snapshot), 'provider_changes', isLogTooShort(snapshot), snapshot),
       );
-      assert.equal(hasChanged, isTooShort || told.length > 0, moment.snapshot);
+      assert.equal(hasChanged, isTooShort || told.length > 0, snapshot.pgSnapshot);
     };
     try {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
           const open = new Set<pg.Client>();
           const lost: string[] = [];
-          const moments: Read[] = [];
+          const snapshots: Read[] = [];
           const look = async () => {
-            moments.push({ ...(await readMoment(database.kysely)), place: taken });
+            snapshots.push({ ...(await readFleetSnapshot(database.kysely)), index: taken });
             taken += 1;
           };
           await look();
@@ -152,10 +157,10 @@ test('the log returns exactly what was not read at a moment, or says that it is 
               open.add(client);
               await log(client);
             } else if (client !== undefined && open.delete(client)) await client.query(does);
-            for (const moment of moments) await check(moment);
+            for (const snapshot of snapshots) await check(snapshot);
           }
           for (const client of open) await client.query('commit');
-          for (const moment of moments) await check(moment);
+          for (const snapshot of snapshots) await check(snapshot);
         }),
         { numRuns: 60 },
       );
@@ -179,13 +184,13 @@ test('a log is not too short for a transaction that began before the horizon and
       await other.query('begin; select pg_current_xact_id()');
       await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
       // Other tests use the server, too: only this transaction must be under way, since another one may end at any time.
-      let moment: Moment = { snapshot: '', lastXid: '0', serverRun: '' };
+      let snapshot: FleetSnapshot = { pgSnapshot: '', lastXid: '0', serverRun: '' };
       await until('no other transaction is under way', async () => {
-        moment = await readMoment(database.kysely);
-        return snapshotParts(moment.snapshot).underWay.length === 1;
+        snapshot = await readFleetSnapshot(database.kysely);
+        return snapshotParts(snapshot.pgSnapshot).underWay.length === 1;
       });
       const isTooShort = async () =>
-        (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(moment)} as yes`)).yes;
+        (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(snapshot)} as yes`)).yes;
       assert.equal(await isTooShort(), false);
       await other.query('commit');
       assert.equal(await isTooShort(), true, 'its rows may have been pruned');
@@ -214,13 +219,13 @@ test('a number that is given again is read, also between newer ones that are und
       lost.push(await begin(second));
       await second.query('rollback');
       const later = await begin(second);
-      const moment = await readMoment(database.kysely);
+      const snapshot = await readFleetSnapshot(database.kysely);
       for (const other of others) await other.query('insert into provider_changes (whole) values (true)');
       await sql`insert into provider_changes (xid, whole) select *, true from unnest(${lost}::xid8[])`.execute(
         database.kysely,
       );
       const told = async () => {
-        const { rows } = await sql<{ xid: string }>`select xid::text from (${changesSince(moment)}) as since`.execute(
+        const { rows } = await sql<{ xid: string }>`select xid::text from (${changesSince(snapshot)}) as since`.execute(
           database.kysely,
         );
         return rows.map(({ xid }) => xid).sort();
@@ -230,7 +235,7 @@ test('a number that is given again is read, also between newer ones that are und
       assert.deepEqual(await told(), [...lost, later].sort());
       await first.query('commit');
       assert.deepEqual(await told(), [...lost, earlier, later].sort());
-      assert.equal((await lookForChanges(database, moment)).hasChanged, true);
+      assert.equal((await lookForChanges(database, snapshot)).hasChanged, true);
     } finally {
       for (const other of others) await other.end();
       await database.close();
@@ -246,7 +251,7 @@ test('the newest transaction is found by its number, also where that has a digit
       await sql`insert into provider_changes (xid, provider_id, whole) values ('99', 1, true), ('100', 2, true)`.execute(
         database.kysely,
       );
-      const since = { ...(await readMoment(database.kysely)), snapshot: '98:98:', lastXid: '97' };
+      const since = { ...(await readFleetSnapshot(database.kysely)), pgSnapshot: '98:98:', lastXid: '97' };
       assert.equal((await readChanges(database, since)).lastXid, '100');
       const changed = await database.patient.transaction().execute((trx) => readChangedIds(trx, since));
       assert.deepEqual([changed.lastXid, changed.ids], ['100', [1, 2]]);

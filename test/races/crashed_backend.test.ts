@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
+import { type FleetSnapshot, readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
@@ -162,16 +162,16 @@ test('a crash is another run of the server: what was judged before it loses its 
   withDatabase(async (url, open) => {
     await execute(url, providersAndOwners);
     const database = await open();
-    const judgedOn = await readMoment(database.kysely);
-    const write = async (consumer: string, moment: Moment) =>
-      (await writeClaims(await open(), [claimOfTwo([consumer])], { judgedOn: moment })).lost;
+    const judgedOn = await readFleetSnapshot(database.kysely);
+    const write = async (consumer: string, snapshot: FleetSnapshot) =>
+      (await writeClaims(await open(), [claimOfTwo([consumer])], { judgedOn: snapshot })).lost;
     assert.deepEqual(await write('first', judgedOn), [undefined]);
     await execute(url, 'update resource_providers set generation = 5');
     await (await server.loseInCrash())();
     assert.deepEqual(await write('second', judgedOn), ['provider']);
-    const now = await readMoment((await open()).kysely);
+    const now = await readFleetSnapshot((await open()).kysely);
     assert.deepEqual(await write('second', now), [undefined]);
-    assert.equal((await readMoment((await open()).kysely)).serverRun, now.serverRun);
+    assert.equal((await readFleetSnapshot((await open()).kysely)).serverRun, now.serverRun);
   }));
 
 test('what the migration of entity tags logs is on the disk before others read it', () =>

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Moment, readMoment, snapshotParts } from '../../db/fleet/change_log.ts';
+import { type FleetSnapshot, readFleetSnapshot, snapshotParts } from '../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
@@ -24,10 +24,10 @@ const otherClaim = (used: number, consumer = 'theirs') => [
   `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, '${consumer}', ${used})`,
 ];
 
-const now = ({ database }: TwoConnections): Promise<Moment> => readMoment(database.kysely);
+const now = ({ database }: TwoConnections): Promise<FleetSnapshot> => readFleetSnapshot(database.kysely);
 
 /** Writes a claim that leaves so much room and was judged at a moment. @returns the guard that failed, if any */
-async function write({ database }: TwoConnections, since: Moment, room: number, known: readonly string[] = []) {
+async function write({ database }: TwoConnections, since: FleetSnapshot, room: number, known: readonly string[] = []) {
   const rooms = [{ providerId: 1, classId: 0, room }];
   const leeway = { since, known, rooms };
   const { lost, isContested } = await writeClaims(database, [ours], { judgedOn: since, leeway });
@@ -139,7 +139,7 @@ test('it fails if changes since its judgement may be pruned, but not after chang
       'insert into resource_provider_traits (resource_provider_id, trait_id) select 2, min(id) from traits',
     );
     assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, [undefined]);
-    await pruneChanges(database, snapshotParts((await now(connections)).snapshot).xmax);
+    await pruneChanges(database, snapshotParts((await now(connections)).pgSnapshot).xmax);
     const second = { ...claim(['second']), providers: [{ providerId: 1, generation: 6, bump: 1 }] };
     assert.deepEqual((await writeClaims(database, [second], { judgedOn: since })).lost, ['provider']);
   });
@@ -172,9 +172,9 @@ for (const how of ['by query', 'as allocations']) {
       const fleet = await openFleet(database);
       const states = await readConsumers(database, ['ours'], false);
       const { usageChanges, ...write } = judge(fleet.known, asked, states);
-      const leeway = { since: fleet.moment, known: fleet.ownWrites, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
+      const leeway = { since: fleet.snapshot, known: fleet.ownWrites, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
       const lostBeside = async (statement: string) => {
-        const writing = () => writeClaims(database, [write], { judgedOn: fleet.moment, leeway });
+        const writing = () => writeClaims(database, [write], { judgedOn: fleet.snapshot, leeway });
         return (await whileOther(connections, [bump, statement], writing)).lost;
       };
       const taken = `update allocations set used = used + 1 where consumer_id = 'theirs'`;

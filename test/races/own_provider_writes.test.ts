@@ -227,7 +227,7 @@ type Wanted = typeof write extends fc.Arbitrary<infer Value> ? Value : never;
 
 const judged = (keeper: FleetKeeper, name: string, what: Wanted): ProviderWrite | undefined => {
   const wanted = writeOf(keeper.known, name, what);
-  return wanted && 'providerId' in wanted ? { ...wanted, judgedOn: keeper.moment } : wanted;
+  return wanted && 'providerId' in wanted ? { ...wanted, judgedOn: keeper.snapshot } : wanted;
 };
 
 /** The write of a request, judged by what a fleet shows; undefined where it is refused, or nothing has to change. */
@@ -294,7 +294,7 @@ test('a write that does not fit to what the fleet shows is not shown, and judges
         const [done] = (await writeProviders(database, [wanted])).values();
         assert.ok(done);
         assert.equal(keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] }), false);
-        assert.equal(keeper.moment.shown, undefined);
+        assert.equal(keeper.snapshot.shown, undefined);
       }
       assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
     } finally {

@@ -56,7 +56,7 @@ for (const engine of engines) {
               if (step === 'own') {
                 const before = usage();
                 const write = await own();
-                if (!isRead(fleet.moment, write.xid)) shown += 1;
+                if (!isRead(fleet.snapshot, write.xid)) shown += 1;
                 fleet.applyOwnWrite(write);
                 assert.equal(usage(), before + 1);
               } else if (step === 'own, told later') untold.push(await own());
@@ -181,11 +181,11 @@ test('while refreshes fail claims are written, until too many expected effects n
 });
 
 test('read is what was committed before the newest transaction with rows, and nothing that was open or came later', () => {
-  const moment = { snapshot: '100:200:120,150', lastXid: '180' };
+  const snapshot = { pgSnapshot: '100:200:120,150', lastXid: '180' };
   assert.deepEqual(
-    ['99', '100', '119', '120', '150', '180', '181', '199', '200', '9999999999999'].map((xid) => isRead(moment, xid)),
+    ['99', '100', '119', '120', '150', '180', '181', '199', '200', '9999999999999'].map((xid) => isRead(snapshot, xid)),
     [true, true, true, false, false, true, false, false, false, false],
   );
-  assert.equal(isRead({ snapshot: '100:100:', lastXid: '99' }, '99'), true);
-  assert.equal(isRead({ snapshot: '100:100:', lastXid: '99' }, '100'), false);
+  assert.equal(isRead({ pgSnapshot: '100:100:', lastXid: '99' }, '99'), true);
+  assert.equal(isRead({ pgSnapshot: '100:100:', lastXid: '99' }, '100'), false);
 });

@@ -24,8 +24,8 @@ const onFresh = (fleet: FleetKeeper, happens: () => Promise<unknown>): FleetKeep
   get known() {
     return fleet.known;
   },
-  get moment() {
-    return fleet.moment;
+  get snapshot() {
+    return fleet.snapshot;
   },
   fresh: async () => {
     await happens();

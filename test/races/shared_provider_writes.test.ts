@@ -22,7 +22,7 @@ const guard = (providerId: number, generation = 0) => ({
   tag: 'new',
   tagBefore: 'old',
 });
-const judgedOn = { snapshot: '1000000:1000000:', lastXid: '999999', serverRun: 'another run' };
+const judgedOn = { pgSnapshot: '1000000:1000000:', lastXid: '999999', serverRun: 'another run' };
 
 for (const engine of engines) {
   const withRoots = (use: (database: Database) => Promise<void>) =>

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { changesSince, inventoryChangesSince, isLogTooShort, type Moment } from '../../fleet/change_log.ts';
+import { changesSince, type FleetSnapshot, inventoryChangesSince, isLogTooShort } from '../../fleet/change_log.ts';
 import { limitLockWait } from '../locked_rows.ts';
 import { sharedLocks } from '../relied_locks.ts';
 import {
@@ -157,7 +157,7 @@ export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unkno
  * Claims that relied on providers in which more than the usage has changed since. An earlier statement locks the providers that the claims
  * take from, and the trees of the others: this statement sees the changes that are committed during that wait.
  */
-export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
+export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: FleetSnapshot): RawBuilder<unknown> => sql`
       union all
       select claim, 'provider' from (${reliedProviders(claims)}) as r
       where (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
@@ -228,8 +228,8 @@ export const lostAffinity = (
  * guards: claim on the same providers as long as they leave room, and delete allocations there.
  */
 export type Leeway = {
-  /** What the claims were judged by: a moment, and in addition these transactions. */
-  readonly since: Moment;
+  /** What the claims were judged by: a snapshot of the fleet, and in addition these transactions. */
+  readonly since: FleetSnapshot;
   readonly known: readonly string[];
   /** How much other transactions may have taken of each class of each provider that the claims take from. */
   readonly rooms: readonly { readonly providerId: number; readonly classId: number; readonly room: number }[];

@@ -3,7 +3,7 @@ import type { Database } from '../../engine/connect.ts';
 import { serverRun } from '../../engine/server_state.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/time.ts';
-import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
+import { type FleetSnapshot, inventoryChangesSince } from '../../fleet/change_log.ts';
 import { leavesNoFormer } from '../consumers/consumer_row.ts';
 import { andLimitLockWait, limitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
 import {
@@ -87,11 +87,11 @@ export type WriteOptions = {
   /** How long to wait for each lock. Without it, the time limit of a statement applies. */
   readonly wait?: LockWait;
   /**
-   * The moment of the fleet when the claims were judged. On another run of the server all guards of providers fail:
+   * The snapshot of the fleet by which the claims were judged. On another run of the server all guards of providers fail:
    * after a failover that lost transactions, the same generations may belong to other content. With null, neither the
    * run nor changes of inventories are checked.
    */
-  readonly judgedOn?: Moment | null;
+  readonly judgedOn?: FleetSnapshot | null;
   /** What other transactions may do to the providers meanwhile; without it, nothing. */
   readonly leeway?: Leeway | undefined;
   /**
@@ -301,11 +301,11 @@ const uncounted: CountedWrite = { usages: [], limits: [] };
 const projectTimeoutMs = 100;
 
 /**
- * Whether the provider of a guard may have other inventories than at a moment, even with the same generation. A null
+ * Whether the provider of a guard may have other inventories than at a snapshot, even with the same generation. A null
  * among the changed providers means all.
  */
 const mayHaveOtherInventories = (
-  judgedOn: Moment,
+  judgedOn: FleetSnapshot,
 ): RawBuilder<boolean> => sql`(select ${serverRun} <> ${judgedOn.serverRun})
         or (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 

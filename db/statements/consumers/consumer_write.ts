@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
-import type { Moment } from '../../fleet/change_log.ts';
+import type { FleetSnapshot } from '../../fleet/change_log.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
 import {
   type CountedWrite,
@@ -52,8 +52,8 @@ export type ConsumerWritten =
 
 /** What the new owner was judged by. */
 export type OwnerJudgement = {
-  /** The moment of the limits. If they may have changed since, the write fails its guard. */
-  readonly judgedOn: Moment;
+  /** The snapshot of the fleet that had the limits. If the limits may have changed since, the write fails its guard. */
+  readonly judgedOn: FleetSnapshot;
   /** What the write adds to the usages of projects, and the limits that it must not exceed; undefined while usages are not counted. */
   readonly counted: CountedWrite | undefined;
   /** Consumer types that do not count for limits. */

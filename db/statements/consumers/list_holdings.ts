@@ -38,7 +38,7 @@ export type HoldingQuery = Pick<
 export type HoldingPage = { readonly rows: readonly HoldingRow[]; readonly next: string | undefined };
 
 /**
- * A page of what consumers hold, in the order of the UUIDs of the consumers, as it is at one moment. It has all rows of a consumer: it ends
+ * A page of what consumers hold, in the order of the UUIDs of the consumers, as of one snapshot. The page has all rows of a consumer: it ends
  * with the consumer with which it has `limit` rows or more.
  *
  * @param tree all providers of the tree by whose shape the providers were found; empty if they were not found so

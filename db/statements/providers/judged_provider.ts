@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { failureKind } from '../../engine/failures.ts';
 import { isOnRun } from '../../engine/server_state.ts';
 import { utcNow } from '../../engine/time.ts';
-import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
+import { type FleetSnapshot, inventoryChangesSince } from '../../fleet/change_log.ts';
 import { type PartTags, raised } from '../rows.ts';
 
 /** What a provider was judged by. */
@@ -12,10 +12,10 @@ export type JudgedProvider = {
   readonly uuid: string;
   readonly generation: number;
   /**
-   * The moment of the fleet that the write was judged by. Nothing is written on another run of the server, nor where the inventories,
+   * The snapshot of the fleet that the write was judged by. Nothing is written on another run of the server, nor where the inventories,
    * traits or aggregates of the provider have changed since at the same generation. Without it, neither is checked.
    */
-  readonly judgedOn?: Moment | undefined;
+  readonly judgedOn?: FleetSnapshot | undefined;
 };
 
 /**
@@ -58,15 +58,15 @@ export const writtenBy = sql`pg_current_xact_id()::text as xid, floor(date_part(
 export const writtenGuards = (told: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${told}`;
 
-/** The writes of a batch were judged at different moments, mostly few. */
+/** The writes of a batch were judged by different snapshots of the fleet, mostly few. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {
   const indexes = Map.groupBy(writes.keys(), (index) => writes[index]?.judgedOn);
-  const changed = Array.from(indexes, ([moment, ofMoment]) =>
-    moment === undefined
+  const changed = Array.from(indexes, ([snapshot, ofSnapshot]) =>
+    snapshot === undefined
       ? []
       : [
-          sql`select index from asked where index = any(${ofMoment}::integer[])
-        and (provider_id = any(array(${inventoryChangesSince(moment)}))) is not false`,
+          sql`select index from asked where index = any(${ofSnapshot}::integer[])
+        and (provider_id = any(array(${inventoryChangesSince(snapshot)}))) is not false`,
         ],
   ).flat();
   return changed.length === 0 ? sql`select index from asked where false` : sql.join(changed, sql` union all `);

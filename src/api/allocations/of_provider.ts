@@ -35,7 +35,7 @@ export const providerAllocationEndpoints: readonly Endpoint<Dependencies>[] = [
 
 async function show(request: ApiRequest, { allocationReads, fleet }: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  // The token is of a moment before the allocations are read.
+  // The token is of a snapshot from before the allocations are read.
   if (request.version >= since.following) await fleet.fresh();
   const token = changesToken(request, fleet);
   const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });

@@ -154,7 +154,7 @@ const listed = <Item>(
 ): readonly (string | Provider)[] =>
   items.flatMap((item, index) => (index === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
 
-/** The names of traits and resource classes at the moment of an answer. */
+/** The names of traits and resource classes in the snapshot of an answer. */
 type NamesOfSnapshot = Pick<Fleet, 'traits' | 'classes'>;
 
 /** The summary of a provider as a member of a JSON object, up to 1.28. */

@@ -189,7 +189,7 @@ async function writeOwner(
   if (allocations === 'changed') return 'changed';
   requireConsumerGeneration(request, seen, generation);
   const { database, fleet, config } = dependencies;
-  const { known, moment: judgedOn } = fleet;
+  const { known, snapshot: judgedOn } = fleet;
   const counted = known.limits.isCounting ? await countedChange(dependencies, known, seen, owner) : undefined;
   if (counted === 'changed') return 'changed';
   const judgement = { judgedOn, counted, uncountedTypes: config.placement.uncountedTypes };

@@ -37,7 +37,7 @@ const parameters = object({
 
 // Handlers
 
-/** What consumers hold, one row for each consumer and provider: a page is of one moment, and has all rows of each of its consumers. */
+/** What consumers hold, one row for each consumer and provider: a page is of one snapshot, and has all rows of each of its consumers. */
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkUnrepeated(request.query(), parameters);
   await checkConsumerMarker(database, marker);

@@ -68,7 +68,7 @@ type ReservedFollow = { state: State | undefined; isLost: boolean };
  */
 export function openFollowers(
   database: Pick<Database, 'kysely'>,
-  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'moment' | 'recent' | 'ageSeconds'>,
+  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'snapshot' | 'recent' | 'ageSeconds'>,
   { lookEveryMs, maxFollowers }: { readonly lookEveryMs: number; readonly maxFollowers: number },
 ): Followers {
   const { recent } = fleet;
@@ -89,9 +89,9 @@ export function openFollowers(
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (!recent.hasReached(position)) return 'expired';
       const until = recent.position;
-      const moment = { ...fleet.moment, ...pointOf(until) };
+      const snapshot = { ...fleet.snapshot, ...pointOf(until) };
       const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
-        readChangedParts(database, pointOf(position), moment, { bits, most: 2 * mostEntries }),
+        readChangedParts(database, pointOf(position), snapshot, { bits, most: 2 * mostEntries }),
       );
       if (isOtherRun) await fleet.fresh();
       else return isGone ? 'expired' : toldOf(told ?? [], until);

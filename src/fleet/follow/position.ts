@@ -29,7 +29,7 @@ function parseSnapshot(text: string): Snapshot {
 
 /** The point of the log at which exactly what was told at a position was read. Its snapshot sees nothing else of the log. */
 export const pointOf = ({ next, underWay }: Position): LogPoint => ({
-  snapshot: `${underWay[0] ?? next}:${next}:${underWay.join()}`,
+  pgSnapshot: `${underWay[0] ?? next}:${next}:${underWay.join()}`,
   lastXid: String(next - 1),
 });
 
@@ -154,7 +154,7 @@ export type RecentChanges = {
   isRecording(): boolean;
   /** Takes what a refresh read. Without `told` the parts are unknown, and what was recorded ends there. */
   note(refresh: {
-    readonly snapshot: string;
+    readonly pgSnapshot: string;
     readonly lastXid: string | null;
     readonly told?: readonly ChangedParts[] | null | undefined;
   }): void;
@@ -162,7 +162,7 @@ export type RecentChanges = {
   restart(loaded: LoadedChanges): void;
 };
 
-type LoadedChanges = { readonly snapshot: string; readonly log: LogState };
+type LoadedChanges = { readonly pgSnapshot: string; readonly log: LogState };
 
 /** What was logged until a refresh: `end` rows since the beginning. */
 type Mark = {
@@ -189,7 +189,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
   let present: Position;
   let recordUntilMs = 0;
 
-  const restart = ({ snapshot: text, log: state }: LoadedChanges): void => {
+  const restart = ({ pgSnapshot: text, log: state }: LoadedChanges): void => {
     log = logName(state.identity);
     lastXid = Number(state.lastXid);
     snapshot = parseSnapshot(text);
@@ -233,7 +233,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
       const behind = marks.findLast((mark) => isBehind(position, mark));
       return behind && rows.slice(behind.end).filter(([xid]) => !isTold(position, Number(xid)));
     },
-    note: ({ snapshot: text, lastXid: xid, told }) => {
+    note: ({ pgSnapshot: text, lastXid: xid, told }) => {
       snapshot = parseSnapshot(text);
       if (xid === null) return;
       lastXid = Math.max(lastXid, Number(xid));

@@ -152,15 +152,15 @@ async function compareSome(
 ): Promise<Difference | undefined> {
   await fleet.fresh();
   if (fleet.isInDoubt()) return undefined;
-  // In one step: the moment is that of these contents.
-  const { known, moment } = fleet;
+  // In one step, so that the snapshot is that of these contents.
+  const { known, snapshot } = fleet;
   const contents = new Map<number, ComparedContent>();
   for (const id of piece.ids) {
     const provider = known.byId.get(id);
     if (provider !== undefined) contents.set(id, contentOf(provider));
   }
   const most = contents.size + usualPiece;
-  const read = await repeatLostRaces(() => readUnchanged(database, moment, { wanted: piece.wanted, most }));
+  const read = await repeatLostRaces(() => readUnchanged(database, snapshot, { wanted: piece.wanted, most }));
   if (read === undefined) return undefined;
   const { page, ids, changed } = read;
   const isKnown = (id: number): boolean => fleet.known.byId.get(id) !== undefined;
@@ -232,9 +232,9 @@ const textsOf = (
 async function doNamesDiffer(database: Database, fleet: FleetKeeper): Promise<boolean> {
   await fleet.fresh();
   if (fleet.isInDoubt()) return false;
-  const { known, moment } = fleet;
+  const { known, snapshot } = fleet;
   const [traits, classes] = [textOfNames(known.traits), textOfNames(known.classes)];
-  const rows = await readUnchangedNames(database, moment);
+  const rows = await readUnchangedNames(database, snapshot);
   if (rows === undefined) return false;
   return traits !== textOfNames(namesOf(rows.traitNames)) || classes !== textOfNames(namesOf(rows.classNames));
 }

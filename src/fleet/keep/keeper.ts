@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { inBackground } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
 import { isTimedOut, isUnavailable, repeatLostRaces } from '../../../db/engine/failures.ts';
-import { isRead, type Moment, newestXid } from '../../../db/fleet/change_log.ts';
+import { type FleetSnapshot, isRead, newestXid } from '../../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../../db/fleet/prune_changes.ts';
 import { type Changes, forgetForeignChanges, lookForChanges, readChanges } from '../../../db/fleet/read_changes.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
@@ -41,10 +41,10 @@ export type FleetKeeper = {
   /** How many snapshots are held, and how many providers are kept for them. */
   readonly heldSnapshots: HeldSnapshots['counts'];
   /**
-   * The moment of the last refresh: `known` shows the database at this moment, and own writes in addition. The object is replaced when own
-   * writes of providers are shown.
+   * The snapshot of the last refresh: `known` shows the database as of this snapshot, and own writes in addition. The object is replaced
+   * when own writes of providers are shown.
    */
-  readonly moment: Moment;
+  readonly snapshot: FleetSnapshot;
   /** The transactions of the writes that `known` shows in addition. */
   readonly ownWrites: readonly string[];
   /**
@@ -105,10 +105,10 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     return loaded;
   };
   let trueAtMs = performance.now();
-  let { living, moment, log } = await load();
-  const recent = createRecentChanges({ snapshot: moment.snapshot, log });
+  let { living, snapshot, log } = await load();
+  const recent = createRecentChanges({ pgSnapshot: snapshot.pgSnapshot, log });
 
-  /** The writes that `known` shows in addition to what was read as of its moment. */
+  /** The writes that `known` shows in addition to what its snapshot has. */
   let ownWrites: OwnWrite[] = [];
   const show = (write: OwnWrite, sign: 1 | -1): void => {
     living.detach(write.effects);
@@ -123,7 +123,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     const rows = rowsAfter(living.fleet, providers);
     if (rows === undefined) return false;
     living.apply({ whole: rows.providers.map(({ id }) => id), ...rows });
-    moment = { ...moment, shown: [...(moment.shown ?? []), xid] };
+    snapshot = { ...snapshot, shown: [...(snapshot.shown ?? []), xid] };
     return true;
   };
 
@@ -150,18 +150,18 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   /** Reads the change to apply; undefined if everything must be loaded. */
   const readWhatChanged = async (): Promise<ReadChange | undefined> => {
     if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
-      const { snapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, moment));
-      if (!hasChanged) return { snapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
+      const { pgSnapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, snapshot));
+      if (!hasChanged) return { pgSnapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
     }
     const tellsParts = recent.isRecording();
     const changes = tookTooLong
       ? undefined
-      : await repeatLostRaces(() => readChanges(database, moment, { tellsParts }));
+      : await repeatLostRaces(() => readChanges(database, snapshot, { tellsParts }));
     if (changes?.reload || mustLoad) return undefined;
-    if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
-    const { snapshot, lastXid, lastInventoryXid, told } = changes;
+    if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, snapshot));
+    const { pgSnapshot, lastXid, lastInventoryXid, told } = changes;
     return {
-      snapshot,
+      pgSnapshot,
       lastXid,
       lastInventoryXid,
       ...(tellsParts ? { told } : {}),
@@ -186,19 +186,19 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       const committed = new Set(ownWrites);
       const loaded = await load();
       snapshots.leaveFleet(living.fleet.byId.size);
-      ({ living, moment, log } = loaded);
-      recent.restart({ snapshot: moment.snapshot, log });
+      ({ living, snapshot, log } = loaded);
+      recent.restart({ pgSnapshot: snapshot.pgSnapshot, log });
       ownWrites = ownWrites.filter((write) => !committed.has(write));
     } else {
       mustLoad = true;
       for (const write of ownWrites) show(write, -1);
       changes.apply();
-      const { snapshot, lastXid, lastInventoryXid } = changes;
-      const { serverRun } = moment;
-      moment = { serverRun, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
+      const { pgSnapshot, lastXid, lastInventoryXid } = changes;
+      const { serverRun } = snapshot;
+      snapshot = { serverRun, pgSnapshot, lastXid: newestXid(snapshot.lastXid, lastXid, lastInventoryXid) };
       recent.note(changes);
     }
-    ownWrites = ownWrites.filter(({ xid }) => !isRead(moment, xid));
+    ownWrites = ownWrites.filter(({ xid }) => !isRead(snapshot, xid));
     ownWrites = ownWrites.filter((write) => {
       const isShown = showProviders(write);
       if (isShown) show(write, 1);
@@ -222,7 +222,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       // in the log of inventory changes alone, which only `readChanges` reads.
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
-      if (isEmpty || isRead(moment, write.xid)) return true;
+      if (isEmpty || isRead(snapshot, write.xid)) return true;
       const isShown = ownWrites.length < mostOwnWrites && showProviders(write);
       if (isShown) {
         ownWrites.push(write);
@@ -242,8 +242,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     get known() {
       return living.fleet;
     },
-    get moment() {
-      return moment;
+    get snapshot() {
+      return snapshot;
     },
     get ownWrites() {
       return ownWrites.map(({ xid }) => xid);

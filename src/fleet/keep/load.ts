@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
-import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
+import { type FleetSnapshot, readFleetSnapshot } from '../../../db/fleet/change_log.ts';
 import { didMostChange, readChangedIds, readLimitRows, readNames } from '../../../db/fleet/changed_parts.ts';
 import { besideSnapshot, inSnapshot, type LogState, readLogState } from '../../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../../db/fleet/pages.ts';
@@ -13,7 +13,7 @@ import type { HeldSnapshots } from '../model/held_snapshots.ts';
 /** The whole fleet, as one snapshot of the database shows it. */
 type LoadedFleet = {
   readonly living: LivingFleet;
-  readonly moment: Moment;
+  readonly snapshot: FleetSnapshot;
   readonly log: LogState;
 };
 
@@ -30,13 +30,13 @@ export function loadFleet(
 ): Promise<LoadedFleet> {
   const { providersPerPage = usualPage, snapshots, isStart = false } = options;
   return inSnapshot(database, async (trx) => {
-    const moment = await readMoment(trx);
+    const snapshot = await readFleetSnapshot(trx);
     const log = await readLogState(trx);
     const names = {
       traitNames: (await selectTraitNames.execute(trx)).rows,
       classNames: (await selectClassNames.execute(trx)).rows,
     };
-    const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, moment.serverRun, snapshots);
+    const builder = buildFleet({ ...names, limits: await readLimitRows(trx) }, snapshot.serverRun, snapshots);
     const readers: Readers = [trx];
     let end = (): void => {};
     const pages = await pagesOfAll(trx, providersPerPage);
@@ -50,7 +50,7 @@ export function loadFleet(
     } finally {
       end();
     }
-    return { living: builder.finish(), moment, log };
+    return { living: builder.finish(), snapshot, log };
   });
 }
 
@@ -92,20 +92,20 @@ const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
 const noIds: Ids = { first: maxId, last: minId };
 
 /** A change of very many providers, which was read. `apply` puts it into the fleet. */
-export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
+export type CaughtUp = Pick<Changes, 'pgSnapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
 
 /** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
 const lockTimeoutMs = 5_000;
 
 /**
- * Reads again all providers that changed since a moment: page by page in one transaction, in which every statement has
+ * Reads again all providers that changed since a snapshot: page by page in one transaction, in which every statement has
  * the same snapshot. It takes as long as loading the same number of providers at the start. No statement takes long,
  * and it needs little more memory than the fleet will need for these providers.
  *
  * @returns undefined if everything must be loaded: the log lacks changes, or most providers changed
  * @throws `lockNotAvailable` if another transaction keeps a table locked.
  */
-export function catchUp(database: Database, living: LivingFleet, since: Moment): Promise<CaughtUp | undefined> {
+export function catchUp(database: Database, living: LivingFleet, since: FleetSnapshot): Promise<CaughtUp | undefined> {
   return inSnapshot(
     database,
     async (trx) => {

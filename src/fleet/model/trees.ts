@@ -116,7 +116,7 @@ export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): Reado
     withTrait.replace(former, copy, former.traitIds);
     inAggregate.replace(former, copy, former.aggregates);
   }
-  root.cache = undefined; // they take memory, and few answers that hold the moment will need them
+  root.cache = undefined; // what is cached takes memory, and few answers that hold a snapshot will need it
   return copies;
 }
 

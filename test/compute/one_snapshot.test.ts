@@ -1,4 +1,4 @@
-/** The figures of hypervisors are those of one moment, also if the fleet changes before the answer is complete. */
+/** The figures of hypervisors are those of one snapshot, also if the fleet changes before the answer is complete. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -27,7 +27,7 @@ for (const path of details) {
       await claimOn(1, 5, consumer, null);
       accepted(await send('GET', '/resource_providers'));
       // While a long answer is sent that began before, the first host has changed, and the second one has not.
-      const moment = fleet.hold(() => assert.fail('so little must be kept'));
+      const snapshot = fleet.hold(() => assert.fail('so little must be kept'));
       await claimOn(0, 1, randomUUID(), null);
 
       let moves = 0;
@@ -50,7 +50,7 @@ for (const path of details) {
       });
       const { json } = accepted(await sendAsNova('GET', path));
       Object.assign(database, { kysely });
-      moment.end();
+      snapshot.end();
       assert.equal(moves, 1);
       if (path.endsWith('statistics')) assert.equal(at(json, 'hypervisor_statistics', 'vcpus_used'), 6);
       else

@@ -1,6 +1,6 @@
 /**
  * An answer of many megabytes is computed while its client reads it, slowly, and meanwhile other programs move usage, providers and
- * whole trees: it shows the moment that its token names.
+ * whole trees: it shows the snapshot of the fleet that its token names.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -26,7 +26,7 @@ const host = (number: number): string => uuidOf('a', number);
 /** A provider that moves between the trees of the fifth host and of the last but five. The tree that has it has 300 units, the other 200. */
 const wanderer = uuidOf('b', 1);
 const [homeNumber, otherNumber] = [5, hostCount - 5];
-/** At each moment one of two hosts exists, which would come first and last in the answer. */
+/** In each snapshot one of two hosts exists, which would come first and last in the answer. */
 const twins = [uuidOf('0', 1), uuidOf('f', 1)] as const;
 
 const insertHosts = `insert into resource_providers (created_at, updated_at, uuid, name, generation, id, root_provider_id)
@@ -144,7 +144,7 @@ async function readSlowly({ url, change, counts }: Place, path: string) {
     unseen = 0;
     kept = Math.max(kept, counts().kept);
   }
-  await until('the moment is not held any more', () => counts().held === 0);
+  await until('the snapshot is not held any more', () => counts().held === 0);
   return {
     json: JSON.parse(Buffer.concat(read).toString()),
     token: String(response.headers['placement-changes-token']),
@@ -182,7 +182,7 @@ const fromSummaries = (json: unknown): Summaries =>
     ]),
   );
 
-function assertOneMoment(summaries: Summaries): void {
+function assertOneSnapshot(summaries: Summaries): void {
   assert.equal(summaries.size, hostCount + 2);
   for (let pair = 0; pair < pairCount; pair++) {
     const [one, other] = [summaries.get(host(pair + 1)), summaries.get(host(hostCount - pair))];
@@ -209,15 +209,15 @@ for (const [what, path, read] of [
   ['allocation candidates', `/allocation_candidates?${groups}&group_policy=none`, fromCandidates],
   ['provider summaries', '/provider_summaries?limit=10000', fromSummaries],
 ] as const) {
-  test(`an answer with ${what} that is read slowly shows one moment, from which a client can follow`, async () => {
+  test(`an answer with ${what} that is read slowly shows one snapshot, from which a client can follow`, async () => {
     await withHosts(async (place) => {
       const leaving = await ask(place.url + path);
       assert.equal(place.counts().held, 1);
       leaving.destroy();
-      await until('the moment of a client that left is not held any more', () => place.counts().held === 0);
+      await until('the snapshot of a client that left is not held any more', () => place.counts().held === 0);
       const { json, token, changes, kept } = await readSlowly(place, path);
       const summaries = read(json);
-      assertOneMoment(summaries);
+      assertOneSnapshot(summaries);
       if (what === 'allocation candidates') {
         const requests = at(json, 'allocation_requests');
         const placed = (requests as readonly unknown[]).map((each) =>
@@ -229,7 +229,7 @@ for (const [what, path, read] of [
         );
       }
       const now = read(accepted(await place.send('GET', path)).json);
-      assertOneMoment(now);
+      assertOneSnapshot(now);
       const told = at(
         accepted(await place.send('GET', `/changes?since=${token}`)).json,
         'changes',
