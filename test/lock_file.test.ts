@@ -37,9 +37,9 @@ const runsOn = (entry: Entry | undefined, { system, cpu }: Platform): boolean =>
   (entry?.os?.includes(system) ?? true) && (entry?.cpu?.includes(cpu) ?? true);
 
 /** The packages that contain a program for one platform, by the package that needs one of them. */
-const choices = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) => {
+const choices = Object.entries(packages).flatMap(([folder, { optionalDependencies = {} }]) => {
   const names = Object.keys(optionalDependencies).filter((name) => packages[`node_modules/${name}`]?.os !== undefined);
-  return names.length === 0 ? [] : [{ of: place.replace('node_modules/', ''), names }];
+  return names.length === 0 ? [] : [{ of: folder.replace('node_modules/', ''), names }];
 });
 
 suite('the lock file', () => {
@@ -80,18 +80,18 @@ suite('the lock file', () => {
   }
 
   test('has the digest of every package, and no addresses', () => {
-    for (const [place, { integrity, resolved }] of Object.entries(packages)) {
+    for (const [folder, { integrity, resolved }] of Object.entries(packages)) {
       // The client is no package of the registry.
-      if (place === '' || place === 'client' || resolved === 'client') continue;
-      assert.match(integrity ?? '', /^sha512-/, place);
-      assert.equal(resolved, undefined, place);
+      if (folder === '' || folder === 'client' || resolved === 'client') continue;
+      assert.match(integrity ?? '', /^sha512-/, folder);
+      assert.equal(resolved, undefined, folder);
     }
   });
 
   test('exactly the packages that have scripts on one of the platforms may run them', () => {
     const wanted = Object.entries(packages)
       .filter(([, entry]) => entry.hasInstallScript && platforms.some((platform) => runsOn(entry, platform)))
-      .map(([place]) => place.replace('node_modules/', ''));
+      .map(([folder]) => folder.replace('node_modules/', ''));
     assert.deepEqual(Object.keys(allowScripts).sort(), wanted.sort());
   });
 });

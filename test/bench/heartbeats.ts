@@ -66,8 +66,8 @@ async function connectAll(): Promise<readonly net.Socket[]> {
 }
 
 function beat(socket: net.Socket, index: number): Promise<void> {
-  const named = Array.from({ length: together }, (_, place) => ({
-    host: `compute-${index * together + place}`,
+  const named = Array.from({ length: together }, (_, number) => ({
+    host: `compute-${index * together + number}`,
     binary: 'nova-compute',
   }));
   const body = JSON.stringify(together === 1 ? named[0] : { services: named });

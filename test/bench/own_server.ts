@@ -15,7 +15,8 @@ import { type PlacementApi, startPlacementApi } from './placement_api.ts';
  */
 const config = '[placement]\nrandomize_allocation_candidates = true';
 
-type Place = {
+/** Where a measured server has its database. */
+type Databases = {
   /** Drops the former database, and makes an empty one with the schema. */
   renew(): Promise<void>;
   settings(): DatabaseSettings;
@@ -30,7 +31,7 @@ export async function ownOnPostgresql(
   profileFolder?: string,
 ): Promise<MeasuredServer> {
   let database: FreshDatabase | undefined;
-  const place: Place = {
+  const databases: Databases = {
     renew: async () => {
       await database?.drop();
       database = await createDatabase(postgresqlUrl, await postgresqlTemplate(postgresqlUrl));
@@ -40,14 +41,14 @@ export async function ownOnPostgresql(
       await database?.drop();
     },
   };
-  return ownServer(name, place, processes, await firstProcess(postgresqlUrl), profileFolder);
+  return ownServer(name, databases, processes, await firstProcess(postgresqlUrl), profileFolder);
 }
 
 /** Our service on the embedded database, in a temporary folder. */
 export function ownOnEmbedded(name: string, profileFolder?: string): MeasuredServer {
   let folder = '';
   const remove = () => rm(folder, { recursive: true, force: true });
-  const place: Place = {
+  const databases: Databases = {
     renew: async () => {
       await remove();
       folder = await mkdtemp(path.join(os.tmpdir(), 'placement-bench-data-'));
@@ -56,13 +57,13 @@ export function ownOnEmbedded(name: string, profileFolder?: string): MeasuredSer
     settings: () => ({ embeddedPath: folder }),
     remove,
   };
-  return ownServer(name, place, 1, undefined, profileFolder);
+  return ownServer(name, databases, 1, undefined, profileFolder);
 }
 
 /** The server is stopped while it is filled, because only one process can open the embedded database. */
 function ownServer(
   name: string,
-  place: Place,
+  databases: Databases,
   processes: number,
   databasePid: number | undefined,
   profileFolder: string | undefined,
@@ -76,7 +77,7 @@ function ownServer(
   const start = async (): Promise<void> => {
     const options = { config, ...(profileFolder === undefined ? {} : { profileFolder }) };
     for (let started = 0; started < processes; started += 1) {
-      running = [...running, await startPlacementApi(place.settings(), options)];
+      running = [...running, await startPlacementApi(databases.settings(), options)];
     }
   };
   return {
@@ -85,13 +86,13 @@ function ownServer(
     pids: () => running.map(({ pid }) => pid),
     databasePid,
     databaseUrl: () => {
-      const settings = place.settings();
+      const settings = databases.settings();
       return 'connection' in settings ? settings.connection : undefined;
     },
     fill: async (load) => {
       await stop();
-      await place.renew();
-      await withSql(place.settings(), load);
+      await databases.renew();
+      await withSql(databases.settings(), load);
       await start();
     },
     restart: async () => {
@@ -102,7 +103,7 @@ function ownServer(
     },
     close: async () => {
       await stop();
-      await place.remove();
+      await databases.remove();
     },
   };
 }

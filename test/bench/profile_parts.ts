@@ -28,8 +28,8 @@ export async function partsOf(
   const partOfNode = new Map(profile.nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
   const timeOf = new Map<string, number>();
   let now = profile.startTime;
-  for (const [place, node] of profile.samples.entries()) {
-    const took = profile.timeDeltas[place] ?? 0;
+  for (const [index, node] of profile.samples.entries()) {
+    const took = profile.timeDeltas[index] ?? 0;
     now += took;
     const part = partOfNode.get(node);
     if (part === undefined || now < fromUs || now > toUs) continue;

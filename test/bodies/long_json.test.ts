@@ -19,8 +19,8 @@ suite('a long JSON text', () => {
           let text = JSON.stringify(value, undefined, indent);
           if (mutation !== undefined) {
             const [at, by] = mutation;
-            const place = at % (text.length + 1);
-            text = text.slice(0, place) + by + text.slice(place + 1);
+            const index = at % (text.length + 1);
+            text = text.slice(0, index) + by + text.slice(index + 1);
           }
           let expected: unknown;
           try {

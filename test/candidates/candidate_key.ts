@@ -7,8 +7,8 @@ import { keyOf } from './oracle.ts';
 export function candidateKey(fleet: Fleet, candidate: Candidate): string {
   const amounts = new Map<string, number>();
   for (const choice of candidate) {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const key = `${providerOf(choice, place)?.uuid} ${nameOf(fleet.classes, classId)}`;
+    for (const [index, { classId, amount }] of choice.group.resources.entries()) {
+      const key = `${providerOf(choice, index)?.uuid} ${nameOf(fleet.classes, classId)}`;
       amounts.set(key, (amounts.get(key) ?? 0) + amount);
     }
   }

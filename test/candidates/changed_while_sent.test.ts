@@ -127,19 +127,19 @@ test('whatever changes between two candidates and in pauses of the search, the a
   assert.ok(seen.several > 100 && seen.pauses > 1000, JSON.stringify(seen));
 });
 
-const host = (_: unknown, place: number): Node =>
-  nodeAt(place, { stock: { VCPU: stockOf(8) }, ...(place % 4 === 1 ? { parent: place - 1 } : {}) });
+const host = (_: unknown, index: number): Node =>
+  nodeAt(index, { stock: { VCPU: stockOf(8) }, ...(index % 4 === 1 ? { parent: index - 1 } : {}) });
 
 const kinds: readonly Change['kind'][] = ['claim', 'remove', 'ownClaim', 'renameClass', 'inventory', 'traits'];
 
-/** Moves one of the hosts below another one, both given by their place in the rows. */
-function moveBelow({ apply }: LivingFleet, rows: AllRows, place: number, parentPlace: number): AllRows {
-  const [moved, parent] = [rows.providers[place], rows.providers[parentPlace]];
+/** Moves one of the hosts below another one, both given by their index in the rows. */
+function moveBelow({ apply }: LivingFleet, rows: AllRows, index: number, parentIndex: number): AllRows {
+  const [moved, parent] = [rows.providers[index], rows.providers[parentIndex]];
   if (moved === undefined || parent === undefined) return rows;
   const row = { ...moved, parent: parent.id };
   const inventories = rows.inventories.filter(({ provider }) => provider === row.id);
   apply({ ...noChanges, whole: [row.id], providers: [row], inventories });
-  return { ...rows, providers: rows.providers.with(place, row) };
+  return { ...rows, providers: rows.providers.with(index, row) };
 }
 
 // So many hosts that each answer has more than ten chunks.
@@ -176,8 +176,8 @@ for (const [version, hostCount] of [
       read.push(chunk);
       // Hosts of which the candidates were told already, and hosts that the search has not reached.
       for (const start of [10 * read.length, hostCount - 2 - 10 * read.length]) {
-        for (const [place, kind] of kinds.entries()) {
-          now = changeFleet(living, now, { kind, at: start - place, what: read.length });
+        for (const [index, kind] of kinds.entries()) {
+          now = changeFleet(living, now, { kind, at: start - index, what: read.length });
         }
         now = moveBelow(living, now, start - kinds.length, start + 1);
       }

@@ -9,13 +9,13 @@ const stock = fc.record({
   used: fc.nat(1),
 });
 
-const member = (place: number): fc.Arbitrary<Node> =>
+const member = (index: number): fc.Arbitrary<Node> =>
   fc
-    .record({ parent: fc.nat(Math.max(0, place - 1)), function: stock, cpu: stock, fast: fc.boolean() })
+    .record({ parent: fc.nat(Math.max(0, index - 1)), function: stock, cpu: stock, fast: fc.boolean() })
     .map(({ parent, function: ofFunction, cpu, fast }) => {
       const whole = { reserved: 0, min_unit: 1, step_size: 1, allocation_ratio: 1 };
-      return nodeAt(place, {
-        parent: place === 0 ? undefined : parent,
+      return nodeAt(index, {
+        parent: index === 0 ? undefined : parent,
         stock: { SRIOV_NET_VF: { ...whole, ...ofFunction }, VCPU: { ...whole, ...cpu } },
         traits: fast ? ['CUSTOM_FAST'] : [],
       });
@@ -38,13 +38,13 @@ export const crowdedRequest: fc.Arbitrary<CandidateRequest> = fc
     subtree: fc.option(fc.subarray([0, 1, 2, 3, 4], { minLength: 2, maxLength: 3 }), { nil: undefined, freq: 2 }),
   })
   .map(({ groups, plain, isolate, subtree }) => {
-    const wanted = groups.map(({ functions, cpus, fast }, place) => {
+    const wanted = groups.map(({ functions, cpus, fast }, index) => {
       const amounts = { SRIOV_NET_VF: cpus === 0 ? Math.max(1, functions) : functions, VCPU: cpus };
       const resources = Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount > 0));
       const traits = { required: fast === 0 ? [['CUSTOM_FAST']] : [], forbidden: fast === 1 ? ['CUSTOM_FAST'] : [] };
-      return groupOf(plain && place === 0 ? '' : (suffixes[place] ?? ''), resources, { traits });
+      return groupOf(plain && index === 0 ? '' : (suffixes[index] ?? ''), resources, { traits });
     });
-    const below = (subtree ?? []).filter((place) => place < groups.length && !(plain && place === 0));
-    const sameSubtrees = below.length === 0 ? [] : [new Set(below.map((place) => suffixes[place] ?? ''))];
+    const below = (subtree ?? []).filter((index) => index < groups.length && !(plain && index === 0));
+    const sameSubtrees = below.length === 0 ? [] : [new Set(below.map((index) => suffixes[index] ?? ''))];
     return requestOf(wanted, { isolate, sameSubtrees });
   });

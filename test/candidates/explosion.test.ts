@@ -22,7 +22,7 @@ import { type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from 
  * every machine.
  */
 
-/** Roots with children that have that many functions each; a child has the traits that stand at its place. */
+/** Roots with children that have that many functions each; a child has the traits at its index. */
 const hosts = (count: number, children: number, functions: number, traits: readonly Node['traits'][] = []): Topology =>
   Array.from({ length: count }, (_, host): Node[] => {
     const first = host * (children + 1);
@@ -52,7 +52,7 @@ function counted(topology: Topology): { readonly fleet: Fleet; readonly steps: (
 
 /** That many granular groups for one function each. */
 const functions = (count: number, more: Partial<CandidateRequest> = {}): CandidateRequest => {
-  const groups = Array.from({ length: count }, (_, place) => groupOf(`${place + 1}`, { SRIOV_NET_VF: 1 }));
+  const groups = Array.from({ length: count }, (_, index) => groupOf(`${index + 1}`, { SRIOV_NET_VF: 1 }));
   return requestOf(groups, more);
 };
 
@@ -82,7 +82,7 @@ suite('explosions of combinations', () => {
       const { fleet, steps } = counted(hosts(1, 10, 1, [['CUSTOM_RARE']]));
       const request = functions(8, { isolate });
       const rare = { required: [['CUSTOM_RARE']], forbidden: [] };
-      const groups = request.groups.map((group, place) => (place < 6 ? group : { ...group, traits: rare }));
+      const groups = request.groups.map((group, index) => (index < 6 ? group : { ...group, traits: rare }));
       assert.equal(taken(fleet, { ...request, groups }, 1), 0);
       assert.ok(steps() < 1000, `${steps()} steps to refuse`);
     });
@@ -106,27 +106,27 @@ suite('explosions of combinations', () => {
     // Twelve devices are left with one of four, which no group can use, and the other eight have 16 pairs for 17
     // groups.
     const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));
-    const groups = functions(29).groups.map((group, place) => ({
+    const groups = functions(29).groups.map((group, index) => ({
       ...group,
-      resources: new Map([['SRIOV_NET_VF', place < 12 ? 3 : 2]]),
+      resources: new Map([['SRIOV_NET_VF', index < 12 ? 3 : 2]]),
     }));
     assert.throws(() => taken(fleet, functions(0, { groups }), 1), { status: 400, message: /29 request groups/ });
   });
 
   test('ten groups for ten devices, where the first choices of groups are devices that other groups need', () => {
-    const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
+    const traits: Node['traits'][] = Array.from({ length: 10 }, (_, index) => (index < 5 ? ['CUSTOM_FAST'] : []));
     const { fleet, steps } = counted(hosts(1, 10, 1, traits));
     const request = functions(10);
     const fast = { required: [['CUSTOM_FAST']], forbidden: [] };
-    const groups = request.groups.map((group, place) => (place < 5 ? group : { ...group, traits: fast }));
+    const groups = request.groups.map((group, index) => (index < 5 ? group : { ...group, traits: fast }));
     assert.equal(taken(fleet, { ...request, groups }, 1000), 1000);
     assert.ok(steps() < 300_000, `${steps()} steps for 1000 candidates`);
   });
 
   test('a pair within one of ten subtrees, between whose choices seven others take devices', () => {
-    const cells = Array.from({ length: 10 }, (_, place): Node[] => {
-      const cell = nodeAt(1 + place, { parent: 0, stock: { VCPU: stockOf(1) } });
-      const device = nodeAt(11 + place, { parent: 1 + place, stock: { SRIOV_NET_VF: stockOf(1) } });
+    const cells = Array.from({ length: 10 }, (_, index): Node[] => {
+      const cell = nodeAt(1 + index, { parent: 0, stock: { VCPU: stockOf(1) } });
+      const device = nodeAt(11 + index, { parent: 1 + index, stock: { SRIOV_NET_VF: stockOf(1) } });
       return [cell, device];
     });
     const topology = [
@@ -209,7 +209,7 @@ suite('explosions of combinations', () => {
   test('max_allocation_candidates limits a query without limit', async () => {
     await withTestService(anyEngine, { placement: { maxAllocationCandidates: 3 } }, async (service) => {
       const send = requestsTo(service);
-      for (const place of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(place), { VCPU: { total: 1 } });
+      for (const index of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(index), { VCPU: { total: 1 } });
       const counts = ['', '&limit=2', '&limit=4'].map(async (limit) => {
         const { json } = await send('GET', `/allocation_candidates?resources=VCPU:1${limit}`);
         const count = at(json, 'allocation_requests', 'length');

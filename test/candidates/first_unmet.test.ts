@@ -9,7 +9,7 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 import { latest } from './explanation/explained.ts';
 import { nodeAt, rowsOf, stockOf } from './topology.ts';
 
-const { fleet } = createFleet(rowsOf([0, 1].map((place) => nodeAt(place, { stock: { VCPU: stockOf(4) } }))));
+const { fleet } = createFleet(rowsOf([0, 1].map((index) => nodeAt(index, { stock: { VCPU: stockOf(4) } }))));
 const query = parseQuery('resources=VCPU:1&required=CUSTOM_RARE');
 const conditions = conditionsOf(query, parseCandidateRequest(query, latest));
 const unmetWith = (steps: number) => firstUnmet(fleet, conditions, { allowed: allTrees, work: { steps, forLists: 0 } });

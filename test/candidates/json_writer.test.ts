@@ -18,9 +18,9 @@ test('what is written of one answer does not get into another one, whose making 
         written: '',
         taken: [] as { readonly chunk: Uint8Array<ArrayBuffer>; readonly text: string }[],
       }));
-      for (const [place, { writer, kind, length }] of steps.entries()) {
+      for (const [index, { writer, kind, length }] of steps.entries()) {
         const { json, written, taken } = each[writer] ?? assert.fail();
-        const text = String.fromCharCode(0x61 + (place % 26)).repeat(length);
+        const text = String.fromCharCode(0x61 + (index % 26)).repeat(length);
         if (kind === 'take') {
           taken.push({ chunk: json.take(), text: written });
           Object.assign(each[writer] ?? {}, { written: '' });

@@ -6,7 +6,7 @@ import { keepBest } from '../../src/search/order.ts';
 test('the best items are those that a stable sort puts first, also where many are equal', () => {
   for (const limit of [0, 1, 2, 7, 100, 1_000]) {
     for (const kinds of [1, 3, 50, 10_000]) {
-      const items = Array.from({ length: 500 }, (_, place) => ({ place, value: (place * 7_919 + limit) % kinds }));
+      const items = Array.from({ length: 500 }, (_, index) => ({ index, value: (index * 7_919 + limit) % kinds }));
       const compare = (a: { readonly value: number }, b: { readonly value: number }) => b.value - a.value;
       const best = keepBest(limit, compare);
       for (const item of items) best.note(item);

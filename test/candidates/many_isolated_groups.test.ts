@@ -10,8 +10,8 @@ import { nodeAt, rowsOf, stockOf, type Topology } from './topology.ts';
 /** A host with so many devices, each in an aggregate of its own. */
 const hostWith = (devices: number): Topology => [
   nodeAt(0),
-  ...Array.from({ length: devices }, (_, place) =>
-    nodeAt(place + 1, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) }, aggregates: [`device ${place}`] }),
+  ...Array.from({ length: devices }, (_, index) =>
+    nodeAt(index + 1, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) }, aggregates: [`device ${index}`] }),
   ),
 ];
 
@@ -20,9 +20,9 @@ type Found = { readonly key: string; readonly used: number };
 /** Candidates of isolated groups for one function each, of which the first ones each name a device. */
 function* candidatesOf(groups: number, naming: number, devices: number): Generator<Found> {
   const { fleet } = createFleet(rowsOf(hostWith(devices)));
-  const asked = Array.from({ length: groups }, (_, place) => {
-    const required = place < naming ? [[`device ${place}`]] : [];
-    return groupOf(`${place}`, { SRIOV_NET_VF: 1 }, { aggregates: { required, forbidden: [] } });
+  const asked = Array.from({ length: groups }, (_, index) => {
+    const required = index < naming ? [[`device ${index}`]] : [];
+    return groupOf(`${index}`, { SRIOV_NET_VF: 1 }, { aggregates: { required, forbidden: [] } });
   });
   const options = { strategy: 'depth-first', randomize: false, limited: false } as const;
   for (const candidate of search(fleet, requestOf(asked, { isolate: true }), options)) {

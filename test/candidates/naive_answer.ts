@@ -20,8 +20,8 @@ export function naiveAnswer(
 function allocationRequest({ groups }: CandidateRequest, candidate: Candidate, version: number): object {
   const allocations: Record<string, { resources: Record<string, number> }> = {};
   const mappings: Record<string, string[]> = {};
-  for (const [place, { suffix, resources }] of groups.entries()) {
-    const providers = candidate[place]?.providers ?? [];
+  for (const [index, { suffix, resources }] of groups.entries()) {
+    const providers = candidate[index]?.providers ?? [];
     mappings[suffix] = [...new Set(providers.map(({ uuid }) => uuid))];
     for (const [at, [name, amount]] of [...resources].entries()) {
       const uuid = providers[suffix === '' ? at : 0]?.uuid ?? '';
@@ -47,14 +47,14 @@ function summarised(topology: Topology, candidates: readonly Candidate[], versio
     );
     return candidate.flatMap(({ providers }) => providers.filter((provider) => usedBySome.has(provider)));
   });
-  const places = [...new Set(used)].map(({ uuid }) => topology.findIndex((node) => node.uuid === uuid));
-  const nodes = (each: Iterable<number>) => [...each].flatMap((place) => topology[place] ?? []);
-  if (version < 1029) return nodes(places);
-  const below = (place: number): number[] => [
-    place,
-    ...topology.flatMap(({ parent }, child) => (parent === place ? below(child) : [])),
+  const indexes = [...new Set(used)].map(({ uuid }) => topology.findIndex((node) => node.uuid === uuid));
+  const nodes = (each: Iterable<number>) => [...each].flatMap((index) => topology[index] ?? []);
+  if (version < 1029) return nodes(indexes);
+  const below = (index: number): number[] => [
+    index,
+    ...topology.flatMap(({ parent }, child) => (parent === index ? below(child) : [])),
   ];
-  return nodes([...new Set(places.map((place) => rootIndex(topology, place)))].flatMap(below));
+  return nodes([...new Set(indexes.map((index) => rootIndex(topology, index)))].flatMap(below));
 }
 
 function summary(topology: Topology, request: CandidateRequest, node: Node, version: number): object {

@@ -79,7 +79,7 @@ function assignmentsOf(topology: Topology, anchor: Node, group: RequestGroup): A
 function isCandidate(topology: Topology, request: CandidateRequest, assignments: readonly Assignment[]): boolean {
   const { groups } = request;
   const chosen = assignments.map((assignment) => new Set(assignment.values()));
-  const granular = chosen.filter((_, place) => groups[place]?.suffix !== '').flatMap((nodes) => [...nodes]);
+  const granular = chosen.filter((_, index) => groups[index]?.suffix !== '').flatMap((nodes) => [...nodes]);
   if (request.isolate && new Set(granular).size < granular.length) return false;
 
   const lineOf = (node: Node): Node[] => {
@@ -87,7 +87,7 @@ function isCandidate(topology: Topology, request: CandidateRequest, assignments:
     return parent === undefined ? [node] : [node, ...lineOf(parent)];
   };
   for (const suffixes of request.sameSubtrees) {
-    const nodes = chosen.flatMap((each, place) => (suffixes.has(groups[place]?.suffix ?? '') ? [...each] : []));
+    const nodes = chosen.flatMap((each, index) => (suffixes.has(groups[index]?.suffix ?? '') ? [...each] : []));
     if (!nodes.some((top) => nodes.every((node) => lineOf(node).includes(top)))) return false;
   }
 
@@ -124,9 +124,9 @@ function fits(node: Node, name: string, amount: number): boolean {
 
 function amounts({ groups }: CandidateRequest, assignments: readonly Assignment[]): Map<string, number> {
   const sums = new Map<string, number>();
-  for (const [place, group] of groups.entries()) {
+  for (const [index, group] of groups.entries()) {
     for (const [name, amount] of group.resources) {
-      const key = `${assignments[place]?.get(name)?.uuid} ${name}`;
+      const key = `${assignments[index]?.get(name)?.uuid} ${name}`;
       sums.set(key, (sums.get(key) ?? 0) + amount);
     }
   }
@@ -135,7 +135,7 @@ function amounts({ groups }: CandidateRequest, assignments: readonly Assignment[
 
 const mappings = ({ groups }: CandidateRequest, assignments: readonly Assignment[]): Map<string, string[]> =>
   new Map(
-    groups.map(({ suffix }, place) => [suffix, [...(assignments[place]?.values() ?? [])].map(({ uuid }) => uuid)]),
+    groups.map(({ suffix }, index) => [suffix, [...(assignments[index]?.values() ?? [])].map(({ uuid }) => uuid)]),
   );
 
 const product = <Item>(lists: readonly (readonly Item[])[]): Item[][] =>

@@ -14,13 +14,13 @@ const hosts = 12_000;
 const shared = 'bbbbbbbb-0000-4000-8000-000000000000';
 
 /** Four of nine hosts have a trait. One in ninety has VCPU left, another one memory. */
-const host = (_: unknown, place: number): Node =>
-  nodeAt(place, {
-    traits: place % 9 < 4 ? ['CUSTOM_FAST'] : [],
-    aggregates: place % 100 === 1 ? [shared] : [],
+const host = (_: unknown, index: number): Node =>
+  nodeAt(index, {
+    traits: index % 9 < 4 ? ['CUSTOM_FAST'] : [],
+    aggregates: index % 100 === 1 ? [shared] : [],
     stock: {
-      VCPU: { ...stockOf(8), used: place % 90 === 1 ? 0 : 8 },
-      MEMORY_MB: { ...stockOf(8), used: place % 90 === 2 ? 0 : 8 },
+      VCPU: { ...stockOf(8), used: index % 90 === 1 ? 0 : 8 },
+      MEMORY_MB: { ...stockOf(8), used: index % 90 === 2 ? 0 : 8 },
     },
   });
 

@@ -63,7 +63,7 @@ export const changes = {
     const effects = (moved ?? []).map(({ classes, deltas }) => ({
       providerId: id,
       bump: 1,
-      used: classes.map((classId, place) => ({ classId, delta: deltas[place] ?? 0 })),
+      used: classes.map((classId, index) => ({ classId, delta: deltas[index] ?? 0 })),
     }));
     return [claimed, noChanges, { xid: '', effects }];
   },
@@ -80,15 +80,15 @@ export const changes = {
   },
   aggregates: (rows: AllRows, id: number, what: number): Step => {
     const others = rows.aggregates.filter(({ provider }) => provider !== id);
-    const own = aggregates.filter((_, place) => (what & (1 << place)) !== 0);
+    const own = aggregates.filter((_, index) => (what & (1 << index)) !== 0);
     return whole({ ...rows, aggregates: [...others, ...own.map((aggregate) => ({ provider: id, aggregate }))] }, [id]);
   },
   /** To below another provider that is not below it, or to the top. */
   move: (rows: AllRows, id: number, what: number): Step => {
     const isBelow = (node: number | null): boolean =>
       node === id || (node !== null && isBelow(rows.providers.find((row) => row.id === node)?.parent ?? null));
-    const places = [null, ...rows.providers.map((row) => row.id).filter((other) => !isBelow(other))];
-    const parent = places[what % places.length] ?? null;
+    const parents = [null, ...rows.providers.map((row) => row.id).filter((other) => !isBelow(other))];
+    const parent = parents[what % parents.length] ?? null;
     const providers = rows.providers.map((row) => (row.id === id ? { ...row, parent } : row));
     return whole({ ...rows, providers }, [id]);
   },

@@ -32,7 +32,7 @@ const resources = (min: number) =>
     .chain((names) =>
       fc
         .array(fc.integer({ min: 1, max: 3 }), { minLength: names.length, maxLength: names.length })
-        .map((amounts) => new Map(names.map((name, place) => [name as string, amounts[place] ?? 1]))),
+        .map((amounts) => new Map(names.map((name, index) => [name as string, amounts[index] ?? 1]))),
     );
 
 const group = (suffix: string, minResources: number): fc.Arbitrary<RequestGroup> =>

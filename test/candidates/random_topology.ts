@@ -27,10 +27,10 @@ export function often<T, U>(usual: fc.Arbitrary<T>, unusual: fc.Arbitrary<U>): f
 
 const offered = fc.oneof({ weight: 3, arbitrary: stock }, { weight: 1, arbitrary: fc.constant(undefined) });
 
-const node = (place: number): fc.Arbitrary<Node> =>
+const node = (index: number): fc.Arbitrary<Node> =>
   fc
     .record({
-      parent: fc.option(fc.nat(Math.max(0, place - 1)), { nil: undefined, freq: 2 }),
+      parent: fc.option(fc.nat(Math.max(0, index - 1)), { nil: undefined, freq: 2 }),
       stock: fc.record({ VCPU: offered, MEMORY_MB: offered, DISK_GB: offered, SRIOV_NET_VF: offered }),
       traits: fc.subarray(traitNames.filter((name) => name !== sharingTrait)),
       shares: fc.nat(4).map((one) => one === 0),
@@ -38,15 +38,15 @@ const node = (place: number): fc.Arbitrary<Node> =>
     })
     .map(({ parent, traits, shares, ...rest }) => ({
       ...rest,
-      uuid: providerUuid(place),
-      parent: place === 0 ? undefined : parent,
+      uuid: providerUuid(index),
+      parent: index === 0 ? undefined : parent,
       traits: shares ? [sharingTrait, ...traits] : traits,
     }));
 
 /**
- * Up to seven providers in one or more trees of any shape. Some of them, at any place in their tree, are sharing
+ * Up to seven providers in one or more trees of any shape. Some of them, anywhere in their tree, are sharing
  * providers.
  */
 export const anyTopology: fc.Arbitrary<Topology> = fc
   .integer({ min: 1, max: 7 })
-  .chain((size) => fc.tuple(...Array.from({ length: size }, (_, place) => node(place))));
+  .chain((size) => fc.tuple(...Array.from({ length: size }, (_, index) => node(index))));

@@ -22,14 +22,14 @@ const textAt = (fleet: Fleet, request: CandidateRequest, version: number): strin
   return textOfChunks(candidatesJson(fleet, request, candidates, version));
 };
 
-const host = (place: number, more: Partial<Omit<Node, 'stock'>>): Node =>
-  nodeAt(place, { stock: { VCPU: stockOf(8) }, ...more });
+const host = (index: number, more: Partial<Omit<Node, 'stock'>>): Node =>
+  nodeAt(index, { stock: { VCPU: stockOf(8) }, ...more });
 
 /** Topologies in which some UUIDs have no dashes, as other programs may have written them to the database. */
 const mixedTopology: fc.Arbitrary<Topology> = fc
   .tuple(anyTopology, fc.subarray([0, 1, 2, 3, 4, 5, 6]))
-  .map(([topology, places]) =>
-    topology.map((node, place) => (places.includes(place) ? { ...node, uuid: node.uuid.replaceAll('-', '') } : node)),
+  .map(([topology, indexes]) =>
+    topology.map((node, index) => (indexes.includes(index) ? { ...node, uuid: node.uuid.replaceAll('-', '') } : node)),
   );
 
 /** No name or UUID in a topology has a space, so only spaces between JSON tokens are removed. */
@@ -55,12 +55,12 @@ suite('answers to candidates queries', () => {
 
   test('the text is right if candidates have more patterns than are kept', () => {
     // Eight groups on four devices or fewer: 2,795 patterns.
-    const topology = [0, 1, 2, 3].map((place) => host(place, { parent: place === 0 ? undefined : 0 }));
-    const groups = Array.from({ length: 8 }, (_, place) => `resources_${place}=VCPU:1`);
+    const topology = [0, 1, 2, 3].map((index) => host(index, { parent: index === 0 ? undefined : 0 }));
+    const groups = Array.from({ length: 8 }, (_, index) => `resources_${index}=VCPU:1`);
     const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 1039);
     const { fleet } = createFleet(rowsOf(topology));
     const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-    const some = [...all].filter((_, place) => place % 5 === 0);
+    const some = [...all].filter((_, index) => index % 5 === 0);
     const text = textOfChunks(candidatesJson(fleet, request, some, 1039));
     assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 1039)));
   });

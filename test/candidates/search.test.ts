@@ -39,7 +39,7 @@ const found = (fleet: Fleet, request: CandidateRequest, options = depthFirst): s
 /** Roots without inventories: with many of them, the search visits only the trees that have what it needs. */
 const withBystanders = (topology: Topology): Topology => [
   ...topology,
-  ...Array.from({ length: 20 }, (_, place) => nodeAt(100 + place)),
+  ...Array.from({ length: 20 }, (_, index) => nodeAt(100 + index)),
 ];
 
 suite('search for candidates', () => {
@@ -66,7 +66,7 @@ suite('search for candidates', () => {
         count('several candidates', expected.length > 3);
         count(
           'several providers of a tree',
-          used.some((uuids, place) => uuids.size > (trees[place] ?? 0)),
+          used.some((uuids, index) => uuids.size > (trees[index] ?? 0)),
         );
         count(
           'a provider that shares',
@@ -172,7 +172,7 @@ suite('search for candidates', () => {
   });
 
   test('a random sample differs each time, and each tree comes', () => {
-    const fleet = fleetOf(Array.from({ length: 40 }, (_, place) => tree(place, undefined)));
+    const fleet = fleetOf(Array.from({ length: 40 }, (_, index) => tree(index, undefined)));
     const seen = new Set<string>();
     const samples = new Set<string>();
     for (let time = 0; time < 300; time++) {
@@ -191,7 +191,7 @@ suite('search for candidates', () => {
 
   test('all candidates in random order have each host once, for any number of hosts', () => {
     for (const count of [1, 15, 16, 17, 40]) {
-      const fleet = fleetOf(Array.from({ length: count }, (_, place) => tree(place, undefined)));
+      const fleet = fleetOf(Array.from({ length: count }, (_, index) => tree(index, undefined)));
       const all = found(fleet, oneFunction, { strategy: 'depth-first', randomize: true, limited: true });
       assert.deepEqual(all.sort(), found(fleet, oneFunction).sort());
       assert.equal(all.length, count);
@@ -215,7 +215,7 @@ suite('search for candidates', () => {
 
   test('the same choice of sharing providers from several trees is one candidate', () => {
     const shared = { ...tree(0, undefined), traits: [sharingTrait], aggregates: [aggregates[0]] } as const;
-    const guests = [1, 2].map((place) => nodeAt(place, { aggregates: [aggregates[0]] }));
+    const guests = [1, 2].map((index) => nodeAt(index, { aggregates: [aggregates[0]] }));
     const fleet = fleetOf([shared, ...guests]);
     for (const options of allOptions) assert.equal(found(fleet, oneFunction, options).length, 1);
   });
@@ -223,11 +223,11 @@ suite('search for candidates', () => {
 
 const oneFunction = requestOf([groupOf('', { SRIOV_NET_VF: 1 })]);
 
-const tree = (place: number, parent: number | undefined): Node =>
-  nodeAt(place, { parent, stock: { SRIOV_NET_VF: stockOf(8) } });
+const tree = (index: number, parent: number | undefined): Node =>
+  nodeAt(index, { parent, stock: { SRIOV_NET_VF: stockOf(8) } });
 
 /** Three roots without inventories, each with two children that have functions. */
 const threeTrees: Topology = [
-  ...[0, 1, 2].map((place) => nodeAt(place)),
-  ...[3, 4, 5, 6, 7, 8].map((place) => tree(place, place % 3)),
+  ...[0, 1, 2].map((index) => nodeAt(index)),
+  ...[3, 4, 5, 6, 7, 8].map((index) => tree(index, index % 3)),
 ];

@@ -11,10 +11,10 @@ export type Stock = {
   readonly used: number;
 };
 
-/** A provider as plain data. Its id is its place in the topology, counted from 1. */
+/** A provider as plain data. Its id is its index in the topology, plus 1. */
 export type Node = {
   readonly uuid: string;
-  /** The place of the parent, counted from 0; it is smaller than the provider's own. */
+  /** The index of the parent; it is smaller than the provider's own. */
   readonly parent: number | undefined;
   readonly stock: Readonly<Record<ClassName, Stock | undefined>>;
   readonly traits: readonly TraitName[];
@@ -31,25 +31,25 @@ export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export const traitNames = [sharingTrait, 'HW_CPU_X86_AVX2', 'STORAGE_DISK_SSD', 'CUSTOM_FAST', 'CUSTOM_RARE'] as const;
 export type TraitName = (typeof traitNames)[number];
 
-const uuidOf = (kind: string, place: number): string =>
-  `${kind.repeat(8)}-0000-4000-8000-${`${place}`.padStart(12, '0')}`;
+const uuidOf = (kind: string, index: number): string =>
+  `${kind.repeat(8)}-0000-4000-8000-${`${index}`.padStart(12, '0')}`;
 
-export const providerUuid = (place: number): string => uuidOf('a', place);
+export const providerUuid = (index: number): string => uuidOf('a', index);
 export const aggregates = [uuidOf('b', 0), uuidOf('b', 1), uuidOf('b', 2)] as const;
 /** An aggregate without providers. */
 export const emptyAggregate = uuidOf('b', 9);
 
 const names = (all: readonly string[]) =>
-  all.map((name, place) => ({ id: place + 1, name, created: null, updated: null }));
+  all.map((name, index) => ({ id: index + 1, name, created: null, updated: null }));
 
 const nothing: Node['stock'] = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
 
 /** A root that has nothing unless `more` says so. */
 export const nodeAt = (
-  place: number,
+  index: number,
   { stock = {}, ...more }: Partial<Omit<Node, 'stock'>> & { readonly stock?: Partial<Node['stock']> } = {},
 ): Node => ({
-  uuid: providerUuid(place),
+  uuid: providerUuid(index),
   parent: undefined,
   stock: { ...nothing, ...stock },
   traits: [],
@@ -70,32 +70,32 @@ export const stockOf = (total: number): Stock => ({
 
 /** The rows that the database would have of a topology. */
 export const rowsOf = (topology: Topology): AllRows => ({
-  providers: topology.map(({ uuid, parent }, place) => ({
-    id: place + 1,
+  providers: topology.map(({ uuid, parent }, index) => ({
+    id: index + 1,
     uuid,
-    name: `provider ${place}`,
+    name: `provider ${index}`,
     generation: 0,
     parent: parent === undefined ? null : parent + 1,
     created: null,
     updated: null,
   })),
-  inventories: topology.flatMap(({ stock }, place) =>
-    classNames.flatMap((name, classPlace) => {
+  inventories: topology.flatMap(({ stock }, index) =>
+    classNames.flatMap((name, classIndex) => {
       const found = stock[name];
-      return found === undefined ? [] : [{ provider: place + 1, class: classPlace + 1, modified: null, ...found }];
+      return found === undefined ? [] : [{ provider: index + 1, class: classIndex + 1, modified: null, ...found }];
     }),
   ),
-  traits: topology.flatMap(({ traits }, place) =>
-    traits.map((name) => ({ provider: place + 1, trait: traitNames.indexOf(name) + 1 })),
+  traits: topology.flatMap(({ traits }, index) =>
+    traits.map((name) => ({ provider: index + 1, trait: traitNames.indexOf(name) + 1 })),
   ),
-  aggregates: topology.flatMap((node, place) =>
-    node.aggregates.map((aggregate) => ({ provider: place + 1, aggregate })),
+  aggregates: topology.flatMap((node, index) =>
+    node.aggregates.map((aggregate) => ({ provider: index + 1, aggregate })),
   ),
   traitNames: names(traitNames),
   classNames: names(classNames),
 });
 
-export function rootIndex(topology: Topology, place: number): number {
-  const parent = topology[place]?.parent;
-  return parent === undefined ? place : rootIndex(topology, parent);
+export function rootIndex(topology: Topology, index: number): number {
+  const parent = topology[index]?.parent;
+  return parent === undefined ? index : rootIndex(topology, parent);
 }

@@ -44,7 +44,7 @@ function naiveValue(rows: AllRows, key: OrderKey, ids: readonly number[]): numbe
 
 /** Compares lists of numbers, the first ones first. */
 const compareLists = (one: readonly number[], other: readonly number[]): number =>
-  one.map((value, place) => value - (other[place] ?? 0)).find((difference) => difference !== 0) ?? 0;
+  one.map((value, rank) => value - (other[rank] ?? 0)).find((difference) => difference !== 0) ?? 0;
 
 /** Sorts by what an item is worth; equal items stay as they are. */
 const sortedBy = <Item>(items: readonly Item[], valuesOf: (item: Item) => readonly number[]): readonly Item[] =>
@@ -217,8 +217,8 @@ test('among many trees those that cannot fit are passed, and no others', () => {
             else showEffects(fleet, own, 1);
             rows = next;
           }
-          for (const [place, order] of orders.entries()) {
-            const request = requests[place % requests.length];
+          for (const [number, order] of orders.entries()) {
+            const request = requests[number % requests.length];
             if (request === undefined) return;
             const expected = expectedUnshared(rows, fleet, { ...request, order });
             assert.deepEqual(keysOf(fleet, { ...request, order }), expected);
@@ -284,8 +284,8 @@ test('a group takes from the first of its providers by the same keys', () => {
 });
 
 test('trees that are equal come in random order where that is asked for', () => {
-  const topology = [...Array(8).keys()].map((place) =>
-    nodeAt(place, { stock: { VCPU: stockOf(place < 6 ? 4 : 8) }, traits: place % 2 === 0 ? ['CUSTOM_FAST'] : [] }),
+  const topology = [...Array(8).keys()].map((number) =>
+    nodeAt(number, { stock: { VCPU: stockOf(number < 6 ? 4 : 8) }, traits: number % 2 === 0 ? ['CUSTOM_FAST'] : [] }),
   );
   const { fleet } = createFleet(rowsOf(topology));
   const firsts = (order: readonly OrderKey[], randomize: boolean) =>

@@ -113,10 +113,10 @@ async function openWorld(engine: Engine) {
       };
     },
     restart: async (own: Random) => {
-      const place = own.below(services.length);
+      const index = own.below(services.length);
       if (engine === 'embedded') return; // it is in the memory of the process
-      await services[place]?.close();
-      services[place] = await open();
+      await services[index]?.close();
+      services[index] = await open();
     },
     prune: async () => {
       await pruneChanges(first().database, await pruneChanges(first().database, undefined));

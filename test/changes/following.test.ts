@@ -153,7 +153,7 @@ for (const engine of engines) {
     }));
 }
 
-test('a client that leaves while the database is slow takes no place of those that follow', () =>
+test('a client that leaves while the database is slow takes no seat of those that follow', () =>
   serve('postgresql', {}, async (url, service) => {
     const { kysely } = service.database;
     const next = String(at((await requestsTo(service, 'placement 2.5')('GET', '/changes')).json, 'next'));
@@ -190,7 +190,7 @@ test('streams beyond the limit are refused, and all end with the process', () =>
     assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
     assert.match(await refused.text(), /2 clients follow changes/);
     streams[0]?.leave();
-    await until('there is a place', () => followersOf(service) === 1);
+    await until('there is a seat', () => followersOf(service) === 1);
     const third = await openStream(`${url}/changes`, headers);
     await third.next();
     service.endWaits();

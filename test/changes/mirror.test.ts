@@ -121,10 +121,10 @@ async function openWorld(engine: Engine) {
       };
     },
     restart: async (random: Random) => {
-      const place = random.below(services.length);
+      const index = random.below(services.length);
       if (engine === 'embedded') return; // it is in the memory of the process
-      await services[place]?.close();
-      services[place] = await open();
+      await services[index]?.close();
+      services[index] = await open();
     },
     prune: async () => {
       const [service] = services;
@@ -224,12 +224,12 @@ function writesTo({ send, run, uuids, consumers, names }: Ways): readonly ((rand
         `update resource_providers p set parent_provider_id = null, root_provider_id = null where uuid = '${any(random)}'`,
       ),
     async (random) => {
-      const place = random.below(uuids.length + 1);
-      const old = uuids[place];
+      const index = random.below(uuids.length + 1);
+      const old = uuids[index];
       if (old === undefined) return;
       const uuid = randomUuid(random);
       await run(`update resource_providers set uuid = '${uuid}' where uuid = '${old}'`);
-      uuids[place] = uuid;
+      uuids[index] = uuid;
     },
     (random) =>
       run(`update resource_classes set name = 'CUSTOM_NAME_${random.below(1000)}' where name like 'CUSTOM_NAME_%'`),

@@ -200,8 +200,8 @@ suite('judging a claim', () => {
         fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 3 }),
         (stock, others, own, wishes) => {
           const fleet = fleetWith({ ...stock, used: others + own });
-          const consumers = wishes.map((used, place) =>
-            consumer({ [host]: { VCPU: used } }, { uuid: `c${place + 1}` }),
+          const consumers = wishes.map((used, index) =>
+            consumer({ [host]: { VCPU: used } }, { uuid: `c${index + 1}` }),
           );
           const states = own === 0 ? nobody : having(own);
           const freed = wishes.length > 0 ? own : 0;

@@ -19,7 +19,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { briefWait } from '../../db/engine/slow_lane.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
-import { placePattern } from '../statements/recorded.ts';
+import { locationPattern } from '../statements/recorded.ts';
 
 const file = path.join(import.meta.dirname, '../../db/statements/claims/usual_statement.sql');
 
@@ -62,10 +62,10 @@ async function statementsOf(claims: readonly ClaimWrite[]): Promise<readonly Com
   return compiled;
 }
 
-/** Without the places that tests add, without empty lines, and with the indentation of the template. */
+/** Without the comments that tests add, without empty lines, and with the indentation of the template. */
 const readable = (text: string): string =>
   text
-    .replaceAll(placePattern, '')
+    .replaceAll(locationPattern, '')
     .split('\n')
     .filter((line) => line.trim() !== '')
     .map((line) => line.replace(/^ {4}/, '').trimEnd())

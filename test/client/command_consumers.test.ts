@@ -84,7 +84,7 @@ test('the client follows the links of pages to the end', async () => {
   assert.equal(server.seen.length, seen + 1);
   const uuids = Array.from(
     { length: 1001 },
-    (_, place) => `00000000-0000-4000-8000-${String(place).padStart(12, '0')}`,
+    (_, index) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
   );
   const claim = { project_id: 'many', user_id: 'u', consumer_type: 'JOB', consumer_generation: null };
   await client.inventories.set(hosts[0]?.uuid ?? '', {

@@ -43,9 +43,9 @@ const fileText = fc
     type Entry = { readonly name: string; readonly children: Entry[] };
     const roots: Entry[] = [];
     const all: Entry[] = [];
-    for (const [place, name] of chosen.entries()) {
+    for (const [index, name] of chosen.entries()) {
       const entry: Entry = { name, ...parts.next().value, children: [] };
-      const parent = all[(parents.next().value % (place + 2)) - 1];
+      const parent = all[(parents.next().value % (index + 2)) - 1];
       (parent?.children ?? roots).push(entry);
       all.push(entry);
     }

@@ -83,12 +83,12 @@ test('the types of placement/client compile, also without the types of Node.js',
   `;
   const strict = { strict: true, module: 'nodenext', target: 'es2024', noEmit: true, exactOptionalPropertyTypes: true };
   const compile = async (name: string, files: Readonly<Record<string, string>>, compilerOptions: object) => {
-    const place = path.join(folder, name);
-    await mkdir(place);
-    for (const [file, text] of Object.entries(files)) await writeFile(path.join(place, file), text);
+    const base = path.join(folder, name);
+    await mkdir(base);
+    for (const [file, text] of Object.entries(files)) await writeFile(path.join(base, file), text);
     const settings = { compilerOptions: { ...strict, ...compilerOptions }, include: ['*.ts'] };
-    await writeFile(path.join(place, 'tsconfig.json'), JSON.stringify(settings));
-    await exec(compiler, ['-p', place]).catch(({ stdout }) => assert.fail(stdout));
+    await writeFile(path.join(base, 'tsconfig.json'), JSON.stringify(settings));
+    await exec(compiler, ['-p', base]).catch(({ stdout }) => assert.fail(stdout));
   };
   await compile('browser', { 'check.ts': check }, { lib: ['es2024', 'dom'], types: [] });
   const examples = (await readExamples()).map(({ name, code }) => [`${name}.ts`, code] as const);
@@ -126,10 +126,10 @@ test('with Node.js 20 each command names the version that it needs', { timeout: 
 
 test('npm with Node.js 20 warns that the packages need a newer Node.js', { timeout: minutes }, async () => {
   const npmProgram = await realpath((await exec('which', ['npm'])).stdout.trim());
-  const place = path.join(folder, 'node-20');
+  const base = path.join(folder, 'node-20');
   for (const name of ['placement', 'placement-client']) {
     const flags = ['--dry-run', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=warn'];
-    const { stderr } = await exec(nodes['20'], [npmProgram, 'install', packed(name), ...flags], { cwd: place });
+    const { stderr } = await exec(nodes['20'], [npmProgram, 'install', packed(name), ...flags], { cwd: base });
     assert.match(stderr, new RegExp(`EBADENGINE[\\s\\S]*package: '${name}@[\\s\\S]*node: '>=22\\.13'`));
   }
 });
@@ -140,15 +140,15 @@ test('npx placement runs the command of the installed package', { timeout: minut
 });
 
 test('placement-client is the client alone, with a reference of its methods', { timeout: 3 * minutes }, async () => {
-  const place = path.join(folder, 'client');
-  await mkdir(place);
-  await writeFile(path.join(place, 'package.json'), '{"type": "module", "private": true}');
-  await npm(['install', packed('placement-client')], place);
+  const base = path.join(folder, 'client');
+  await mkdir(base);
+  await writeFile(path.join(base, 'package.json'), '{"type": "module", "private": true}');
+  await npm(['install', packed('placement-client')], base);
   assert.deepEqual(
-    (await readdir(path.join(place, 'node_modules'))).filter((name) => !name.startsWith('.')),
+    (await readdir(path.join(base, 'node_modules'))).filter((name) => !name.startsWith('.')),
     ['placement-client'],
   );
-  const files = path.join(place, 'node_modules', 'placement-client');
+  const files = path.join(base, 'node_modules', 'placement-client');
   const own = JSON.parse(await readFile(path.join(files, 'package.json'), 'utf8'));
   const service = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8'));
   assert.deepEqual([own.version, own.engines, own.license], [service.version, service.engines, service.license]);
@@ -204,9 +204,9 @@ for (const version of ['22', '24'] as const) {
       await writeFile(path.join(folder, `program-${version}.js`), program);
       const { stdout } = await exec(node, [path.join(folder, `program-${version}.js`)], { env, timeout: minutes });
       assert.equal(stdout, 'host-1\n');
-      const place = path.join(folder, 'client');
-      await writeFile(path.join(place, 'example.js'), example.replace('http://127.0.0.1:8778', url));
-      assert.equal((await exec(node, ['example.js'], { cwd: place })).stdout, 'All GPUs are taken.\n');
+      const base = path.join(folder, 'client');
+      await writeFile(path.join(base, 'example.js'), example.replace('http://127.0.0.1:8778', url));
+      assert.equal((await exec(node, ['example.js'], { cwd: base })).stdout, 'All GPUs are taken.\n');
     } finally {
       child.kill('SIGTERM');
     }

@@ -34,9 +34,9 @@ export const randomFleet: fc.Arbitrary<readonly WholeProvider[]> = fc
   .map(([chosen, parents, stocks, qualities, groups, states]) => {
     const made: WholeProvider[] = [];
     const next = <Item>(stream: Iterator<Item>): Item => stream.next().value;
-    for (const [place, name] of chosen.entries()) {
-      const parent = made[(next(parents) % (place + 2)) - 1];
-      const uuid = place % 2 === 0 ? providerUuid(name) : `00000000-0000-4000-8000-00000000000${place}`;
+    for (const [index, name] of chosen.entries()) {
+      const parent = made[(next(parents) % (index + 2)) - 1];
+      const uuid = index % 2 === 0 ? providerUuid(name) : `00000000-0000-4000-8000-00000000000${index}`;
       const state = next(states);
       const provider: WholeProvider = {
         uuid,

@@ -126,8 +126,8 @@ export async function startCluster(): Promise<Cluster> {
       [...(await readText(etcdFile)).matchAll(/^(ETCD_\w+)=(.*)$/gm)].map(([, ...pair]) => pair),
     );
     const etcd = start('etcd', [...asPostgres, 'etcd'], { env });
-    for (const [place, name] of nodeNames.entries()) {
-      const disk = disks[place] ?? '';
+    for (const [index, name] of nodeNames.entries()) {
+      const disk = disks[index] ?? '';
       const rest = ports[`${name.toUpperCase()}_REST_PORT`] ?? 0;
       const port = ports[`${name.toUpperCase()}_PORT`] ?? 0;
       const config = await fill('patroni.yml', `${name}.yml`, {
@@ -144,7 +144,7 @@ export async function startCluster(): Promise<Cluster> {
       const unit = start(name, [...asPostgres, 'patroni', config], { others: postmaster });
       const isPrimary = () => answers(`https://${local}:${rest}/primary`);
       nodes.push({ name, unit, url: `postgresql://postgres:${password}@${local}:${port}/postgres`, disk, isPrimary });
-      if (place === 0) await until('the first node is the primary', isPrimary);
+      if (index === 0) await until('the first node is the primary', isPrimary);
     }
     const patronictl = async (...args: readonly string[]) => {
       const [program, ...more] = [...asPostgres, 'patronictl', '-c', path.join(folder, 'n1.yml'), ...args];

@@ -32,9 +32,9 @@ export function openLedger(): Ledger {
   const stocks = new Map<string, readonly number[]>();
   const isPossible = (host: string, total: unknown): boolean => {
     const possible = stocks.get(host) ?? [];
-    const place = possible.indexOf(Number(total));
-    if (place > 0) stocks.set(host, possible.slice(place));
-    return place !== -1;
+    const index = possible.indexOf(Number(total));
+    if (index > 0) stocks.set(host, possible.slice(index));
+    return index !== -1;
   };
   return {
     claimed: (consumer, host, isAcknowledged) => {

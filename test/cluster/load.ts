@@ -49,12 +49,12 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
     await sleep(pauseMs);
     return reply;
   };
-  const bodyOf = (place: number, host: string, term: number | undefined) => ({
-    ...(place % 2 === 0
+  const bodyOf = (index: number, host: string, term: number | undefined) => ({
+    ...(index % 2 === 0
       ? { allocations: { [host]: { resources: { VCPU: 1 } } } }
       : { candidates: 'resources=VCPU:1&required=!CUSTOM_STOCK' }),
     ...(term === undefined ? {} : { expires_in: term }),
-    project_id: place < limitedProject.clients ? limitedProject.name : 'p',
+    project_id: index < limitedProject.clients ? limitedProject.name : 'p',
     user_id: 'u',
     consumer_generation: null,
     consumer_type: 'INSTANCE',
@@ -71,13 +71,13 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
   };
 
   /** One claim, read by another process, and a release of the oldest. */
-  const claimOnce = async (place: number, mine: string[]): Promise<void> => {
+  const claimOnce = async (index: number, mine: string[]): Promise<void> => {
     const consumer = randomUUID();
     const host = hosts[Math.floor(Math.random() * hosts.length)] ?? '';
-    const byName = place % 2 === 0 ? host : undefined;
+    const byName = index % 2 === 0 ? host : undefined;
     const term = Math.random() < 0.1 ? briefSeconds : Math.random() < 0.1 ? 3600 : undefined;
     const sentMs = Date.now();
-    const reply = await ask('PUT', `/allocations/${consumer}`, bodyOf(place, host, term));
+    const reply = await ask('PUT', `/allocations/${consumer}`, bodyOf(index, host, term));
     if (!isKnown(reply)) {
       ledger.claimed(consumer, byName, false);
       // The removal of ended consumers looks twice a second.
@@ -145,9 +145,9 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
       underWay -= 1;
     }
   };
-  for (let place = 0; place < 8; place += 1) {
+  for (let index = 0; index < 8; index += 1) {
     const mine: string[] = [];
-    void repeat(() => claimOnce(place, mine));
+    void repeat(() => claimOnce(index, mine));
   }
   for (const host of stocks) {
     const state = { total: 1_000 };

@@ -41,7 +41,7 @@ async function makeHost(send: Send, total: number, trait?: string): Promise<stri
 /** The longest time without an acknowledged claim. */
 function longestGapMs(acknowledgedMs: readonly number[], fromMs: number, toMs: number): number {
   const times = [fromMs, ...acknowledgedMs.filter((ms) => ms >= fromMs && ms <= toMs), toMs];
-  return Math.max(...times.map((ms, place) => ms - (times[place - 1] ?? fromMs)));
+  return Math.max(...times.map((ms, index) => ms - (times[index - 1] ?? fromMs)));
 }
 
 type Results = { readonly rows: Row[]; passed: number; failed: number };

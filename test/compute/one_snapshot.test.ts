@@ -19,8 +19,8 @@ for (const path of details) {
         await makeProvider(send, uuid, { VCPU: { total: 8 } }, { name });
         accepted(await sendAsNova('POST', services, { host: name, binary: 'nova-compute' }));
       }
-      const claimOn = async (place: number, amount: number, consumer: string, consumer_generation: number | null) => {
-        const claim = newClaim({ [hosts[place]?.uuid ?? '']: { VCPU: amount } });
+      const claimOn = async (index: number, amount: number, consumer: string, consumer_generation: number | null) => {
+        const claim = newClaim({ [hosts[index]?.uuid ?? '']: { VCPU: amount } });
         accepted(await send('PUT', `/allocations/${consumer}`, { ...claim, consumer_generation }));
       };
       const consumer = randomUUID();
@@ -55,7 +55,7 @@ for (const path of details) {
       if (path.endsWith('statistics')) assert.equal(at(json, 'hypervisor_statistics', 'vcpus_used'), 6);
       else
         assert.deepEqual(
-          [0, 1].map((place) => at(json, 'hypervisors', place, 'vcpus_used')),
+          [0, 1].map((index) => at(json, 'hypervisors', index, 'vcpus_used')),
           [1, 5],
         );
     });

@@ -43,7 +43,7 @@ for (const [name, palette] of [
 ] as const) {
   test(`a text is read well on every cell, ${name}`, () => {
     const { over, overInk, near, nearInk, drained, drainedInk } = palette;
-    const steps = palette.steps.map((step, place) => [step, palette.inks[place] ?? ''] as const);
+    const steps = palette.steps.map((step, index) => [step, palette.inks[index] ?? ''] as const);
     for (const [colour, ink] of [...steps, [over, overInk], [near, nearInk], [drained, drainedInk]] as const) {
       const found = contrast(rgbOf(colour), rgbOf(ink));
       assert.ok(found >= 4.5, `${ink} on ${colour}: ${found}`);

@@ -170,11 +170,11 @@ testView(
     await page.locator('canvas[data-cells="13"]').waitFor();
     const search = page.getByLabel('Search');
     await search.fill('match-');
-    for (const place of [0, 1, 2, 0]) {
+    for (const index of [0, 1, 2, 0]) {
       await page.keyboard.press('Enter');
       await page
         .locator('.fleet-side')
-        .getByRole('link', { name: `match-${place}` })
+        .getByRole('link', { name: `match-${index}` })
         .waitFor();
     }
     assert.match((await search.getAttribute('placeholder')) ?? '', /Enter/);

@@ -38,8 +38,8 @@ export async function tracedFrames(page: Page): Promise<readonly number[]> {
   const starts = ours.filter(({ name }) => name === 'FireAnimationFrame').map(({ ts }) => ts);
   const tasks = ours.filter(({ name }) => name === 'RunTask');
   // A task belongs to the last frame that began before the task ended.
-  return starts.map((start, place) => {
-    const next = starts[place + 1] ?? Number.POSITIVE_INFINITY;
+  return starts.map((start, index) => {
+    const next = starts[index + 1] ?? Number.POSITIVE_INFINITY;
     const own = tasks.filter(({ ts, dur = 0 }) => ts + dur > start && ts + dur <= next);
     return own.reduce((sum, { dur = 0, tdur = dur }) => sum + tdur, 0) / 1000;
   });

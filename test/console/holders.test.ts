@@ -46,7 +46,7 @@ async function fill(placement: Placement): Promise<void> {
   });
   const one = { [host]: { resources: { VCPU: 1 } } };
   await placement.allocations.setMany(
-    Object.fromEntries(crowd.map((uuid, place) => [uuid, claim('crowd', 'eve', `job-${place}`, one)])),
+    Object.fromEntries(crowd.map((uuid, index) => [uuid, claim('crowd', 'eve', `job-${index}`, one)])),
   );
 }
 
@@ -83,8 +83,8 @@ testView('holders of a project: names, UUIDs, providers, roots, amounts and time
     assert.equal(listed.length, 4);
     const shown = await cellsOf(page);
     if (shown.length !== 4) return false;
-    for (const [place, { consumer, name, user_id, resource_provider, resources, expires_at }] of listed.entries()) {
-      const row = shown[place] ?? assert.fail();
+    for (const [index, { consumer, name, user_id, resource_provider, resources, expires_at }] of listed.entries()) {
+      const row = shown[index] ?? assert.fail();
       assert.deepEqual(row.slice(0, -4), [
         ...(name === null ? [] : [name]),
         consumer,
@@ -154,12 +154,12 @@ testView(
   'holdings?project=crowd&sort=-name',
   async (page) => {
     const names = async () => (await cellsOf(page)).map(([name]) => name);
-    const numbers = crowd.map((_, place) => place);
+    const numbers = crowd.map((_, index) => index);
     const down = (from: number, to: number) =>
       numbers
         .slice(from, to)
         .toReversed()
-        .map((place) => `job-${place}`);
+        .map((index) => `job-${index}`);
     await page.getByText('The order is of this page.').waitFor();
     assert.deepEqual(await names(), down(0, 100));
     await page.getByRole('button', { name: 'Next' }).click();

@@ -18,11 +18,11 @@ import { amountText, exactText } from '../../console/text.ts';
 
 /** So many groups of so many trees. */
 const groupsOf = (count: number, size: number): readonly Group[] =>
-  Array.from({ length: count }, (_, place) => ({
-    key: `group-${place}`,
-    label: `rack${place}`,
+  Array.from({ length: count }, (_, index) => ({
+    key: `group-${index}`,
+    label: `rack${index}`,
     sums: new Map(),
-    trees: Array.from({ length: size }, (_, number) => treeOf(`host-${place}-${number}`)),
+    trees: Array.from({ length: size }, (_, number) => treeOf(`host-${index}-${number}`)),
   }));
 
 const provider = (name: string, inventories: Readonly<Record<string, number>>, more: object = {}) => ({
@@ -49,9 +49,9 @@ const treesOf = (...providers: readonly ReturnType<typeof provider>[]) =>
 const treeOf = (name: string) => treesOf(provider(name, { VCPU: 8 }))[0] ?? assert.fail();
 
 const overlaps = ({ blocks }: Scene): number =>
-  blocks.filter((a, place) =>
+  blocks.filter((a, index) =>
     blocks
-      .slice(place + 1)
+      .slice(index + 1)
       .some((b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height),
   ).length;
 
@@ -116,14 +116,14 @@ test('arrow keys reach every cell, and every group where groups are cells', () =
   const layout = layOut(groupsOf(30, 3), 960, 650);
   for (const scale of [layout.fit, 2]) {
     const scene = sceneAt(layout, scale);
-    const places = new Set<number>([0]);
+    const seen = new Set<number>([0]);
     for (let cell = 0; ; ) {
       const next = neighbour(scene, layout.cells, cell, 'right');
       if (next === cell) break;
-      places.add(next);
+      seen.add(next);
       cell = next;
     }
-    assert.equal(places.size, scene.isCollapsed ? 30 : 90);
+    assert.equal(seen.size, scene.isCollapsed ? 30 : 90);
     const below = neighbour(scene, layout.cells, 0, 'down');
     assert.ok(boxOf(scene, below).y > boxOf(scene, 0).y);
     assert.equal(boxOf(scene, neighbour(scene, layout.cells, below, 'up')).y, boxOf(scene, 0).y);

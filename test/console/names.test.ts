@@ -10,7 +10,7 @@ import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
 const browserOf = browserForTests();
 const longName = `long-${'x'.repeat(180)}`;
-const hosts = Array.from({ length: 12 }, (_, place) => `rack${place % 2}-host12${String(place).padStart(2, '0')}`);
+const hosts = Array.from({ length: 12 }, (_, index) => `rack${index % 2}-host12${String(index).padStart(2, '0')}`);
 const uuids = new Map([...hosts, longName].map((name) => [name, randomUUID()]));
 const racks = [randomUUID(), randomUUID()];
 const [job, node] = [randomUUID(), randomUUID()];

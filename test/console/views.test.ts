@@ -35,7 +35,7 @@ before(async () => {
     resource_provider_generation: 0,
   });
   await placement.allocations.setMany(
-    Object.fromEntries(crowd.map((uuid, place) => [uuid, claim(place === 0 ? 40 : 1, place === 1 ? 'beta' : 'alpha')])),
+    Object.fromEntries(crowd.map((uuid, index) => [uuid, claim(index === 0 ? 40 : 1, index === 1 ? 'beta' : 'alpha')])),
   );
 });
 after(() => served.close());
@@ -419,7 +419,7 @@ test('a UUID is read with hyphens or without, in either case', () => {
 });
 
 test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
-  const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, place) => ({ uuid: `0000000${place}-a`, name }));
+  const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, index) => ({ uuid: `0000000${index}-a`, name }));
   const names = (text: string) => findAll(all, text).map(({ name }) => name);
   assert.deepEqual(names('HOST-1'), ['host-1', 'host-10', 'a-host-1']);
   // What is below another one comes after all that are not.

@@ -44,8 +44,8 @@ for (const engine of engines) {
         await stop();
         assert.equal((await former(database)).length, 2503, 'only from time to time');
         let pages = 0;
-        for (let place: string | undefined = ''; place !== undefined; pages += 1) {
-          place = await forgetFormerConsumers(database, place, 70);
+        for (let position: string | undefined = ''; position !== undefined; pages += 1) {
+          position = await forgetFormerConsumers(database, position, 70);
         }
         assert.equal(pages, 3);
         assert.deepEqual(await former(database), ['made again', 'new']);

@@ -105,9 +105,9 @@ test('consumers and holdings are found by a part of the name, whatever its chara
     await makeProvider(send, other, { VCPU: { total: 100 } });
     const names = ['Train-7', 'train-17', '100%_\\é', 'TRÄIN', 'job', undefined];
     const uuidOf = new Map(names.map((name) => [name, randomUUID()]));
-    for (const [place, name] of names.entries()) {
-      const takes = place === 1 ? { [other]: { VCPU: 1 } } : { [host]: { VCPU: 1, MEMORY_MB: 1 } };
-      const claim = { ...newClaim(takes), project_id: place < 2 ? 'ml' : 'web', name };
+    for (const [index, name] of names.entries()) {
+      const takes = index === 1 ? { [other]: { VCPU: 1 } } : { [host]: { VCPU: 1, MEMORY_MB: 1 } };
+      const claim = { ...newClaim(takes), project_id: index < 2 ? 'ml' : 'web', name };
       accepted(await send('PUT', `/allocations/${uuidOf.get(name)}`, claim));
     }
     const found = async (part: string, more = '') => {

@@ -20,7 +20,7 @@ const anyConsumer = fc.record({
   owner: fc.option(fc.record({ project: fc.nat(2), user: fc.nat(2), type: fc.option(fc.nat(1), { nil: undefined }) }), {
     nil: undefined,
   }),
-  /** The place of the class, and the amount: a consumer may have one class of several providers. */
+  /** The index of the class, and the amount: a consumer may have one class of several providers. */
   allocations: fc.array(fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 5 })), { maxLength: 4 }),
 });
 type Consumer = typeof anyConsumer extends fc.Arbitrary<infer Value> ? Value : never;
@@ -61,8 +61,8 @@ function usagesOf(consumers: readonly Consumer[], { projectId, userId, consumerT
     const group = found.get(type) ?? { consumers: 0, used: new Map() };
     found.set(type, group);
     group.consumers += 1;
-    for (const [place, used] of allocations) {
-      const name = classes[place] ?? '';
+    for (const [index, used] of allocations) {
+      const name = classes[index] ?? '';
       group.used.set(name, (group.used.get(name) ?? 0) + used);
     }
   }
@@ -132,8 +132,8 @@ for (const engine of engines) {
           ['users', 'external_id', users],
           ['consumer_types', 'name', types],
         ] as const)
-          for (const [place, value] of values.entries())
-            await sql`insert into ${sql.table(table)} (id, ${sql.ref(column)}) values (${place + 1}, ${value})`.execute(
+          for (const [index, value] of values.entries())
+            await sql`insert into ${sql.table(table)} (id, ${sql.ref(column)}) values (${index + 1}, ${value})`.execute(
               kysely,
             );
         await sql`insert into resource_providers (id, uuid, name, generation)

@@ -51,7 +51,7 @@ async function serves(options: { readonly preparedStatements: boolean }): Promis
       const [send, otherSend] = [requestsTo(service), requestsTo(other)];
       const host = randomUUID();
       await makeProvider(send, host, { VCPU: { total: 1000 } });
-      const all = Array.from({ length: clients }, (_, place) => writeAndRead(place % 2 ? send : otherSend, host));
+      const all = Array.from({ length: clients }, (_, index) => writeAndRead(index % 2 ? send : otherSend, host));
       await Promise.all(all);
       for (const each of [send, otherSend]) {
         const { json } = accepted(await each('GET', `/resource_providers/${host}/usages`));

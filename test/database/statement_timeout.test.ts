@@ -51,7 +51,7 @@ async function untilIdle(): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) await turn();
 }
 
-type Place = {
+type Setup = {
   readonly service: PlacementService;
   readonly send: Send;
   /** Somebody else's connection to the database. */
@@ -61,12 +61,12 @@ type Place = {
 };
 
 /** The slow statements that were logged and have this in their text: on a busy machine any other one may be slow as well. */
-const slowOnes = (entries: Place['entries'], pattern: RegExp): Place['entries'] =>
+const slowOnes = (entries: Setup['entries'], pattern: RegExp): Setup['entries'] =>
   entries.filter(({ msg, sql: text }) => msg === 'Slow statement' && pattern.test(String(text)));
 
 /** A service with one connection to the database, on which statements may take two seconds, and with a provider. */
 async function withService(
-  use: (place: Place) => Promise<void>,
+  use: (setup: Setup) => Promise<void>,
   reachBy: (url: string) => string = (url) => url,
 ): Promise<void> {
   await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {

@@ -18,8 +18,8 @@ const onLinux = process.platform === 'linux' ? {} : { skip: 'it needs /proc' };
 
 /** Calls back with a folder whose syncs are watched, and with another one for what is left of it. */
 async function onDisk(use: (disk: SyncedDisk, folder: string, left: string) => Promise<void>): Promise<void> {
-  const place = await mkdtemp(path.join(os.tmpdir(), 'placement-power-'));
-  const [folder, left] = [path.join(place, 'disk'), path.join(place, 'left')];
+  const base = await mkdtemp(path.join(os.tmpdir(), 'placement-power-'));
+  const [folder, left] = [path.join(base, 'disk'), path.join(base, 'left')];
   await mkdir(folder);
   await mkdir(left);
   const disk = await watchSyncs(folder);
@@ -27,7 +27,7 @@ async function onDisk(use: (disk: SyncedDisk, folder: string, left: string) => P
     await use(disk, folder, left);
   } finally {
     disk.stop();
-    await rm(place, { recursive: true, force: true });
+    await rm(base, { recursive: true, force: true });
   }
 }
 
@@ -92,14 +92,14 @@ test('acknowledged claims are there after a power failure, also while a checkpoi
     };
     const claims = (count: number) => Promise.all(Array.from({ length: count }, claim));
     /** Does something during which a power failure happens before each sync for which `at` is true. */
-    const during = async (what: string, work: () => Promise<unknown>, at: (place: string, nth: number) => boolean) => {
+    const during = async (what: string, work: () => Promise<unknown>, at: (file: string, nth: number) => boolean) => {
       let nth = 0;
       let happened = 0;
-      disk.beforeSync = (place) => {
+      disk.beforeSync = (file) => {
         nth += 1;
-        if (!at(place, nth)) return;
+        if (!at(file, nth)) return;
         happened += 1;
-        failures.happen(`${what}, before sync ${nth}, of ${path.relative(folder, place)}`, acknowledged);
+        failures.happen(`${what}, before sync ${nth}, of ${path.relative(folder, file)}`, acknowledged);
       };
       await work();
       disk.beforeSync = () => {};
@@ -123,9 +123,9 @@ test('acknowledged claims are there after a power failure, also while a checkpoi
       // A data file in the middle, the file that says where the log begins, and the first one after it.
       const checkpoint = () => sql`checkpoint`.execute(service.database.kysely);
       let control = Number.POSITIVE_INFINITY;
-      await during('while a checkpoint is made', checkpoint, (place, nth) => {
-        if (place.endsWith('/pg_control')) control = nth;
-        return nth === 20 || place.endsWith('/pg_control') || nth === control + 1;
+      await during('while a checkpoint is made', checkpoint, (file, nth) => {
+        if (file.endsWith('/pg_control')) control = nth;
+        return nth === 20 || file.endsWith('/pg_control') || nth === control + 1;
       });
       await claims(5);
       failures.happen('after a checkpoint and more claims', acknowledged);
@@ -144,17 +144,17 @@ test('a database that was being made at a power failure is made again', onLinux,
     const failures = powerFailures(disk, left, random);
     const data = path.join(folder, 'data');
     let syncs = 0;
-    disk.beforeSync = (place) => {
+    disk.beforeSync = (file) => {
       syncs += 1;
-      if (syncs === 200 || place === data) failures.happen(`before sync ${syncs}, of ${place}`, new Set());
+      if (syncs === 200 || file === data) failures.happen(`before sync ${syncs}, of ${file}`, new Set());
     };
     await fillEmbedded(data);
     disk.beforeSync = () => {};
-    const places = await readdir(left);
-    assert.ok(syncs > 200 && places.length >= 4);
+    const copies = await readdir(left);
+    assert.ok(syncs > 200 && copies.length >= 4);
     const template = await embeddedTemplate();
-    for (const place of places) {
-      const database = await openDatabase({ embeddedPath: path.join(left, place, 'data'), template });
+    for (const copy of copies) {
+      const database = await openDatabase({ embeddedPath: path.join(left, copy, 'data'), template });
       await sql`select from allocations`.execute(database.kysely).finally(database.close);
     }
   });

@@ -6,13 +6,13 @@ import path from 'node:path';
 /** What of a folder is on the disk for certain, as this process has synced it. Of Linux. */
 export type SyncedDisk = {
   /** Called before each sync, with the path of the file or folder. */
-  beforeSync: (place: string) => void;
+  beforeSync: (file: string) => void;
   /**
    * Writes what a power failure would leave now to another folder.
    *
    * @param early whether a file, or the entries of a folder, reached the disk without a sync
    */
-  cut(target: string, early: (place: string) => boolean): void;
+  cut(target: string, early: (file: string) => boolean): void;
   /** Ends the watch. */
   stop(): void;
 };
@@ -29,29 +29,29 @@ export async function watchSyncs(root: string): Promise<SyncedDisk> {
   const folders = new Map<string, Map<string, Entry>>();
 
   const note = (fd: number): void => {
-    const place = fs.readlinkSync(`/proc/self/fd/${fd}`);
-    if (place !== root && !place.startsWith(`${root}/`)) return;
-    disk.beforeSync(place);
+    const file = fs.readlinkSync(`/proc/self/fd/${fd}`);
+    if (file !== root && !file.startsWith(`${root}/`)) return;
+    disk.beforeSync(file);
     const { id, isFolder } = entryOf(fs.fstatSync(fd, { bigint: true }));
     if (isFolder) {
-      folders.set(id, entriesOf(place));
+      folders.set(id, entriesOf(file));
       return;
     }
-    contents.set(id, fs.readFileSync(place));
-    const { id: folder } = entryOf(fs.lstatSync(path.dirname(place), { bigint: true }));
-    folders.set(folder, new Map(folders.get(folder)).set(path.basename(place), { id, isFolder }));
+    contents.set(id, fs.readFileSync(file));
+    const { id: folder } = entryOf(fs.lstatSync(path.dirname(file), { bigint: true }));
+    folders.set(folder, new Map(folders.get(folder)).set(path.basename(file), { id, isFolder }));
   };
 
-  const write = (place: string, entry: Entry, target: string, early: (place: string) => boolean): void => {
-    const now = fs.lstatSync(place, { bigint: true, throwIfNoEntry: false });
-    const arrived = now !== undefined && entryOf(now).id === entry.id && early(place);
+  const write = (file: string, entry: Entry, target: string, early: (file: string) => boolean): void => {
+    const now = fs.lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    const arrived = now !== undefined && entryOf(now).id === entry.id && early(file);
     if (!entry.isFolder) {
-      fs.writeFileSync(target, (arrived ? fs.readFileSync(place) : contents.get(entry.id)) ?? '');
+      fs.writeFileSync(target, (arrived ? fs.readFileSync(file) : contents.get(entry.id)) ?? '');
       return;
     }
     fs.mkdirSync(target);
-    const entries = arrived ? entriesOf(place) : (folders.get(entry.id) ?? []);
-    for (const [name, each] of entries) write(path.join(place, name), each, path.join(target, name), early);
+    const entries = arrived ? entriesOf(file) : (folders.get(entry.id) ?? []);
+    for (const [name, each] of entries) write(path.join(file, name), each, path.join(target, name), early);
   };
 
   const { fsyncSync, fdatasyncSync } = fs;

@@ -56,8 +56,8 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
     let migrating = true;
     let written = 0;
     // The writes are on rows of all ages: old rows that the migration has or has not reached yet, and new rows.
-    const write = async (place: number): Promise<void> => {
-      for (let turn = place; migrating; turn += 4) {
+    const write = async (index: number): Promise<void> => {
+      for (let turn = index; migrating; turn += 4) {
         const provider = sample.providers[50 + (turn % 350)] ?? '';
         const consumer = sample.consumers[50 + (turn % 350)] ?? '';
         const claim = {

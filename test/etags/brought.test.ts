@@ -82,13 +82,13 @@ test('tags that come with a write are stored as they are', async () => {
       });
 
       const traits = await database.kysely.selectFrom('traits').select(['id', 'name']).limit(2).execute();
-      for (const [place, tag] of ['t1', 't2', 't3'].entries()) {
-        const tagBefore = place === 0 ? 't' : `t${place}`;
+      for (const [index, tag] of ['t1', 't2', 't3'].entries()) {
+        const tagBefore = index === 0 ? 't' : `t${index}`;
         await write({
           kind: 'traits',
-          ...guard(3 + place),
-          traits: traits.slice(place),
-          present: place === 0 ? [] : traits.slice(place - 1),
+          ...guard(3 + index),
+          traits: traits.slice(index),
+          present: index === 0 ? [] : traits.slice(index - 1),
           tag,
           tagBefore,
         });

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 
 const writers = 8;
 const rounds = Number(process.env.ROUNDS ?? '12');
@@ -113,7 +113,7 @@ for (const { engine, processes } of [
   { engine: 'embedded', processes: 1 },
 ] as const) {
   test(`${writers} writers, ${rounds} rounds, ${processes} server(s) on ${engine}`, async (t) => {
-    await withPlace(engine, async (config) => {
+    await withSharedDatabase(engine, async (config) => {
       const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config)));
       try {
         const senders = servers.map(senderTo);

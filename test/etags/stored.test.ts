@@ -11,7 +11,7 @@ import { requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 import { assertStored, storedTags } from './stored_tags.ts';
 
-async function withPlace(
+async function withServiceAndClient(
   engine: Engine,
   use: (service: PlacementService, client: pg.Client | undefined) => Promise<void>,
 ) {
@@ -57,7 +57,7 @@ async function writeAtOldVersions(
 
 test('after writes by the API at any version no row lacks its tag, on the embedded database', async (t) => {
   const random = randomFrom(seedFor(t));
-  await withPlace('embedded', async (service) => {
+  await withServiceAndClient('embedded', async (service) => {
     const stock = newStock(random);
     for (let i = 0; i < 30; i++) await writeByApi(service, stock, random);
     for (let round = 1; round <= 60; round++) {
@@ -70,7 +70,7 @@ test('after writes by the API at any version no row lacks its tag, on the embedd
 
 test('after writes by other programs tags are right or missing, and the migration adds the missing ones', async (t) => {
   const random = randomFrom(seedFor(t));
-  await withPlace('postgresql', async (service, client) => {
+  await withServiceAndClient('postgresql', async (service, client) => {
     if (client === undefined) throw new Error('Other programs need a server.');
     const stock = newStock(random);
     for (let i = 0; i < 30; i++) await writeByApi(service, stock, random);

@@ -7,12 +7,12 @@ const depth = 50_000;
 
 test('a tree may have any depth, with each provider below the one before', () => {
   const { fleet } = createFleet({
-    providers: Array.from({ length: depth }, (_, place) => ({
-      id: place + 1,
-      uuid: `uuid ${place}`,
-      name: `name ${place}`,
+    providers: Array.from({ length: depth }, (_, index) => ({
+      id: index + 1,
+      uuid: `uuid ${index}`,
+      name: `name ${index}`,
       generation: 0,
-      parent: place === 0 ? null : place,
+      parent: index === 0 ? null : index,
       created: null,
       updated: null,
     })),

@@ -23,13 +23,13 @@ const anyNode = fc.record({
 });
 
 const anyNodes = fc.array(anyNode, { minLength: size, maxLength: size }).map((nodes) =>
-  nodes.map(({ isBelow, vcpu, ...more }, place): Node => {
-    const parent = isBelow && place > 0 ? place - 1 : undefined;
-    return nodeAt(place, { parent, stock: vcpu === 0 ? {} : { VCPU: stockOf(vcpu) }, ...more });
+  nodes.map(({ isBelow, vcpu, ...more }, index): Node => {
+    const parent = isBelow && index > 0 ? index - 1 : undefined;
+    return nodeAt(index, { parent, stock: vcpu === 0 ? {} : { VCPU: stockOf(vcpu) }, ...more });
   }),
 );
 
-const ids = traitNames.map((_, place) => place + 1);
+const ids = traitNames.map((_, index) => index + 1);
 const lists = <Value>(values: readonly Value[]) =>
   often(fc.constant<Value[][]>([]), fc.array(fc.subarray([...values], { minLength: 1 }), { maxLength: 2 }));
 
@@ -38,7 +38,7 @@ const anyFilter = fc.record({
   traits: fc.record({ required: lists(ids), forbidden: few(ids) }),
   memberOf: lists(aggregates),
   forbiddenAggregates: few(aggregates),
-  /** The place of a provider of the tree that is asked for. */
+  /** The index of a provider of the tree that is asked for. */
   inTree: fc.option(fc.nat(size - 1), { nil: undefined, freq: 2 }),
   named: fc.option(fc.uniqueArray(fc.nat(size - 1), { maxLength: 8 }), { nil: undefined, freq: 2 }),
 });
@@ -51,26 +51,26 @@ test('a filter finds the same providers by a list of few, by its conditions, and
   fc.assert(
     fc.property(anyNodes, anyFilter, (nodes, { vcpu, inTree, named, ...rest }) => {
       const { fleet } = createFleet(rowsOf(nodes));
-      const at = (place: number): Provider => {
-        const provider = fleet.byUuid.get(nodes[place]?.uuid ?? '');
+      const at = (index: number): Provider => {
+        const provider = fleet.byUuid.get(nodes[index]?.uuid ?? '');
         assert.ok(provider);
         return provider;
       };
       const treeRoot = inTree === undefined ? undefined : at(inTree).root;
       const filter: ProviderFilter = { ...rest, resources: vcpu === 0 ? [] : [{ classId: 1, amount: vcpu }], treeRoot };
       const has = (own: readonly unknown[], anyOf: readonly unknown[]) => anyOf.some((one) => own.includes(one));
-      const expected = nodes.flatMap((node, place) => {
+      const expected = nodes.flatMap((node, index) => {
         const traits = node.traits.map((name) => traitNames.indexOf(name) + 1);
         const isIt =
           vcpu <= (node.stock.VCPU?.total ?? 0) &&
-          (treeRoot === undefined || at(place).root === treeRoot) &&
+          (treeRoot === undefined || at(index).root === treeRoot) &&
           rest.traits.required.every((anyOf) => has(traits, anyOf)) &&
           !has(traits, rest.traits.forbidden) &&
           rest.memberOf.every((anyOf) => has(node.aggregates, anyOf)) &&
           !has(node.aggregates, rest.forbiddenAggregates);
-        return isIt ? [at(place)] : [];
+        return isIt ? [at(index)] : [];
       });
-      const all = nodes.map((_, place) => at(place));
+      const all = nodes.map((_, index) => at(index));
       assert.deepEqual(idsOf(all.filter((provider) => satisfiesAlone(provider, filter))), idsOf(expected));
       const { list } = fewestFor(fleet, filter, { size: Number.POSITIVE_INFINITY, list: undefined });
       const containing = new Set(list?.() ?? all);

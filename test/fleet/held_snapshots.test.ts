@@ -91,7 +91,7 @@ test('a held snapshot stays as it is, and the fleet is the same as without it', 
 
 /** A fleet of hosts, and a function that changes the usage of each of them. */
 function hostsThatChange(count: number) {
-  let rows = rowsOf(Array.from({ length: count }, (_, place) => nodeAt(place, { stock: { VCPU: stockOf(8) } })));
+  let rows = rowsOf(Array.from({ length: count }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(8) } })));
   const living = createFleet(rows);
   const changeAll = (): void => {
     for (let at = 0; at < count; at++) rows = changeFleet(living, rows, { kind: 'ownClaim', at, what: at });
@@ -105,7 +105,7 @@ test('nothing is copied while no snapshot is held', () => {
   hold(() => {}).end();
   changeAll();
   assert.deepEqual(
-    [...fleet.byId.values()].map((each, place) => each === before[place]),
+    [...fleet.byId.values()].map((each, index) => each === before[index]),
     before.map(() => true),
   );
 });
@@ -118,11 +118,11 @@ test('each tree is copied once for a snapshot, and once more for a later one', (
   changeAll();
   const copies = hosts();
   changeAll();
-  assert.ok(hosts().every((each, place) => each === copies[place] && each !== atFirst[place]));
+  assert.ok(hosts().every((each, index) => each === copies[index] && each !== atFirst[index]));
   hold(() => {}).end();
   first.end();
   changeAll();
-  assert.ok(hosts().every((each, place) => each === copies[place]));
+  assert.ok(hosts().every((each, index) => each === copies[index]));
 });
 
 /** Stands for a tree, of which held snapshots ask only whether it was copied. */

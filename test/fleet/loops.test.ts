@@ -9,7 +9,7 @@ import { anyEngine } from '../support/engines.ts';
 import { at, makeProvider, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
-const uuidOf = (place: number) => `00000000-0000-4000-8000-00000000000${place}`;
+const uuidOf = (index: number) => `00000000-0000-4000-8000-00000000000${index}`;
 const [first, second, third, below, other] = [1, 2, 3, 4, 5].map(uuidOf) as [string, string, string, string, string]; // five of five
 
 /**
@@ -20,8 +20,8 @@ async function withLoop(use: (service: PlacementService, send: Send) => Promise<
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 1.37');
     const parents = [undefined, first, second, third, undefined];
-    for (const [place, uuid] of [first, second, third, below, other].entries()) {
-      const more = { name: `p${place + 1}`, parent_provider_uuid: parents[place] };
+    for (const [index, uuid] of [first, second, third, below, other].entries()) {
+      const more = { name: `p${index + 1}`, parent_provider_uuid: parents[index] };
       await makeProvider(send, uuid, { VCPU: { total: 8 } }, more);
     }
     await sql`update resource_providers set parent_provider_id = (select id from resource_providers where uuid = ${third})
@@ -30,7 +30,7 @@ async function withLoop(use: (service: PlacementService, send: Send) => Promise<
   });
 }
 
-/** The place of each provider, its parent and its root, as the API shows them. */
+/** Each provider with its parent and its root, as the API shows them. */
 async function shape(service: PlacementService, send: Send): Promise<string> {
   const shown = formOf(await service.fleet.fresh());
   assert.deepEqual(
@@ -61,7 +61,7 @@ test('a loop is shown as a tree whose root is the oldest provider in it', async 
   });
 });
 
-test('a provider that SQL moves into the loop and out of it is shown at its place', async () => {
+test('a provider that SQL moves into the loop and out of it is shown where it is', async () => {
   await withLoop(async (service, send) => {
     await service.fleet.fresh();
     const put = (parent: string, child: string) =>

@@ -25,17 +25,17 @@ const anyStep = fc.record({
 test('each provider is found under exactly its keys, while providers are added, changed and deleted', () => {
   fc.assert(
     fc.property(fc.array(anyStep, { minLength: 500, maxLength: 2000, size: 'max' }), (steps) => {
-      const places = createSlots();
-      const postings = new Postings<string>(places);
+      const slots = createSlots();
+      const postings = new Postings<string>(slots);
       const known = new Map<number, { readonly provider: Provider; readonly keys: readonly string[] }>();
       for (const { id, gone, numbers } of steps) {
         const provider = known.get(id)?.provider ?? blankProvider(id);
-        if (!known.has(id)) places.take(provider);
-        const has = gone ? [] : keys.filter((key, place) => (numbers[place] ?? 0) % oneOf[key] === 0);
+        if (!known.has(id)) slots.take(provider);
+        const has = gone ? [] : keys.filter((key, index) => (numbers[index] ?? 0) % oneOf[key] === 0);
         postings.move(provider, known.get(id)?.keys ?? [], has);
         known.set(id, { provider, keys: has });
         if (!gone) continue;
-        places.free(provider);
+        slots.free(provider);
         known.delete(id);
       }
       for (const key of keys) {
@@ -52,11 +52,11 @@ test('each provider is found under exactly its keys, while providers are added, 
 });
 
 test('the providers of any of many keys that many have are found in a time that grows with the providers', () => {
-  const places = createSlots();
-  const postings = new Postings<number>(places);
+  const slots = createSlots();
+  const postings = new Postings<number>(slots);
   const providers = Array.from({ length: providerCount }, (_, id) => blankProvider(id));
   const many = Array.from({ length: 1000 }, (_, key) => key);
-  for (const provider of providers) places.take(provider);
+  for (const provider of providers) slots.take(provider);
   // One provider has none of the keys.
   for (const provider of providers.slice(1)) postings.move(provider, [], many);
   let read = 0;

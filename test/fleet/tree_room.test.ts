@@ -104,9 +104,9 @@ test('they are so among thousands of trees, with more changes than are taken in 
       (stream, rounds) => {
         const random = (most: number): number => (stream.next().value ?? 0) % most;
         const stock = (): Stock => ({ ...stockOf(largest), used: random(largest) });
-        const nodes = Array.from({ length: 2200 }, (_, place) =>
-          nodeAt(place, {
-            ...(place > 0 && random(5) === 0 ? { parent: place - 1 } : {}),
+        const nodes = Array.from({ length: 2200 }, (_, index) =>
+          nodeAt(index, {
+            ...(index > 0 && random(5) === 0 ? { parent: index - 1 } : {}),
             stock: { VCPU: stock(), ...(random(2) === 0 ? { DISK_GB: stock() } : {}) },
           }),
         );
@@ -131,7 +131,7 @@ test('they are so among thousands of trees, with more changes than are taken in 
 test('a tree that has room is found while the fleet grows beyond what a list was made for', () => {
   const full: Stock = { ...stockOf(8), used: 8 };
   const rows = rowsOf(
-    Array.from({ length: 3000 }, (_, place) => nodeAt(place, { stock: { VCPU: place === 7 ? stockOf(8) : full } })),
+    Array.from({ length: 3000 }, (_, index) => nodeAt(index, { stock: { VCPU: index === 7 ? stockOf(8) : full } })),
   );
   const between = (start: number, end: number): AllRows => ({
     ...rows,

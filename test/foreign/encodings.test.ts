@@ -50,15 +50,15 @@ test('in SQL_ASCII letters are kept, and only a request with too many bytes in a
         /The encoding of the database is not UTF-8, .* too long for type character varying\(200\)/,
       );
       const claim = newClaim({ [host]: { VCPU: 1 } });
-      const uuids = Array.from({ length: 8 }, (_, place) => `00000000-0000-4000-8000-00000000001${place}`);
+      const uuids = Array.from({ length: 8 }, (_, index) => `00000000-0000-4000-8000-00000000001${index}`);
       const claims = await Promise.all(
-        uuids.map((uuid, place) =>
-          send('PUT', `/allocations/${uuid}`, place === 3 ? { ...claim, project_id: long } : claim),
+        uuids.map((uuid, index) =>
+          send('PUT', `/allocations/${uuid}`, index === 3 ? { ...claim, project_id: long } : claim),
         ),
       );
       assert.deepEqual(
         claims.map(({ status }) => status),
-        uuids.map((_, place) => (place === 3 ? 400 : 204)),
+        uuids.map((_, index) => (index === 3 ? 400 : 204)),
       );
     } finally {
       await service.close();
@@ -71,20 +71,20 @@ test('in SQL_ASCII an uptime with too many bytes is refused, and other heartbeat
     const service = await openServiceOn(database, withRegistry);
     try {
       const send = asNova(service);
-      const agents = Array.from({ length: 8 }, (_, place) => ({ host: `host-${place}`, binary: 'nova-compute' }));
+      const agents = Array.from({ length: 8 }, (_, index) => ({ host: `host-${index}`, binary: 'nova-compute' }));
       accepted(await send('POST', services, { services: agents }));
-      const uptimeOf = (place: number) => (place === 3 ? 'é'.repeat(200) : `ça fait ${place} jours`);
+      const uptimeOf = (index: number) => (index === 3 ? 'é'.repeat(200) : `ça fait ${index} jours`);
       const beats = await Promise.all(
-        agents.map((agent, place) => send('POST', services, { ...agent, uptime: uptimeOf(place) })),
+        agents.map((agent, index) => send('POST', services, { ...agent, uptime: uptimeOf(index) })),
       );
       assert.deepEqual(
         beats.map(({ status }) => status),
-        agents.map((_, place) => (place === 3 ? 400 : 200)),
+        agents.map((_, index) => (index === 3 ? 400 : 200)),
       );
       const stored = await service.database.kysely.selectFrom('services').select('uptime').orderBy('id').execute();
       assert.deepEqual(
         stored.map(({ uptime }) => uptime),
-        agents.map((_, place) => (place === 3 ? null : uptimeOf(place))),
+        agents.map((_, index) => (index === 3 ? null : uptimeOf(index))),
       );
     } finally {
       await service.close();

@@ -54,8 +54,8 @@ test('claims end in a 503 with the ids, go on after the remedy while the service
       const counts = new Map<number, number>();
       const held: string[] = [];
       let isOver = false;
-      const work = async (place: number): Promise<void> => {
-        const { send } = place % 2 === 0 ? first : second;
+      const work = async (index: number): Promise<void> => {
+        const { send } = index % 2 === 0 ? first : second;
         while (!isOver) {
           const uuid = randomUUID();
           const answer = await send('PUT', `/allocations/${uuid}`, claim);
@@ -63,7 +63,7 @@ test('claims end in a 503 with the ids, go on after the remedy while the service
           if (answer.status === 204) held.push(uuid);
           else assert.match(answer.text, /no id left for a new row: nextval: .* \\"(allocations|consumers)_id_seq/);
           assert.ok([204, 503].includes(answer.status), answer.text);
-          if (place === 0 && held.length > 40) accepted(await send('DELETE', `/allocations/${held.shift()}`));
+          if (index === 0 && held.length > 40) accepted(await send('DELETE', `/allocations/${held.shift()}`));
         }
       };
       const workers = Promise.all([0, 1, 2, 3].map(work));

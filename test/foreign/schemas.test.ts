@@ -26,15 +26,15 @@ test('two deployments in two schemas of one database share nothing', async () =>
         services.push(await openServiceOn({ settings, config: { connection }, drop: async () => {} }));
       }
       const [host, consumer] = [randomUUID(), randomUUID()];
-      for (const [place, service] of services.entries()) {
+      for (const [index, service] of services.entries()) {
         const send = requestsTo(service);
         assert.equal((await send('GET', `/resource_providers/${host}`)).status, 404, 'not that of the others');
         await makeProvider(send, host, { VCPU: { total: 8 } });
-        accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: place + 1 } })));
+        accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: index + 1 } })));
       }
-      for (const [place, service] of services.entries()) {
+      for (const [index, service] of services.entries()) {
         const usages = accepted(await requestsTo(service)('GET', `/resource_providers/${host}/usages`));
-        assert.deepEqual(at(usages.json, 'usages'), { VCPU: place + 1 });
+        assert.deepEqual(at(usages.json, 'usages'), { VCPU: index + 1 });
       }
     } finally {
       for (const service of services) await service.close();

@@ -54,7 +54,7 @@ test('the upgrade check tells of sequences near their end or below zero, and its
     const told = async () =>
       (await checkUpgrade(database, '/no/policy')).find(({ check }) => check === 'Ids Running Out')?.details ??
       undefined;
-    for (const [place, [sequence, last, expected]] of sequences.entries()) {
+    for (const [index, [sequence, last, expected]] of sequences.entries()) {
       await execute(
         'drop sequence allocations_id_seq cascade',
         'create sequence allocations_id_seq owned by allocations.id',
@@ -71,7 +71,7 @@ test('the upgrade check tells of sequences near their end or below zero, and its
         await execute(/alter sequence .*/.exec(details ?? '')?.[0] ?? '');
         assert.equal(await told(), undefined, sequence);
       }
-      await succeed('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: place + 1 });
+      await succeed('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: index + 1 });
     }
   }, 'postgresql');
 });

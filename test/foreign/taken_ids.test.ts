@@ -56,7 +56,7 @@ test('providers that are made at once get free ids, and a name that is taken is 
         select gen_random_uuid(), 'old ' || n, 0 from generate_series(1, 3000) as n`,
       beginAgain('resource_providers'),
     );
-    const names = Array.from({ length: 30 }, (_, place) => `next node ${place}`);
+    const names = Array.from({ length: 30 }, (_, index) => `next node ${index}`);
     for (const answer of await Promise.all(names.map(make))) accepted(answer);
     const taken = await make('next node 1');
     assert.deepEqual([taken.status, at(taken.json, 'errors', 0, 'code')], [409, 'placement.duplicate_name']);

@@ -31,7 +31,7 @@ export function parseJsonPath(path: string): readonly Step[] {
 type Reader = {
   rest(): string;
   /**
-   * Returns the text that the pattern matches at this place, and moves behind it. Undefined if the pattern does not
+   * Returns the text that the pattern matches here, and moves behind it. Undefined if the pattern does not
    * match.
    */
   take(pattern: RegExp): string | undefined;
@@ -39,15 +39,15 @@ type Reader = {
 };
 
 function readerOf(text: string): Reader {
-  let place = 0;
+  let index = 0;
   return {
-    rest: () => text.slice(place),
+    rest: () => text.slice(index),
     take: (pattern) => {
-      const found = new RegExp(`^\\s*(?:${pattern.source})`).exec(text.slice(place))?.[0];
-      place += found?.length ?? 0;
+      const found = new RegExp(`^\\s*(?:${pattern.source})`).exec(text.slice(index))?.[0];
+      index += found?.length ?? 0;
       return found?.trim();
     },
-    error: () => new Error(`The JSONPath ${text} is not understood from ${JSON.stringify(text.slice(place))} on.`),
+    error: () => new Error(`The JSONPath ${text} is not understood from ${JSON.stringify(text.slice(index))} on.`),
   };
 }
 

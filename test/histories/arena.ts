@@ -41,7 +41,7 @@ const inventory = (total: number, allocation_ratio = 1): Inventory => ({
 
 /** A provider to make. */
 type Planned = Pick<ProviderState, 'inventories'> & {
-  /** The place of its parent in the list; undefined for a root. */
+  /** The index of its parent in the list; undefined for a root. */
   readonly below?: number;
   readonly traits?: readonly string[];
   readonly isMember?: boolean;
@@ -122,8 +122,8 @@ export async function makeArena(
   const aggregates = [randomUuid(random), randomUuid(random)] as const;
   const steps: Action[] = classes.slice(0, 2).map((name) => ensureClass(1028, name));
   let state: State = { providers: {}, consumers: {}, classes: [], former: {}, limits: {} };
-  for (const [place, { inventories, below, traits = [], isMember = false }] of plan.providers.entries()) {
-    const uuid = made[place] ?? '';
+  for (const [index, { inventories, below, traits = [], isMember = false }] of plan.providers.entries()) {
+    const uuid = made[index] ?? '';
     const parent = below === undefined ? null : (made[below] ?? null);
     steps.push(make(1020, uuid, `${uuid} 0`, parent));
     const parts = [

@@ -109,7 +109,7 @@ function choicesOf(state: State, root: string, group: Group, before: State | und
   const amounts = Object.entries(resources);
   const choiceOf = (providers: readonly string[]): Choice => ({
     group,
-    taken: amounts.map(([name, amount], place) => ({ provider: providers[place] ?? '', name, amount })),
+    taken: amounts.map(([name, amount], index) => ({ provider: providers[index] ?? '', name, amount })),
     providers: [...new Set(providers)].sort(),
   });
   if (suffix === '') {

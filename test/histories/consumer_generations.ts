@@ -65,7 +65,7 @@ export function withoutConsumer(state: State, uuid: string): State {
   const next = withConsumer(state, uuid, undefined);
   const { generation = 0, shift } = consumer ?? {};
   if (!isMended.madeAgain || shift === undefined) return next;
-  const known = Array.from({ length: generation }, (_, place) => shift + 1 + place);
+  const known = Array.from({ length: generation }, (_, index) => shift + 1 + index);
   const former = [...new Set([...(state.former[uuid] ?? []), ...known])].sort((a, b) => a - b);
   return { ...next, former: { ...state.former, [uuid]: former } };
 }

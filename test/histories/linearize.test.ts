@@ -57,9 +57,9 @@ test('it answers what trying all orders answers', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 6 }), fc.nat(6), (made, cut) => {
       // No two events have one time.
-      const steps = made.map(({ isWrite, value, at, length }, place): Step => {
-        const isCut = isWrite && place < cut - 4;
-        const interval = { invoked: at + place / 100, completed: isCut ? undefined : at + length + (place + 50) / 100 };
+      const steps = made.map(({ isWrite, value, at, length }, index): Step => {
+        const isCut = isWrite && index < cut - 4;
+        const interval = { invoked: at + index / 100, completed: isCut ? undefined : at + length + (index + 50) / 100 };
         return { ...interval, ...(isWrite ? { write: value } : { read: value }) };
       });
       assert.equal(isExplained(...steps), someOrderExplains(steps, 0));

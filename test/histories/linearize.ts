@@ -53,20 +53,20 @@ export function linearize<State, Step extends Interval>(
   let best: { readonly order: Order<State, Step>; readonly state: State } = { order: [], state: initial };
 
   /** The steps that may come next: those that were invoked before any other one was complete. */
-  const mayComeNext = (): { readonly places: readonly number[]; readonly until: number } => {
+  const mayComeNext = (): { readonly indexes: readonly number[]; readonly until: number } => {
     let firstEnd = Number.POSITIVE_INFINITY;
     const found: number[] = [];
-    for (const [place, { invoked, completed }] of steps.entries()) {
+    for (const [index, { invoked, completed }] of steps.entries()) {
       if (invoked > firstEnd) break;
-      if (isDone[place]) continue;
-      found.push(place);
+      if (isDone[index]) continue;
+      found.push(index);
       if (completed !== undefined) firstEnd = Math.min(firstEnd, completed);
     }
-    return { places: found.filter((place) => (steps[place]?.invoked ?? 0) < firstEnd), until: firstEnd };
+    return { indexes: found.filter((index) => (steps[index]?.invoked ?? 0) < firstEnd), until: firstEnd };
   };
   const keyOfDone = (): string => {
     const first = isDone.indexOf(false);
-    const beyond = isDone.flatMap((done, place) => (done && place > first ? [place] : []));
+    const beyond = isDone.flatMap((done, index) => (done && index > first ? [index] : []));
     return `${first}:${beyond}`;
   };
   const search = (state: State): boolean => {
@@ -75,19 +75,19 @@ export function linearize<State, Step extends Interval>(
     if (met.has(key) || met.size >= mostStates) return false;
     met.add(key);
     if (order.length > best.order.length) best = { order: [...order], state };
-    const { places, until } = mayComeNext();
-    for (const place of places) {
-      const step = steps[place];
+    const { indexes, until } = mayComeNext();
+    for (const index of indexes) {
+      const step = steps[index];
       if (step === undefined) continue;
       const known = step.completed === undefined ? 0 : 1;
       for (const next of after(state, step, until)) {
-        isDone[place] = true;
+        isDone[index] = true;
         left -= known;
         order.push({ step, state: next });
         if (search(next)) return true;
         order.pop();
         left += known;
-        isDone[place] = false;
+        isDone[index] = false;
       }
     }
     return false;

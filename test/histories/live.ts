@@ -63,9 +63,9 @@ export async function live(
       const others = servers.filter((server) => server !== first);
       const second = others.length > 0 ? choice.pick(others) : first;
       const requests = next();
-      for (const [place, make] of requests.entries()) {
+      for (const [index, make] of requests.entries()) {
         const action = make();
-        const server = place === 0 || place === requests.length - 1 ? first : second;
+        const server = index === 0 || index === requests.length - 1 ? first : second;
         const reply = await history.record(client, action, () => server.send(action));
         step += 1;
         if (reply !== undefined) takeNotes(notes, action, reply);
@@ -82,9 +82,9 @@ export async function live(
   });
   await Promise.all([worked, beside?.(() => isOver)]);
   const removedAfterMs: number[] = [];
-  const awaitEnds = async (uuid: string, place: number): Promise<void> => {
+  const awaitEnds = async (uuid: string, index: number): Promise<void> => {
     const send = (action: Action) =>
-      history.record(clients + 1 + place, action, () => random.pick(servers).send(action));
+      history.record(clients + 1 + index, action, () => random.pick(servers).send(action));
     const delayMs = await awaitEnd(uuid, random.fork(), send, patienceMs);
     if (delayMs !== undefined) removedAfterMs.push(delayMs);
   };

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { clientOf } from '../waiting/client.ts';
 import { liveSchedule, noteWrites } from '../waiting/schedules.ts';
 import { makeArena, type Scene } from './arena.ts';
@@ -80,35 +80,38 @@ async function findMistake(mistake: Mistake, random: Random): Promise<{ readonly
     });
   }
   const { processes = 1, scene = 'hosts', statements = [], isAlone = false } = mistake;
-  return withPlace(processes === 1 ? 'embedded' : 'postgresql', async (config): Promise<Finding | undefined> => {
-    const start = () => startServer(config, nodeArguments);
-    const servers = await Promise.all(Array.from({ length: processes }, start));
-    const connections = servers.map(({ url }) => connectTo(url));
-    const [first] = connections;
-    const [server] = servers;
-    assert.ok(first && server);
-    try {
-      for (const statement of statements) await server.query(statement);
-      let found: Finding | undefined;
-      const look = async (work: Work, choice: Random): Promise<void> => {
-        while (found === undefined && performance.now() < end) {
-          // With a mistake in reads this may fail. That shows the mistake as well, but not to the checker.
-          const arena = await makeArena(first, choice, scene, scene === 'hosts' ? pauseMs : 0);
-          if (arena === undefined) continue;
-          // Not `found ??= await ...`: this would replace what another look finds meanwhile.
-          const finding =
-            findingOf(await live(arena, connections, choice, work)) ?? (await findWrongRoot(server.query, arena));
-          found ??= finding;
-        }
-      };
-      const wanted = looks[scene].slice(0, isAlone ? 1 : undefined);
-      await Promise.all(wanted.map((work) => look(work, random.fork())));
-      return found;
-    } finally {
-      for (const connection of connections) connection.close();
-      await Promise.all(servers.map((server) => server.kill()));
-    }
-  });
+  return withSharedDatabase(
+    processes === 1 ? 'embedded' : 'postgresql',
+    async (config): Promise<Finding | undefined> => {
+      const start = () => startServer(config, nodeArguments);
+      const servers = await Promise.all(Array.from({ length: processes }, start));
+      const connections = servers.map(({ url }) => connectTo(url));
+      const [first] = connections;
+      const [server] = servers;
+      assert.ok(first && server);
+      try {
+        for (const statement of statements) await server.query(statement);
+        let found: Finding | undefined;
+        const look = async (work: Work, choice: Random): Promise<void> => {
+          while (found === undefined && performance.now() < end) {
+            // With a mistake in reads this may fail. That shows the mistake as well, but not to the checker.
+            const arena = await makeArena(first, choice, scene, scene === 'hosts' ? pauseMs : 0);
+            if (arena === undefined) continue;
+            // Not `found ??= await ...`: this would replace what another look finds meanwhile.
+            const finding =
+              findingOf(await live(arena, connections, choice, work)) ?? (await findWrongRoot(server.query, arena));
+            found ??= finding;
+          }
+        };
+        const wanted = looks[scene].slice(0, isAlone ? 1 : undefined);
+        await Promise.all(wanted.map((work) => look(work, random.fork())));
+        return found;
+      } finally {
+        for (const connection of connections) connection.close();
+        await Promise.all(servers.map((server) => server.kill()));
+      }
+    },
+  );
 }
 
 /** How many schedules of claims that wait go on at the same time. */
@@ -120,7 +123,7 @@ function findBySchedules(
   random: Random,
   end: number,
 ): Promise<{ readonly kind: string } | undefined> {
-  return withPlace('postgresql', async (config) => {
+  return withSharedDatabase('postgresql', async (config) => {
     const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config, nodeArguments)));
     const clients = servers.map(({ url }) => clientOf(url));
     const [server] = servers;

@@ -89,9 +89,9 @@ function placed(
   }
   if (reply !== undefined && reply.status !== 200) return [];
   return waysToPlace(state, asked)
-    .filter((way) => way.every((got, place) => isAnswered(reply, bodyOf, asked[place]?.uuid ?? '', got)))
+    .filter((way) => way.every((got, index) => isAnswered(reply, bodyOf, asked[index]?.uuid ?? '', got)))
     .flatMap((way) => {
-      const wishes = asked.map((each, place) => ({ ...each, allocations: way[place]?.allocations ?? {} }));
+      const wishes = asked.map((each, index) => ({ ...each, allocations: way[index]?.allocations ?? {} }));
       const after = written(state, moment, { ...options, wishes });
       if (reply === undefined) return [after];
       return asked.reduce<readonly State[]>(

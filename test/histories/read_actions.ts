@@ -216,8 +216,8 @@ export const readSummaries = (microversion: number, uuids: readonly string[]): A
         const { name, generation, parent, inventories, traits, aggregates } = providerOf(state, uuid);
         const usages = usagesOf(state, uuid);
         const summary = shown.find((each) => each.uuid === uuid);
-        const place = placeOf(state, uuid, parent);
-        return shows(summary, { name, generation, ...place, inventories, usages, traits, aggregates });
+        const location = placeOf(state, uuid, parent);
+        return shows(summary, { name, generation, ...location, inventories, usages, traits, aggregates });
       })
     );
   });

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { type Engine, engines } from '../support/engines.ts';
 import { makeArena, type Scene, scenes } from './arena.ts';
 import { check } from './check.ts';
@@ -30,7 +30,7 @@ const plans: Readonly<Record<Scene, { readonly work: Work; readonly lives: Reado
 for (const engine of engines) {
   test(`one order explains all answers, on ${engine}`, { concurrency: true }, async (t) => {
     const random = randomFrom(seedFor(t));
-    await withPlace(engine, async (config) => {
+    await withSharedDatabase(engine, async (config) => {
       const servers = await Promise.all((engine === 'embedded' ? [1] : [1, 2]).map(() => startServer(config)));
       const statuses = new Map<unknown, number>();
       const watch = (status: unknown) => statuses.set(status, (statuses.get(status) ?? 0) + 1);

@@ -6,8 +6,8 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
-import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { engines, freshDatabase, runsOn } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { type ConfigOverrides, openServiceOn, testConfig, withTestService } from '../support/services.ts';
@@ -259,7 +259,7 @@ for (const engine of engines) {
   });
 
   test(`a process that starts switches the history by its configuration, with what is held then, on ${engine}`, async () => {
-    await withPlace(engine, async (placementDatabase) => {
+    await withSharedDatabase(engine, async (placementDatabase) => {
       const as = async <T>(overrides: ConfigOverrides, use: (service: PlacementService, send: Send) => Promise<T>) => {
         const service = await openService(testConfig({ ...overrides, placementDatabase }));
         try {

@@ -102,8 +102,8 @@ export class Books {
       expected.map((row) => told(row, row.until === undefined)),
     );
     const isIn = (time: number, { from, to }: Span) => time >= from && time <= to;
-    for (const [place, { began, until, ...more }] of found.entries()) {
-      const entry = expected[place];
+    for (const [index, { began, until, ...more }] of found.entries()) {
+      const entry = expected[index];
       assert.ok(entry && isIn(began, entry.began), `when it began: ${JSON.stringify(more)}`);
       assert.ok(until === null || (entry.until && isIn(until, entry.until)), `when it ended: ${JSON.stringify(more)}`);
     }

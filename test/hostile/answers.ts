@@ -32,9 +32,9 @@ const lineEnd = Buffer.from('\r\n');
 /**
  * Reads answers one after the other.
  *
- * @param hasNoBody whether the request at a place was a HEAD: the answer to it ends behind its headers
+ * @param hasNoBody whether the request at an index was a HEAD: the answer to it ends behind its headers
  */
-export function readAnswers(bytes: Buffer, hasNoBody: (place: number) => boolean = () => false): Answers {
+export function readAnswers(bytes: Buffer, hasNoBody: (index: number) => boolean = () => false): Answers {
   const answers: Answer[] = [];
   let continues = 0;
   let start = 0;

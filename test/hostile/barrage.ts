@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { withPlace } from '../races/place.ts';
 import { randomFrom } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { openCorpus } from './corpus.ts';
 import { openKept } from './kept_connection.ts';
 import { openSlow } from './slow_senders.ts';
@@ -63,7 +63,7 @@ export async function barrage(
   seed: number,
   { requests, seconds = Infinity, measureEvery, onMeasured, onFound }: Length,
 ): Promise<Damage> {
-  return withPlace('embedded', async (config) => {
+  return withSharedDatabase('embedded', async (config) => {
     const server = await startServer(config, ['--expose-gc']);
     const port = Number(new URL(server.url).port);
     const random = randomFrom(seed);
@@ -139,9 +139,9 @@ export async function barrage(
         const trains = next;
         const before = cpuMsOf(server.pid);
         const all = Promise.all(
-          trains.map(async (train, place) => {
+          trains.map(async (train, index) => {
             if (train.end === 'may wait') letWait(train);
-            else settle(train, await clients[place]?.send(train));
+            else settle(train, await clients[index]?.send(train));
           }),
         );
         if (count % repairEvery === 0) {

@@ -8,8 +8,8 @@ test('requests that are huge or deeply nested are refused', () =>
     const deep = (open: string, inside: string, close: string, levels: number) =>
       open.repeat(levels) + inside + close.repeat(levels);
     const group = (number: number) => `resources${number}=VCPU:1`;
-    const many = (count: number, each: (place: number) => string, by = '&') =>
-      Array.from({ length: count }, (_, place) => each(place)).join(by);
+    const many = (count: number, each: (index: number) => string, by = '&') =>
+      Array.from({ length: count }, (_, index) => each(index)).join(by);
     for (const [what, request] of [
       ['a long target', lines(`GET /${'a'.repeat(200_000)} HTTP/1.1`, ...goodHeaders)],
       ['a long header', lines('GET /nowhere HTTP/1.1', `X-Long: ${'a'.repeat(200_000)}`, ...goodHeaders)],
@@ -103,7 +103,7 @@ test('1,000 headers are accepted, and a request with more is refused with the li
       lines(
         'GET /resource_providers HTTP/1.1',
         ...goodHeaders,
-        ...Array.from({ length: count - goodHeaders.length }, (_, place) => `X-${place}: a`),
+        ...Array.from({ length: count - goodHeaders.length }, (_, index) => `X-${index}: a`),
       );
     assert.deepEqual((await server.send(request(1000))).statuses, [200]);
     const { statuses, text } = await server.send(request(1001));

@@ -101,8 +101,8 @@ test('a hostile request is refused in its turn, and nothing behind it is carried
           [...before.map((each) => each.status), status],
           `${what}: ${reply.text}`,
         );
-        for (const [place, { told }] of before.entries())
-          assert.ok(answers[place]?.body.includes(told), `${what}: ${answers[place]?.body} has ${told}`);
+        for (const [index, { told }] of before.entries())
+          assert.ok(answers[index]?.body.includes(told), `${what}: ${answers[index]?.body} has ${told}`);
         const expected = before.reduce((sum, each) => sum + (each.continues ?? 0), 0);
         assert.equal(continues, expected, `${what}: the body of a refused request is not asked for`);
         const last = answers.at(-1);
@@ -134,11 +134,11 @@ test('100 Continue comes behind the answers to earlier requests, and before the 
         send('PUT', `/resource_providers/${id}`, '{"name": "a"}', 'Expect: 100-continue'),
     );
     const reply = await server.send([...text, get('/', 'Connection: close')].join(''));
-    const places = [...reply.text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
-    assert.deepEqual(places, [...ids.flatMap(() => [404, 100, 404]), 200]);
+    const statuses = [...reply.text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+    assert.deepEqual(statuses, [...ids.flatMap(() => [404, 100, 404]), 200]);
     const { answers, problem } = readAnswers(Buffer.from(reply.text, 'latin1'));
     assert.equal(problem, undefined);
-    for (const [place, id] of ids.entries()) {
-      for (const answer of answers.slice(2 * place, 2 * place + 2)) assert.ok(answer.body.includes(id));
+    for (const [index, id] of ids.entries()) {
+      for (const answer of answers.slice(2 * index, 2 * index + 2)) assert.ok(answer.body.includes(id));
     }
   }));

@@ -62,7 +62,7 @@ test('smuggled or malformed requests are refused, and nothing after them is read
       ['a target without a slash', lines('GET resource_providers HTTP/1.1', ...goodHeaders)],
       ['a TLS handshake', Buffer.from('16030100a5010000a10303', 'hex')],
       ['an upgrade to HTTP/2', lines('GET /nowhere HTTP/1.1', 'Upgrade: h2c', 'HTTP2-Settings: AAA', ...goodHeaders)],
-      ['random bytes', Buffer.from(Array.from({ length: 4096 }, (_, place) => (place * 167 + 13) % 256))],
+      ['random bytes', Buffer.from(Array.from({ length: 4096 }, (_, index) => (index * 167 + 13) % 256))],
     ] as const) {
       await isRefused(server, what, request);
       assert.equal(await server.status('/resource_providers'), 200, what);

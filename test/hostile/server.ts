@@ -143,8 +143,8 @@ async function exchange(
     socket.once('close', () => resolve(true));
     setTimeout(resolve, patienceMs, false).unref();
   });
-  for (const [place, part] of parts.entries()) {
-    if (place > 0) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, pauseMs))]);
+  for (const [index, part] of parts.entries()) {
+    if (index > 0) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, pauseMs))]);
     if (socket.destroyed) break;
     socket.write(part);
   }

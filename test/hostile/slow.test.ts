@@ -8,7 +8,7 @@ import { goodHeaders, head, lines, withHostileServer } from './server.ts';
 
 test('connections of clients that send too slowly, or do not read their answers, are cut', () =>
   withHostileServer(async (server) => {
-    const trickle = (text: string) => Array.from({ length: 100 }, (_, place) => text.charAt(place) || 'a');
+    const trickle = (text: string) => Array.from({ length: 100 }, (_, index) => text.charAt(index) || 'a');
     const slowly = { pauseMs: 100, patienceMs: 20_000 };
     const [silent, headers, body, chunks] = await Promise.all([
       server.send([''], slowly),

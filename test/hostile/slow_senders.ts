@@ -30,11 +30,11 @@ export function openSlow(port: number, random: Random, corpus: Corpus, count: nu
   };
   return {
     step: () => {
-      for (let place = 0; place < count; place += 1) {
-        const client = clients[place];
+      for (let index = 0; index < count; index += 1) {
+        const client = clients[index];
         if (client === undefined || client.socket.destroyed || client.at >= client.bytes.length || random.percent(3)) {
           client?.socket.destroy();
-          clients[place] = open();
+          clients[index] = open();
           continue;
         }
         const next = client.at + 1 + random.below(60);

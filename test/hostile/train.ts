@@ -21,7 +21,7 @@ type Car = {
 /** Requests for one connection. */
 export type Train = {
   readonly cars: readonly Car[];
-  /** All bytes; they are sent in two parts if there is a place of a cut. */
+  /** All bytes; they are sent in two parts where `cutAt` is given. */
   readonly bytes: Buffer;
   readonly cutAt?: number;
   /** What comes at the end: `nothing` where the connection stays open. */
@@ -79,15 +79,15 @@ function train(cars: readonly Car[], end: Train['end'], random: Random): Train {
  */
 export function judge({ cars, end }: Train, { answers, problem, restBytes, ended }: Outcome): string | undefined {
   const isComplete = answers.length >= cars.length;
-  for (const [place, { valid }] of cars.entries()) valid?.onDone?.(place < answers.length);
+  for (const [index, { valid }] of cars.entries()) valid?.onDone?.(index < answers.length);
   if (problem !== undefined) return problem;
-  for (const [place, { status, head, body }] of answers.entries()) {
-    const { valid, known } = cars[place] ?? {};
+  for (const [index, { status, head, body }] of answers.entries()) {
+    const { valid, known } = cars[index] ?? {};
     if (status >= 500) return `answered ${status}`;
     if (valid !== undefined && !valid.statuses.includes(status)) return `${status} for a valid request: ${body}`;
     if (valid?.told !== undefined && !body.includes(valid.told))
       return `another answer than with ${valid.told}: ${body}`;
-    if (known !== undefined && place === answers.length - 1 && ended === 'closed by the server') known.hasClosed = true;
+    if (known !== undefined && index === answers.length - 1 && ended === 'closed by the server') known.hasClosed = true;
     const json = /\r\ncontent-type: application\/json\r\n/i.test(head) && body.length > 0 && body.length < keptBytes;
     if (json && !isJson(body)) return `an answer that is not JSON: ${body}`;
   }

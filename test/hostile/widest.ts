@@ -6,17 +6,17 @@ export type Wide = {
   readonly body?: unknown;
 };
 
-const repeated = (count: number, text: (place: number) => string, between = '&'): string =>
-  Array.from({ length: count }, (_, place) => text(place + 1)).join(between);
+const repeated = (count: number, text: (index: number) => string, between = '&'): string =>
+  Array.from({ length: count }, (_, index) => text(index + 1)).join(between);
 
 /** Granular groups of these amounts of a device. */
 const groups = (amounts: readonly number[], more = 'group_policy=none'): string =>
-  `${repeated(amounts.length, (place) => `resources${place}=SRIOV_NET_VF:${amounts[place - 1]}`)}&${more}`;
+  `${repeated(amounts.length, (index) => `resources${index}=SRIOV_NET_VF:${amounts[index - 1]}`)}&${more}`;
 
 const amounts = (...counts: readonly (readonly [count: number, amount: number])[]): readonly number[] =>
   counts.flatMap(([count, amount]) => Array.from({ length: count }, () => amount));
 
-const uuid = (place: number): string => `00000000-0000-4000-8000-${`${place}`.padStart(12, '0')}`;
+const uuid = (index: number): string => `00000000-0000-4000-8000-${`${index}`.padStart(12, '0')}`;
 
 /** Seven of five and three of four do not fit on eight devices of eight, which only trying all ways shows. */
 const binPacking = amounts([7, 5], [3, 4]);
@@ -26,7 +26,7 @@ const queries: readonly (readonly [what: string, query: string])[] = [
   ['400 groups', groups(amounts([400, 1]))],
   [
     '400 groups in one subtree',
-    groups(amounts([300, 1]), `group_policy=none&same_subtree=${repeated(300, (place) => `${place}`, ',')}`),
+    groups(amounts([300, 1]), `group_policy=none&same_subtree=${repeated(300, (index) => `${index}`, ',')}`),
   ],
   ['400 groups that are isolated', groups(amounts([400, 1]), 'group_policy=isolate')],
   ['1,000 traits', `resources=VCPU:1&required=${repeated(1_000, () => 'CUSTOM_HELD', ',')}`],
@@ -35,23 +35,23 @@ const queries: readonly (readonly [what: string, query: string])[] = [
     `resources=VCPU:1,SRIOV_NET_VF:1&${repeated(300, () => 'required=in:CUSTOM_HELD,CUSTOM_RARE')}`,
   ],
   ['1,000 forbidden traits', `resources=VCPU:1&required=${repeated(1_000, () => '!CUSTOM_RARE', ',')}`],
-  ['300 aggregates', `resources=VCPU:1&${repeated(300, (place) => `member_of=${uuid(1 + (place % 3))}`)}`],
+  ['300 aggregates', `resources=VCPU:1&${repeated(300, (index) => `member_of=${uuid(1 + (index % 3))}`)}`],
   ['400 aggregates, of which any may be', `resources=VCPU:1&member_of=in:${repeated(400, uuid, ',')}`],
   ['199 groups', groups(amounts([199, 1]))],
-  ['180 aggregates', `resources=VCPU:1&${repeated(180, (place) => `member_of=${uuid(1 + (place % 3))}`)}`],
+  ['180 aggregates', `resources=VCPU:1&${repeated(180, (index) => `member_of=${uuid(1 + (index % 3))}`)}`],
   [
     '400 groups, each in one of two aggregates',
-    `${groups(amounts([400, 1]))}&${repeated(400, (place) => `member_of${place}=in:${uuid(1)},${uuid(2)}`)}`,
+    `${groups(amounts([400, 1]))}&${repeated(400, (index) => `member_of${index}=in:${uuid(1)},${uuid(2)}`)}`,
   ],
   [
     '1,000 forbidden traits of roots',
-    `resources=VCPU:1&root_required=${repeated(1_000, (place) => (place < 1_000 ? '!CUSTOM_RARE' : '!CUSTOM_HELD'), ',')}`,
+    `resources=VCPU:1&root_required=${repeated(1_000, (index) => (index < 1_000 ? '!CUSTOM_RARE' : '!CUSTOM_HELD'), ',')}`,
   ],
   ['what a pool shares with all hosts', 'resources=DISK_GB:1'],
   ['a host and its pool', 'resources=VCPU:1&resources1=DISK_GB:1&resources2=DISK_GB:1&group_policy=none'],
   [
     'many keys of an order',
-    `resources=VCPU:1&order=${repeated(500, (place) => (place % 2 === 0 ? 'free:VCPU' : 'prefer:CUSTOM_RARE'), ',')}`,
+    `resources=VCPU:1&order=${repeated(500, (index) => (index % 2 === 0 ? 'free:VCPU' : 'prefer:CUSTOM_RARE'), ',')}`,
   ],
   ['an unknown trait behind 200 groups', `${groups(amounts([200, 8]))}&required=CUSTOM_UNKNOWN&resources=VCPU:1`],
   ['everything', 'resources=VCPU:1'],
@@ -84,14 +84,14 @@ export const widest: readonly Wide[] = [
     method: 'POST',
     path: '/allocations',
     body: {
-      ...Object.fromEntries(Array.from({ length: 200 }, (_, place) => [uuid(place), byQuery(groups(binPacking))])),
+      ...Object.fromEntries(Array.from({ length: 200 }, (_, index) => [uuid(index), byQuery(groups(binPacking))])),
       dry_run: true,
     },
   },
   { what: 'all providers', path: '/resource_providers' },
   {
     what: 'all providers of 300 aggregates',
-    path: `/resource_providers?${repeated(300, (place) => `member_of=${uuid(1 + (place % 3))}`)}`,
+    path: `/resource_providers?${repeated(300, (index) => `member_of=${uuid(1 + (index % 3))}`)}`,
   },
   {
     what: 'all providers without 1,000 traits',
@@ -103,8 +103,8 @@ export const widest: readonly Wide[] = [
     method: 'POST',
     path: '/allocations',
     body: Object.fromEntries(
-      Array.from({ length: 2_000 }, (_, place) => [
-        uuid(place),
+      Array.from({ length: 2_000 }, (_, index) => [
+        uuid(index),
         { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null, consumer_type: 'X' },
       ]),
     ),

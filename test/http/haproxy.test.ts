@@ -89,8 +89,8 @@ type State = { readonly lines: string; readonly status: string; readonly check: 
 /** Starts HAProxy with a backend for each check. Requests go to the first one. */
 async function startProxy(checks: readonly (readonly [Check, string | undefined])[]) {
   const [port, statesPort] = [await freePort(), await freePort()];
-  const backends = checks.map(([{ lines, server = '' }, address], place) =>
-    [`backend check${place}`, ...lines, `server one ${address} check inter 500ms fall 1 rise 1 ${server}`].join('\n  '),
+  const backends = checks.map(([{ lines, server = '' }, address], index) =>
+    [`backend check${index}`, ...lines, `server one ${address} check inter 500ms fall 1 rise 1 ${server}`].join('\n  '),
   );
   const config = `defaults
   mode http

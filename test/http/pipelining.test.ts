@@ -99,10 +99,10 @@ for (const secure of [false, true]) {
       await until('the first has arrived', () => arrived.includes('/slow'));
       letGo();
       await closed;
-      const places = [...text().matchAll(/HTTP\/1\.1 \d+|slow|bytes|last/g)].map(([place]) =>
-        place.replace('HTTP/1.1 ', ''),
+      const parts = [...text().matchAll(/HTTP\/1\.1 \d+|slow|bytes|last/g)].map(([part]) =>
+        part.replace('HTTP/1.1 ', ''),
       );
-      assert.deepEqual(places, ['200', 'slow', '100', '200', 'bytes', '100', '200', 'bytes', '200', 'last']);
+      assert.deepEqual(parts, ['200', 'slow', '100', '200', 'bytes', '100', '200', 'bytes', '200', 'last']);
     }),
   );
 
@@ -182,9 +182,9 @@ for (const secure of [false, true]) {
 
   test(named('a client that disconnects while its requests wait leaves no connection behind'), () =>
     serving(secure, async ({ arrived, letGo, talk, openConnections }) => {
-      for (const [place, bad] of [twoHosts, unknownMethod, tunnel].entries()) {
+      for (const [index, bad] of [twoHosts, unknownMethod, tunnel].entries()) {
         const { client } = talk(post('/made', 'one') + request('/slow') + bad);
-        await until('both have arrived', () => arrived.length >= 2 * (place + 1));
+        await until('both have arrived', () => arrived.length >= 2 * (index + 1));
         client.destroy();
       }
       // The server notices that a client has gone only when it sends the answer. Before, the client looks like one that

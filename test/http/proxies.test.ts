@@ -142,7 +142,7 @@ async function sentRaw(url: string, bytes: string): Promise<string> {
 
 /** Calls back with the port of a machine that is away: connections to it are neither accepted nor refused. */
 async function withAbsent(use: (port: number) => Promise<void>): Promise<void> {
-  // It never accepts a connection. The kernel does that for as many as its queue has places for.
+  // It never accepts a connection. The kernel does that for as many as its queue has room for.
   const program =
     "const s = require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {" +
     'console.log(s.address().port); setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)) })';
@@ -178,8 +178,8 @@ for (const proxy of proxies) {
         async ({ client, url, tlsPort, ca }) => {
           // A health check by HTTP/1.0 may have no Host.
           assert.match(await sentRaw(url, 'GET /readyz HTTP/1.0\r\n\r\n'), /^HTTP\/1\.\d 200 /);
-          for (const place of ['/', '/placement', '/placement/', '/placement?a=b'])
-            assert.match(JSON.stringify((await client.send('GET', place)).body), /"max_version":"1\.39"/, place);
+          for (const url of ['/', '/placement', '/placement/', '/placement?a=b'])
+            assert.match(JSON.stringify((await client.send('GET', url)).body), /"max_version":"1\.39"/, url);
           assert.equal((await client.send('GET', '/placementresource_providers')).status, 404);
 
           const long = Array.from({ length: 2_000 }, () => randomUUID()).join(',');

@@ -77,9 +77,9 @@ function send(client: Connection, rows: Answer): void {
     return;
   }
   const [first = ['']] = rows;
-  const names = first.map((_, place) => `c${place}`);
+  const names = first.map((_, index) => `c${index}`);
   client.writeTextResult(
-    rows.map((row) => Object.fromEntries(row.map((value, place) => [`c${place}`, value]))),
+    rows.map((row) => Object.fromEntries(row.map((value, index) => [`c${index}`, value]))),
     names.map((name) => ({ ...textColumn, catalog: 'def', schema: '', table: '', orgTable: '', name, orgName: name })),
   );
 }

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type Connection, connectTo } from '../histories/connection.ts';
 import type { Reply } from '../histories/history.ts';
-import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { type Answer, at } from '../support/requests.ts';
 
 const version = 2007;
@@ -18,7 +18,7 @@ type Two = {
 };
 
 async function withTwoServers(use: (two: Two) => Promise<void>): Promise<void> {
-  await withPlace('postgresql', async (config) => {
+  await withSharedDatabase('postgresql', async (config) => {
     const servers = await Promise.all([1, 2].map(() => startServer(config)));
     const connections = servers.map(({ url }) => connectTo(url));
     const [first] = connections;

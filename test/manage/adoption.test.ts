@@ -21,7 +21,7 @@ const oldServer = '22222222-0000-4000-8000-000000000002';
 const aggregate = '33333333-0000-4000-8000-000000000001';
 
 /**
- * A small cloud as upstream wrote it. The id of a standard class is its place in the list, and custom classes have ids
+ * A small cloud as upstream wrote it. The id of a standard class is its index in the list, and custom classes have ids
  * from 10,000 on.
  */
 const rows = `

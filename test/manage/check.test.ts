@@ -36,7 +36,7 @@ const withConfig = (
     await use(check, start, database.connection);
   });
 
-const ready = (place: string): Checked => ({ code: 0, said: `The service at ${place} is ready.\n` });
+const ready = (url: string): Checked => ({ code: 0, said: `The service at ${url} is ready.\n` });
 
 suite('placement-api --check', () => {
   test('tells whether a service listens, on all addresses and with names that clients must use', async () => {

@@ -167,8 +167,8 @@ for (const engine of engines) {
       const told = new Map(
         Array.from(stderr.matchAll(/^line (\d+): (.*)$/gm), ([, line, text]) => [Number(line), text ?? '']),
       );
-      for (const [place, [, problem]] of wrong.entries())
-        assert.match(told.get(place + 2) ?? '', problem, `${place + 2}`);
+      for (const [index, [, problem]] of wrong.entries())
+        assert.match(told.get(index + 2) ?? '', problem, `${index + 2}`);
       assert.equal((await withDatabase(countRows)).providers, 1);
     });
   });

@@ -41,20 +41,20 @@ test(`${count} incomplete consumers get a record while claims go on`, async (t) 
     let migrating = true;
     // Requests take the old consumers that the migration reaches next, each consumer once, so that both meet.
     let migrated = 0;
-    let place = 0;
+    let index = 0;
     migration.child.stdout.on('data', (text: string) => {
       for (const match of text.matchAll(/(\d+) migrated/g)) migrated += Number(match[1]);
     });
     const nextAhead = (): string => {
-      place = Math.max(place + 1, migrated + 10);
-      return sorted[place] ?? '';
+      index = Math.max(index + 1, migrated + 10);
+      return sorted[index] ?? '';
     };
     const statuses = new Map<string, number>();
     const tell = (what: string, status: number): void => {
       statuses.set(`${what} ${status}`, (statuses.get(`${what} ${status}`) ?? 0) + 1);
     };
     const write = async (writer: number): Promise<void> => {
-      for (let turn = writer; migrating && place < count - 100; turn += 1) {
+      for (let turn = writer; migrating && index < count - 100; turn += 1) {
         const consumer = nextAhead();
         if (turn % 4 === 0) tell('replace', await request('PUT', consumer, '1.12', claim));
         else if (turn % 4 === 1) tell('delete', await request('DELETE', consumer, '1.12'));

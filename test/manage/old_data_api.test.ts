@@ -112,9 +112,9 @@ for (const engine of engines) {
           if (migrated) await finish(onlineMigrations(database, owner));
           return consumer;
         };
-        for (const place of writes(provider.uuid, '', generation).keys()) {
+        for (const index of writes(provider.uuid, '', generation).keys()) {
           const consumer = await newConsumer();
-          const write = writes(provider.uuid, consumer, generation)[place];
+          const write = writes(provider.uuid, consumer, generation)[index];
           assert.ok(write !== undefined);
           const what = `${write.method} at ${write.version}, ${migrated ? 'after' : 'before'} the migration`;
           assert.equal((await call(send, write.version, write.method, write.path, write.body)).status, 204, what);
@@ -126,10 +126,10 @@ for (const engine of engines) {
           assert.equal(at(json, 'consumer_generation'), 1, what);
         }
         for (const wrong of migrated ? [null, 1] : [0, 1]) {
-          for (const [place, { version }] of writes(provider.uuid, '', wrong).entries()) {
+          for (const [index, { version }] of writes(provider.uuid, '', wrong).entries()) {
             if (Number(version.slice(2)) < 28) continue;
             const consumer = await newConsumer();
-            const write = writes(provider.uuid, consumer, wrong)[place];
+            const write = writes(provider.uuid, consumer, wrong)[index];
             assert.ok(write !== undefined);
             const { status, json } = await call(send, write.version, write.method, write.path, write.body);
             assert.equal(status, 409);

@@ -6,8 +6,8 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 
 test('the capacity of many providers is written in pieces, between which others are served', () => {
   const count = 3000;
-  const nodes = Array.from({ length: count }, (_, place) =>
-    nodeAt(place, { stock: { VCPU: stockOf(place + 1), DISK_GB: { ...stockOf(8), used: 3 } } }),
+  const nodes = Array.from({ length: count }, (_, index) =>
+    nodeAt(index, { stock: { VCPU: stockOf(index + 1), DISK_GB: { ...stockOf(8), used: 3 } } }),
   );
   const { fleet } = createFleet(rowsOf(nodes));
   for (const limit of [-1, 0, 1, 1700]) {

@@ -36,7 +36,7 @@ suite('shapes', () => {
       nowMs += 20;
       return nowMs;
     });
-    const rows = rowsOf(Array.from({ length: 3_000 }, (_, place) => nodeAt(place, { stock: { VCPU: stockOf(8) } })));
+    const rows = rowsOf(Array.from({ length: 3_000 }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(8) } })));
     const living = createFleet(rows);
     const shapes = parseShapes('small: resources=VCPU:2; lost: resources=VCPU:1; large: resources=VCPU:8');
     const leftOut: string[] = [];

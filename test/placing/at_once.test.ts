@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, detailOf, type Reply, succeed } from '../races/client.ts';
-import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { execute } from '../support/postgresql.ts';
 import { at } from '../support/requests.ts';
 import { placed, providersOf } from './placed.ts';
@@ -30,7 +30,7 @@ async function withServers(
   use: (servers: readonly ServerProcess[]) => Promise<void>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {
-  await withPlace('postgresql', async (config) => {
+  await withSharedDatabase('postgresql', async (config) => {
     for (const [name, value] of Object.entries(settings)) {
       const database = new URL(config.connection ?? '').pathname.slice(1);
       await execute(config.connection ?? '', `alter database ${database} set ${name} = '${value}'`);
@@ -135,10 +135,10 @@ async function neverShareATree([first, second]: readonly ServerProcess[]): Promi
   for (let round = 0; round < 25; round++) {
     const group = Array.from({ length: 4 }, () => randomUUID());
     const replies: readonly Reply[] = await Promise.all(
-      group.map((uuid, place) => {
+      group.map((uuid, index) => {
         const others = group.filter((other) => other !== uuid).join(',');
         const query = `resources=VCPU:1&apart_from=${others}`;
-        const { client }: ServerProcess = place % 2 === 0 ? first : second;
+        const { client }: ServerProcess = index % 2 === 0 ? first : second;
         return client.send('PUT', `/allocations/${uuid}`, version, placed(query));
       }),
     );

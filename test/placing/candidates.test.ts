@@ -58,8 +58,8 @@ const steady = { strategy: 'depth-first', randomize: false, limited: false } as 
 /** The same rows, in which inventories that are used beyond their capacity, in part by the claim, have the capacity that is used. */
 const withTolerance = (rows: AllRows, before: AllRows, own: Amounts): AllRows => ({
   ...rows,
-  inventories: rows.inventories.map((row, place) => {
-    const used = before.inventories[place]?.used ?? 0;
+  inventories: rows.inventories.map((row, index) => {
+    const used = before.inventories[index]?.used ?? 0;
     const isBeyond = used > (row.total - row.reserved) * Number(row.allocation_ratio);
     if (!isBeyond || !own.has(`${row.provider} ${row.class}`)) return row;
     return { ...row, total: used, reserved: 0, allocation_ratio: 1 };
@@ -83,7 +83,7 @@ function expectedKeys(
   const ranks = found.map((candidate) => rankOf(ordered, candidate, keys));
   const first = ranks.toSorted(compareRanks)[0] ?? [];
   return found
-    .filter((_, place) => compareRanks(ranks[place] ?? [], first) === 0)
+    .filter((_, index) => compareRanks(ranks[index] ?? [], first) === 0)
     .map((candidate) => keyOfCandidate(fleet, candidate));
 }
 
@@ -93,8 +93,8 @@ const rankOf = ({ byId }: Fleet, [choice]: Candidate, keys: readonly TreeKey[]):
 };
 
 const compareRanks = (one: readonly number[], other: readonly number[]): number => {
-  const place = one.findIndex((value, number) => value !== other[number]);
-  return place === -1 ? 0 : (one[place] ?? 0) - (other[place] ?? 0);
+  const index = one.findIndex((value, number) => value !== other[number]);
+  return index === -1 ? 0 : (one[index] ?? 0) - (other[index] ?? 0);
 };
 
 const order = fc.constantFrom<readonly [readonly OrderKey[], readonly TreeKey[]]>(
@@ -129,13 +129,13 @@ function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrar
   );
   const rows = rowsOf(topology);
   const { fleet } = createFleet(rows);
-  const own = rows.inventories.flatMap(({ provider: providerId, class: classId, used }, place) => {
-    const amount = Math.min(used, shares[place] ?? 0);
-    return amount === 0 ? [] : [{ id: place + 1, providerId, classId, used: amount }];
+  const own = rows.inventories.flatMap(({ provider: providerId, class: classId, used }, index) => {
+    const amount = Math.min(used, shares[index] ?? 0);
+    return amount === 0 ? [] : [{ id: index + 1, providerId, classId, used: amount }];
   });
-  const consumers = requests.map(({ request }, place): ConsumerClaim => {
+  const consumers = requests.map(({ request }, index): ConsumerClaim => {
     return {
-      uuid: `consumer ${place}`,
+      uuid: `consumer ${index}`,
       knownGeneration: undefined,
       projectId: 'p',
       userId: 'u',
@@ -156,7 +156,7 @@ function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrar
     allocations: own,
   };
   const states = new Map([[first.uuid, first]]);
-  const keysByPlace = requests.map(({ keys }) => keys);
+  const keysByIndex = requests.map(({ keys }) => keys);
   return {
     rows,
     fleet,
@@ -164,7 +164,7 @@ function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrar
     consumers,
     states,
     requests: requests.map(({ request }) => request),
-    keysByPlace,
+    keysByIndex,
   };
 }
 
@@ -179,8 +179,8 @@ test('each member of a gang gets one of the first candidates that GET would give
   let refused = 0;
   fc.assert(
     fc.property(anyCase, (made) => {
-      const { rows, fleet, own, consumers, states, requests, keysByPlace } = prepare(made);
-      const claim: Claim = { consumers, inventories: [], placing: consumers.map((_, place) => place) };
+      const { rows, fleet, own, consumers, states, requests, keysByIndex } = prepare(made);
+      const claim: Claim = { consumers, inventories: [], placing: consumers.map((_, index) => index) };
       const before = usageOf(fleet);
       let outcome: Placement | ClaimRefused;
       try {
@@ -191,9 +191,9 @@ test('each member of a gang gets one of the first candidates that GET would give
       }
       assert.deepEqual(usageOf(fleet), before, 'the fleet shows what is not there');
       const taken = new Map<string, number>();
-      for (const [place, request] of requests.entries()) {
+      for (const [index, request] of requests.entries()) {
         const usage = withUsage(rows, (key) => (taken.get(key) ?? 0) - (own.get(key) ?? 0));
-        const expected = expectedKeys(usage, withTolerance(usage, rows, own), request, keysByPlace[place] ?? []);
+        const expected = expectedKeys(usage, withTolerance(usage, rows, own), request, keysByIndex[index] ?? []);
         if (outcome instanceof ClaimRefused) {
           // Where those before the refused one would be is not told.
           const isFirst = outcome.message.includes('consumer 0:');
@@ -201,10 +201,10 @@ test('each member of a gang gets one of the first candidates that GET would give
           refused += 1;
           return;
         }
-        const key = keysPlaced(outcome)[place] ?? '';
+        const key = keysPlaced(outcome)[index] ?? '';
         assert.ok(expected.includes(key), `${key} is none of ${expected.join('\n')}`);
         placed += 1;
-        for (const [uuid, amounts] of outcome.claim.consumers[place]?.allocations ?? []) {
+        for (const [uuid, amounts] of outcome.claim.consumers[index]?.allocations ?? []) {
           for (const [name, amount] of amounts) {
             const id = `${fleet.byUuid.get(uuid)?.id} ${fleet.classes.byName.get(name)?.id}`;
             taken.set(id, (taken.get(id) ?? 0) + amount);
@@ -223,7 +223,7 @@ test('each claim of a batch gets one of the first candidates that GET would give
   let refusals = 0;
   fc.assert(
     fc.property(anyCase, (made) => {
-      const { rows, fleet, own, consumers, states, requests, keysByPlace } = prepare(made);
+      const { rows, fleet, own, consumers, states, requests, keysByIndex } = prepare(made);
       const batch = consumers.map((consumer): BatchedClaim => {
         const claim: Claim = { consumers: [consumer], inventories: [], placing: [0] };
         const fail = (error: unknown) => {
@@ -236,18 +236,18 @@ test('each claim of a batch gets one of the first candidates that GET would give
       const { judged, refused } = judgedBatch;
       assert.deepEqual(usageOf(fleet), before, 'the fleet shows what is not there');
       const promised = new Map<string, number>();
-      for (const [place, request] of requests.entries()) {
-        const mine = place === 0 ? own : new Map<string, number>();
+      for (const [index, request] of requests.entries()) {
+        const mine = index === 0 ? own : new Map<string, number>();
         const usage = withUsage(rows, (key) => (promised.get(key) ?? 0) - (mine.get(key) ?? 0));
-        const expected = expectedKeys(usage, withTolerance(usage, rows, mine), request, keysByPlace[place] ?? []);
-        const found = judged.find(({ entry }) => entry === batch[place]);
+        const expected = expectedKeys(usage, withTolerance(usage, rows, mine), request, keysByIndex[index] ?? []);
+        const found = judged.find(({ entry }) => entry === batch[index]);
         if (found?.placement === undefined) {
-          const isRefused = refused.some(({ entry }) => entry === batch[place]);
+          const isRefused = refused.some(({ entry }) => entry === batch[index]);
           assert.deepEqual(expected, []);
           // A refusal is not given while others may lose what they were promised.
           assert.equal(isRefused, promised.size === 0);
           assert.equal(
-            judgedBatch.again.some(({ entry }) => entry === batch[place]),
+            judgedBatch.again.some(({ entry }) => entry === batch[index]),
             promised.size > 0,
           );
           if (isRefused) refusals += 1;

@@ -89,11 +89,11 @@ for (const engine of engines) {
     await withHosts(engine, 4, async (send) => {
       const uuids = Array.from({ length: 4 }, () => randomUUID());
       // Each names only those that are placed after it.
-      const queryOf = (place: number): string => {
-        const later = uuids.slice(place + 1);
+      const queryOf = (index: number): string => {
+        const later = uuids.slice(index + 1);
         return later.length === 0 ? 'resources=VCPU:1' : `resources=VCPU:1&apart_from=${later.join(',')}`;
       };
-      const gang = Object.fromEntries(uuids.map((uuid, place) => [uuid, placed(queryOf(place))]));
+      const gang = Object.fromEntries(uuids.map((uuid, index) => [uuid, placed(queryOf(index))]));
       const { json } = accepted(await send('POST', '/allocations', gang));
       assert.equal(new Set(uuids.flatMap((uuid) => providersOf(at(json, uuid)))).size, 4);
       const fifth = randomUUID();

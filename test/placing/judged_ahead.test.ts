@@ -32,7 +32,7 @@ function heldUp(database: Database) {
   };
 }
 
-type Place = TwoConnections & {
+type Setup = TwoConnections & {
   readonly claims: Claims;
   readonly fleet: FleetKeeper;
   /** How many claims lost a guard. */
@@ -46,7 +46,7 @@ type Place = TwoConnections & {
 };
 
 /** Calls back with two hosts of 10 VCPU, which have room for `room` consumers in all. */
-async function whileFirstIsWritten(room: number, use: (place: Place) => Promise<void>): Promise<void> {
+async function whileFirstIsWritten(room: number, use: (setup: Setup) => Promise<void>): Promise<void> {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`update inventories set allocation_ratio = ${room / 20}`);
     const fleet = await openFleet(database);
@@ -80,84 +80,84 @@ const gang = (): readonly string[] => Array.from({ length: 20 }, () => randomUUI
 const usedIn = ({ known }: FleetKeeper): readonly (number | undefined)[] =>
   [1, 2].map((id) => known.byId.get(id)?.inventories[0]?.used);
 
-async function holdersOf({ other }: Pick<Place, 'other'>): Promise<ReadonlySet<string>> {
+async function holdersOf({ other }: Pick<Setup, 'other'>): Promise<ReadonlySet<string>> {
   const { rows } = await other.query('select consumer_id from allocations where used = 1');
   return new Set(rows.map(({ consumer_id }) => consumer_id));
 }
 
 test('a gang is judged on what the batch before takes, while that batch is still being written', async () => {
-  await whileFirstIsWritten(40, async (place) => {
-    const { uuids, written } = await place.judgeSecond();
-    assert.deepEqual(usedIn(place.fleet), [0, 0]);
-    place.letGo();
-    await Promise.all([place.firstWritten, written]);
+  await whileFirstIsWritten(40, async (setup) => {
+    const { uuids, written } = await setup.judgeSecond();
+    assert.deepEqual(usedIn(setup.fleet), [0, 0]);
+    setup.letGo();
+    await Promise.all([setup.firstWritten, written]);
     // Judged on anything else, the second gang would have lost the guard of a generation.
-    assert.equal(place.retries(), 0);
-    assert.deepEqual(usedIn(place.fleet), [20, 20]);
-    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+    assert.equal(setup.retries(), 0);
+    assert.deepEqual(usedIn(setup.fleet), [20, 20]);
+    assert.deepEqual(await holdersOf(setup), new Set([...setup.first, ...uuids]));
   });
 });
 
 test('if the batch before loses a guard, a gang is judged again, and has lost no race', async () => {
-  await whileFirstIsWritten(40, async (place) => {
-    const { uuids, written } = await place.judgeSecond();
-    await place.other.query('update resource_providers set generation = generation + 1');
-    place.letGo();
-    await Promise.all([place.firstWritten, written]);
-    assert.equal(place.retries(), 1);
-    assert.deepEqual(usedIn(place.fleet), [20, 20]);
-    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+  await whileFirstIsWritten(40, async (setup) => {
+    const { uuids, written } = await setup.judgeSecond();
+    await setup.other.query('update resource_providers set generation = generation + 1');
+    setup.letGo();
+    await Promise.all([setup.firstWritten, written]);
+    assert.equal(setup.retries(), 1);
+    assert.deepEqual(usedIn(setup.fleet), [20, 20]);
+    assert.deepEqual(await holdersOf(setup), new Set([...setup.first, ...uuids]));
   });
 });
 
 test('a gang is not refused for what the batch before was to take, where that is not written', async () => {
-  await whileFirstIsWritten(20, async (place) => {
-    const { uuids, written } = await place.judgeSecond();
+  await whileFirstIsWritten(20, async (setup) => {
+    const { uuids, written } = await setup.judgeSecond();
     // The first gang is refused, since one of its consumers exists.
-    await place.other.query(
-      `insert into consumers (uuid, project_id, user_id, generation) values ('${place.first[0]}', 1, 1, 1)`,
+    await setup.other.query(
+      `insert into consumers (uuid, project_id, user_id, generation) values ('${setup.first[0]}', 1, 1, 1)`,
     );
-    place.letGo();
-    await assert.rejects(place.firstWritten, ClaimRefused);
+    setup.letGo();
+    await assert.rejects(setup.firstWritten, ClaimRefused);
     await written;
-    assert.deepEqual(await holdersOf(place), new Set(uuids));
+    assert.deepEqual(await holdersOf(setup), new Set(uuids));
   });
 });
 
 test('a gang for which the batch before leaves no room is refused once that is written', async () => {
-  await whileFirstIsWritten(20, async (place) => {
-    const { written } = await place.judgeSecond();
-    place.letGo();
-    await place.firstWritten;
+  await whileFirstIsWritten(20, async (setup) => {
+    const { written } = await setup.judgeSecond();
+    setup.letGo();
+    await setup.firstWritten;
     await assert.rejects(written, ClaimRefused);
-    assert.deepEqual(await holdersOf(place), new Set(place.first));
+    assert.deepEqual(await holdersOf(setup), new Set(setup.first));
   });
 });
 
 test('a refresh that shows what others took makes a gang be judged again', async () => {
-  await whileFirstIsWritten(100, async (place) => {
-    const { uuids, written } = await place.judgeSecond();
-    await place.other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('theirs', 1, 1, 1);
+  await whileFirstIsWritten(100, async (setup) => {
+    const { uuids, written } = await setup.judgeSecond();
+    await setup.other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('theirs', 1, 1, 1);
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'theirs', 30);
       update resource_providers set generation = generation + 1 where id = 1`);
-    await place.fleet.fresh();
-    place.letGo();
-    await Promise.all([place.firstWritten, written]);
+    await setup.fleet.fresh();
+    setup.letGo();
+    await Promise.all([setup.firstWritten, written]);
     // Only the first gang was under way meanwhile, and only where it took something of that host.
-    assert.ok(place.retries() <= 1);
-    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+    assert.ok(setup.retries() <= 1);
+    assert.deepEqual(await holdersOf(setup), new Set([...setup.first, ...uuids]));
   });
 });
 
 test('claims for a consumer that is being written are not judged ahead, but in their order', async () => {
-  await whileFirstIsWritten(60, async (place) => {
-    const [consumer = ''] = place.first;
-    const later = place.claims.write(byQuery([consumer, ...gang()], 'resources=VCPU:1&order=free:VCPU'));
-    const other = await place.judgeSecond();
-    place.letGo();
-    await Promise.all([place.firstWritten, other.written]);
+  await whileFirstIsWritten(60, async (setup) => {
+    const [consumer = ''] = setup.first;
+    const later = setup.claims.write(byQuery([consumer, ...gang()], 'resources=VCPU:1&order=free:VCPU'));
+    const other = await setup.judgeSecond();
+    setup.letGo();
+    await Promise.all([setup.firstWritten, other.written]);
     // The client took the consumer for a new one.
     await assert.rejects(later, ({ reason }: ClaimRefused) => reason === 'consumer generation');
-    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...other.uuids]));
+    assert.deepEqual(await holdersOf(setup), new Set([...setup.first, ...other.uuids]));
   });
 });

@@ -21,7 +21,7 @@ test('a query whose search takes too much work is a 400, and does not hold up ot
     for (let device = 0; device < 20; device++) {
       await makeProvider(send, randomUUID(), { SRIOV_NET_VF: { total: 4 } }, { parent_provider_uuid: host });
     }
-    const groups = Array.from({ length: 29 }, (_, place) => `resources${place}=SRIOV_NET_VF:${place < 12 ? 3 : 2}`);
+    const groups = Array.from({ length: 29 }, (_, index) => `resources${index}=SRIOV_NET_VF:${index < 12 ? 3 : 2}`);
     const wide = placed(`${groups.join('&')}&group_policy=none`);
     const consumer = randomUUID();
     const [answer, gang, other] = await Promise.all([
@@ -73,11 +73,11 @@ test('claims by query need the rule of GET /allocation_candidates as well, and o
 
 test('the searches of a claim have a budget together, which many that are nearly too wide use up', () => {
   // Each search passes 95 trees of 100 providers, none of which a group may take, before it comes to the last one.
-  const nodes = Array.from({ length: 96 * 100 }, (_, place) => {
-    const tree = Math.floor(place / 100);
-    const isRoot = place % 100 === 0;
+  const nodes = Array.from({ length: 96 * 100 }, (_, index) => {
+    const tree = Math.floor(index / 100);
+    const isRoot = index % 100 === 0;
     const amount = tree === 95 ? 1000 : 10;
-    return nodeAt(place, {
+    return nodeAt(index, {
       stock: { VCPU: stockOf(amount) },
       traits: tree === 95 ? [] : ['CUSTOM_RARE'],
       ...(isRoot ? {} : { parent: tree * 100 }),
@@ -85,7 +85,7 @@ test('the searches of a claim have a budget together, which many that are nearly
   });
   const { fleet } = createFleet(rowsOf(nodes));
   const traits = { required: [], forbidden: ['CUSTOM_RARE'] };
-  const groups = Array.from({ length: 8 }, (_, place) => groupOf(`${place}`, { VCPU: 1 }, { traits }));
+  const groups = Array.from({ length: 8 }, (_, index) => groupOf(`${index}`, { VCPU: 1 }, { traits }));
   const request = requestOf(groups, { order: [{ kind: 'free', className: 'VCPU', mostFirst: false }] });
   const place = (count: number) => {
     let steps = 0;
@@ -120,7 +120,7 @@ test('the searches of a claim have a budget together, which many that are nearly
 
 test('the list of an order is counted once, and leaves the budget of the search as it is', () => {
   const { fleet } = createFleet(
-    rowsOf(Array.from({ length: 1000 }, (_, place) => nodeAt(place, { stock: { VCPU: stockOf(4) } }))),
+    rowsOf(Array.from({ length: 1000 }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(4) } }))),
   );
   const request = requestOf([groupOf('', { VCPU: 1 })], {
     order: [{ kind: 'free', className: 'VCPU', mostFirst: false }],

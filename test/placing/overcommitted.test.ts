@@ -116,19 +116,19 @@ test('consumers are placed in place by query exactly if a claim may give them as
         });
         const full = { VCPU: { ...stockOf(9), used: 9 }, MEMORY_MB: { ...stockOf(9), used: 9 } };
         const { fleet } = createFleet(
-          rowsOf([node, ...Array.from({ length: hosts - 1 }, (_, place) => nodeAt(place + 1, { stock: full }))]),
+          rowsOf([node, ...Array.from({ length: hosts - 1 }, (_, index) => nodeAt(index + 1, { stock: full }))]),
         );
-        const states = new Map(parts.map(({ held }, place) => [`c${place}`, stateOf(`c${place}`, held)]));
-        const plain = parts.map(({ wanted = {} }, place) => {
+        const states = new Map(parts.map(({ held }, index) => [`c${index}`, stateOf(`c${index}`, held)]));
+        const plain = parts.map(({ wanted = {} }, index) => {
           const named = Object.keys(wanted).length === 0 ? [] : [[own, new Map(Object.entries(wanted))] as const];
-          return consumerOf(`c${place}`, { allocations: new Map(named) });
+          return consumerOf(`c${index}`, { allocations: new Map(named) });
         });
-        const byQuery = parts.map(({ wanted, isByQuery, order }, place) =>
+        const byQuery = parts.map(({ wanted, isByQuery, order }, index) =>
           isByQuery && wanted !== undefined
-            ? consumerOf(`c${place}`, queryOf(wanted, order, order.length === 0 ? own : undefined))
-            : (plain[place] ?? consumerOf('', {})),
+            ? consumerOf(`c${index}`, queryOf(wanted, order, order.length === 0 ? own : undefined))
+            : (plain[index] ?? consumerOf('', {})),
         );
-        const placing = byQuery.flatMap(({ queries }, place) => (queries === undefined ? [] : [place]));
+        const placing = byQuery.flatMap(({ queries }, index) => (queries === undefined ? [] : [index]));
 
         const expected =
           parts.every(({ wanted = {} }) =>
@@ -175,8 +175,8 @@ for (const [name, order] of Object.entries<readonly OrderKey[]>({
 })) {
   test(`among thousands of full hosts a consumer finds the one that it is on, by ${name}`, () => {
     // Of every host 8 are used, of its own one more than there are.
-    const nodes = Array.from({ length: 3000 }, (_, place) =>
-      nodeAt(place, { stock: { VCPU: { ...stockOf(place === 0 ? 7 : 8), max_unit: 8, used: 8 } } }),
+    const nodes = Array.from({ length: 3000 }, (_, index) =>
+      nodeAt(index, { stock: { VCPU: { ...stockOf(index === 0 ? 7 : 8), max_unit: 8, used: 8 } } }),
     );
     const { fleet } = createFleet(rowsOf(nodes));
     const place = (amount: number) => {

@@ -6,14 +6,14 @@ import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 
 /** Hosts, of which every second has a trait, and every fifth is full. */
-const hosts = Array.from({ length: 400 }, (_, place) =>
-  nodeAt(place, {
-    stock: { VCPU: { ...stockOf(4), used: place % 5 === 0 ? 4 : 0 } },
-    traits: place % 2 === 0 ? ['CUSTOM_FAST'] : [],
+const hosts = Array.from({ length: 400 }, (_, index) =>
+  nodeAt(index, {
+    stock: { VCPU: { ...stockOf(4), used: index % 5 === 0 ? 4 : 0 } },
+    traits: index % 2 === 0 ? ['CUSTOM_FAST'] : [],
   }),
 );
-const isFull = (place: number): boolean => place % 5 === 0;
-const isFast = (place: number): boolean => place % 2 === 0;
+const isFull = (index: number): boolean => index % 5 === 0;
+const isFast = (index: number): boolean => index % 2 === 0;
 
 const fast = { required: ['CUSTOM_FAST'], forbidden: [] };
 const granular = groupOf('', { VCPU: 1 }, { traits: { required: [['CUSTOM_FAST']], forbidden: [] } });
@@ -27,7 +27,7 @@ for (const [name, request, fits] of [
   test(`of the hosts that fit a query for ${name} each is chosen at some time, and no other`, () => {
     const { fleet } = createFleet(rowsOf(hosts));
     // The last hundred are not allowed.
-    const places = [...fleet.byId.values()].map(({ id }) => id - 1);
+    const indexes = [...fleet.byId.values()].map(({ id }) => id - 1);
     const not = new Set([...fleet.byId.values()].filter(({ id }) => id > 300));
     const chosen = new Set<number>();
     for (let times = 0; times < 6000; times++) {
@@ -38,7 +38,7 @@ for (const [name, request, fits] of [
       assert.ok(typeof found === 'object');
       chosen.add(found.anchor.id - 1);
     }
-    const expected = places.filter((place) => place < 300 && !isFull(place) && fits(place));
+    const expected = indexes.filter((index) => index < 300 && !isFull(index) && fits(index));
     assert.deepEqual(
       [...chosen].sort((a, b) => a - b),
       expected,
@@ -47,8 +47,8 @@ for (const [name, request, fits] of [
 }
 
 test('the one host of many that has room is found', () => {
-  const full = hosts.map((host, place) =>
-    place === 123 ? host : { ...host, stock: { ...host.stock, VCPU: { ...stockOf(4), used: 4 } } },
+  const full = hosts.map((host, index) =>
+    index === 123 ? host : { ...host, stock: { ...host.stock, VCPU: { ...stockOf(4), used: 4 } } },
   );
   const { fleet } = createFleet(rowsOf(full));
   for (let times = 0; times < 50; times++) {

@@ -99,7 +99,7 @@ const filters = {
     filterOf('uuid', uuid),
     filterOf(
       'name',
-      fc.nat(7).map((place) => `provider ${place}`),
+      fc.nat(7).map((index) => `provider ${index}`),
     ),
     filterOf(
       'resources',
@@ -129,14 +129,14 @@ const anySearch = (list: List): fc.Arbitrary<string> =>
     .array(fc.oneof(...filters[list]), { maxLength: 4 })
     .map((all) =>
       all.filter(
-        ([name], place) => /^(required|member_of)$/.test(name) || all.findIndex((each) => each[0] === name) === place,
+        ([name], index) => /^(required|member_of)$/.test(name) || all.findIndex((each) => each[0] === name) === index,
       ),
     )
     .map((all) => `?${new URLSearchParams(all.map(([name, value]): [string, string] => [name, value]))}`);
 
 /** The topology, sometimes among many other providers: then there is more than one way to find those that are asked for. */
 const anyRows = fc.tuple(anyTopology, fc.constantFrom(0, 150, 150, 400)).map(([topology, more]) => {
-  const others = Array.from({ length: more }, (_, place) => nodeAt(topology.length + place));
+  const others = Array.from({ length: more }, (_, index) => nodeAt(topology.length + index));
   const rows = rowsOf([...topology, ...others]);
   const providers = rows.providers.map((row) =>
     row.id > topology.length ? { ...row, name: `hôst ${row.id} ☃` } : row,
@@ -246,9 +246,9 @@ test('GET /resource_providers finds the providers that satisfy all filters, in t
 
 test('a list asks for a turn for each provider that it looks at or shows, and counts the names of its filters', async () => {
   const count = 2000;
-  const living = createFleet(rowsOf(Array.from({ length: count }, (_, place) => nodeAt(place))));
-  const many = Array.from({ length: 500 }, (_, place) =>
-    emptyAggregate.replace(/^......../, `${place}`.padStart(8, '0')),
+  const living = createFleet(rowsOf(Array.from({ length: count }, (_, index) => nodeAt(index))));
+  const many = Array.from({ length: 500 }, (_, index) =>
+    emptyAggregate.replace(/^......../, `${index}`.padStart(8, '0')),
   );
   for (const list of ['resource_providers', 'provider_summaries'] as const) {
     for (const search of ['?', `?member_of=!in:${many}`, '?required=!CUSTOM_RARE']) {

@@ -95,16 +95,16 @@ test('with any locks, each item is answered once and in order, and waits for no 
         answers.push(reasonOf(answered));
       };
       /** Neither it nor an earlier item that it must follow needs what is locked. */
-      const isFree = (place: number): boolean =>
+      const isFree = (index: number): boolean =>
         asked
-          .slice(0, place + 1)
-          .every(({ item, isAnswered }) => isAnswered || item.order !== asked[place]?.item.order || !needsLocked(item));
+          .slice(0, index + 1)
+          .every(({ item, isAnswered }) => isAnswered || item.order !== asked[index]?.item.order || !needsLocked(item));
       for (const each of events) {
         if (each.kind === 'ask') askFor({ ...each });
         else if (each.kind === 'lock') lockedKeys.add(each.key);
         else if (each.kind === 'unlock') lockedKeys.delete(each.key);
         else {
-          const freed = asked.filter((_, place) => isFree(place));
+          const freed = asked.filter((_, index) => isFree(index));
           // In the end an item that is free has been answered; how long that takes is not of interest here.
           await until('no item waits for a lock that it does not need', async () => {
             for (let round = 0; round < 200 && freed.some(({ isAnswered }) => !isAnswered); round += 1) await ticks(5);

@@ -1,16 +1,16 @@
-/** A limited number of places that clients share. */
+/** A limited number of seats that clients share. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openFairSeats } from '../../src/queue/fair_seats.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
-test('a client loses a place only if it has most of them; a client is refused only if no other has two more', (t) => {
+test('a client loses a seat only if it has most of them; a client is refused only if no other has two more', (t) => {
   const random = randomFrom(seedFor(t));
   const most = 12;
-  // What must be there: who has a place, the oldest first.
+  // What must be there: who has a seat, the oldest first.
   let there: { readonly client: string; readonly id: number }[] = [];
   let lost: number[] = [];
-  const places = openFairSeats<number>({ most, takeAway: (id) => lost.push(id) });
+  const seats = openFairSeats<number>({ most, takeAway: (id) => lost.push(id) });
   const countOf = (client: string) => there.filter((each) => each.client === client).length;
   const greatest = () => Math.max(0, ...there.map(({ client }) => countOf(client)));
   let refused = 0;
@@ -22,7 +22,7 @@ test('a client loses a place only if it has most of them; a client is refused on
     if (what < 70) {
       const [own, before] = [countOf(client), greatest()];
       lost = [];
-      const isTaken = places.take(client, id);
+      const isTaken = seats.take(client, id);
       if (isTaken) {
         for (const each of lost) {
           const loser = there.find((other) => other.id === each)?.client ?? '';
@@ -43,11 +43,11 @@ test('a client loses a place only if it has most of them; a client is refused on
     } else if (what < 85) {
       const some = there[random.below(there.length)];
       if (some === undefined) continue;
-      assert.ok(places.leave(some.client, some.id));
-      assert.ok(!places.leave(some.client, some.id));
+      assert.ok(seats.leave(some.client, some.id));
+      assert.ok(!seats.leave(some.client, some.id));
       there = there.filter(({ id: other }) => other !== some.id);
     } else {
-      const next = places.next();
+      const next = seats.next();
       const taken = there.find(({ id: other }) => other === next);
       assert.equal(
         next,
@@ -56,24 +56,24 @@ test('a client loses a place only if it has most of them; a client is refused on
       );
       there = there.filter(({ id: other }) => other !== next);
     }
-    assert.equal(places.size, there.length);
-    assert.equal(places.sizeOf(client), countOf(client));
+    assert.equal(seats.size, there.length);
+    assert.equal(seats.sizeOf(client), countOf(client));
   }
   assert.ok(refused > 0 && displaced > 0);
-  assert.deepEqual(new Set(places.clear()), new Set(there.map(({ id }) => id)));
-  assert.equal(places.size, 0);
+  assert.deepEqual(new Set(seats.clear()), new Set(there.map(({ id }) => id)));
+  assert.equal(seats.size, 0);
 });
 
 test('clients take turns, however many each has', () => {
-  const places = openFairSeats<string>({ most: 100, takeAway: () => {} });
-  for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) places.take(name.charAt(0), name);
+  const seats = openFairSeats<string>({ most: 100, takeAway: () => {} });
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) seats.take(name.charAt(0), name);
   assert.deepEqual(
-    Array.from({ length: 7 }, () => places.next()),
+    Array.from({ length: 7 }, () => seats.next()),
     ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', undefined],
   );
 });
 
-test('without places no client gets one', () => {
-  const places = openFairSeats<string>({ most: 0, takeAway: () => {} });
-  assert.ok(!places.take('a', 'a1'));
+test('without seats no client gets one', () => {
+  const seats = openFairSeats<string>({ most: 0, takeAway: () => {} });
+  assert.ok(!seats.take('a', 'a1'));
 });

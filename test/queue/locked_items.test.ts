@@ -99,8 +99,8 @@ test('however many items wait for a lock, each is rejected when its time is over
   );
   const names = Array.from({ length: 60 }, (_, n) => `${['held known', 'held', 'free'][n % 3]} ${n}`);
   const told = await Promise.allSettled(names.map(ask));
-  for (const [place, name] of names.entries()) {
-    const each = told[place];
+  for (const [index, name] of names.entries()) {
+    const each = told[index];
     if (isHeld(name)) assert.ok(each?.status === 'rejected' && each.reason instanceof LockWaitTooLong, name);
     else assert.deepEqual(each, { status: 'fulfilled', value: name });
   }

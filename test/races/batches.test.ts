@@ -30,9 +30,9 @@ const reshapeTo = (total: number, knownGeneration: number): Claim => ({
   ],
 });
 
-type Place = TwoConnections & { readonly claims: Claims; readonly fleet: FleetKeeper };
+type Setup = TwoConnections & { readonly claims: Claims; readonly fleet: FleetKeeper };
 
-const withClaims = (use: (place: Place) => Promise<void>): Promise<void> =>
+const withClaims = (use: (setup: Setup) => Promise<void>): Promise<void> =>
   withTwoConnections(async (connections) => {
     const fleet = await openFleet(connections.database);
     const claims = openClaims(connections.database, fleet, { conflictRetryCount: 10 });
@@ -50,25 +50,25 @@ async function outcomeOf(written: Promise<unknown>): Promise<string | undefined>
   }
 }
 
-const usedOf = async ({ other }: Place) =>
+const usedOf = async ({ other }: Setup) =>
   Number(
     (await other.query('select coalesce(sum(used), 0) as used from allocations where resource_provider_id = 1')).rows[0]
       .used,
   );
 
 test('together the claims take exactly the whole capacity', async () => {
-  await withClaims(async (place) => {
-    const claims = Array.from({ length: 30 }, (_, i) => outcomeOf(place.claims.write(claimOf(`c${i}`, 1, null))));
+  await withClaims(async (setup) => {
+    const claims = Array.from({ length: 30 }, (_, i) => outcomeOf(setup.claims.write(claimOf(`c${i}`, 1, null))));
     const outcomes = await Promise.all(claims);
     assert.equal(outcomes.filter((outcome) => outcome === undefined).length, 10);
     assert.equal(outcomes.filter((outcome) => outcome === 'invalid inventory').length, 20);
-    assert.equal(await usedOf(place), 10);
+    assert.equal(await usedOf(setup), 10);
   });
 });
 
 test('one of several claims for a new consumer succeeds, and the others are refused', async () => {
-  await withClaims(async (place) => {
-    const claims = Array.from({ length: 10 }, () => outcomeOf(place.claims.write(claimOf('c', 1, null))));
+  await withClaims(async (setup) => {
+    const claims = Array.from({ length: 10 }, () => outcomeOf(setup.claims.write(claimOf('c', 1, null))));
     const outcomes = await Promise.all(claims);
     assert.deepEqual(
       outcomes.filter((outcome) => outcome !== 'consumer generation'),
@@ -78,22 +78,22 @@ test('one of several claims for a new consumer succeeds, and the others are refu
 });
 
 test('a claim beside a reshape is judged by the current inventories', async () => {
-  await withClaims(async (place) => {
+  await withClaims(async (setup) => {
     for (let round = 0; round < 20; round++) {
-      await sql`update resource_providers set generation = 5 where id = 1`.execute(place.database.kysely);
-      await sql`update inventories set total = 10, max_unit = 10`.execute(place.database.kysely);
-      await sql`delete from allocations`.execute(place.database.kysely);
-      await sql`delete from consumers`.execute(place.database.kysely);
-      await place.fleet.fresh();
+      await sql`update resource_providers set generation = 5 where id = 1`.execute(setup.database.kysely);
+      await sql`update inventories set total = 10, max_unit = 10`.execute(setup.database.kysely);
+      await sql`delete from allocations`.execute(setup.database.kysely);
+      await sql`delete from consumers`.execute(setup.database.kysely);
+      await setup.fleet.fresh();
       // This claim is already being written, so all others wait for it and are written together.
-      const first = place.claims.write(claimOf('first', 1, null));
-      const reshaped = outcomeOf(place.claims.write(reshapeTo(3, 6)));
-      const claims = ['a', 'b', 'c', 'd'].map((uuid) => outcomeOf(place.claims.write(claimOf(uuid, 2, null))));
+      const first = setup.claims.write(claimOf('first', 1, null));
+      const reshaped = outcomeOf(setup.claims.write(reshapeTo(3, 6)));
+      const claims = ['a', 'b', 'c', 'd'].map((uuid) => outcomeOf(setup.claims.write(claimOf(uuid, 2, null))));
       await first;
       const outcomes = await Promise.all(claims);
       const total = (await reshaped) === undefined ? 3 : 10;
       const written = outcomes.filter((outcome) => outcome === undefined).length;
-      assert.equal(await usedOf(place), 1 + 2 * written);
+      assert.equal(await usedOf(setup), 1 + 2 * written);
       // A reshape does not check usage against the new capacity. But after it no claim can go beyond the capacity.
       if (total === 3) assert.equal(written, 1, 'there was room for one more claim after the reshape');
     }
@@ -101,20 +101,20 @@ test('a claim beside a reshape is judged by the current inventories', async () =
 });
 
 test('one of several reshapes with the same generation succeeds', async () => {
-  await withClaims(async (place) => {
-    const first = place.claims.write(claimOf('first', 1, null));
-    const reshapes = [20, 30, 40].map((total) => outcomeOf(place.claims.write(reshapeTo(total, 6))));
+  await withClaims(async (setup) => {
+    const first = setup.claims.write(claimOf('first', 1, null));
+    const reshapes = [20, 30, 40].map((total) => outcomeOf(setup.claims.write(reshapeTo(total, 6))));
     await first;
     assert.deepEqual((await Promise.all(reshapes)).sort(), ['provider generation', 'provider generation', undefined]);
-    const { rows } = await place.other.query('select generation from resource_providers where id = 1');
+    const { rows } = await setup.other.query('select generation from resource_providers where id = 1');
     assert.deepEqual(rows, [{ generation: 8 }]);
   });
 });
 
 test('a claim that does not fit is refused soon, even if many other claims are written', async () => {
-  await withClaims(async (place) => {
-    await sql`update inventories set total = 1000000, max_unit = 1000000`.execute(place.database.kysely);
-    await place.fleet.fresh();
+  await withClaims(async (setup) => {
+    await sql`update inventories set total = 1000000, max_unit = 1000000`.execute(setup.database.kysely);
+    await setup.fleet.fresh();
     // Other claims come at any moment, also between reading and judging of a batch.
     let begun = 0;
     let waiting = 0;
@@ -124,7 +124,7 @@ test('a claim that does not fit is refused soon, even if many other claims are w
       while (!answered && begun < 3000) {
         if (waiting < 12) {
           waiting += 1;
-          const other = place.claims.write(claimOf(`another ${begun++}`, 1, null));
+          const other = setup.claims.write(claimOf(`another ${begun++}`, 1, null));
           others.push(other.finally(() => (waiting -= 1)));
         }
         await setImmediate();
@@ -133,7 +133,7 @@ test('a claim that does not fit is refused soon, even if many other claims are w
     const coming = come();
     await others[0];
     const before = begun;
-    assert.equal(await outcomeOf(place.claims.write(claimOf('big', 1_000_000, null))), 'invalid inventory');
+    assert.equal(await outcomeOf(setup.claims.write(claimOf('big', 1_000_000, null))), 'invalid inventory');
     const meanwhile = begun - before;
     answered = true;
     await Promise.all([coming, ...others]);
@@ -191,7 +191,7 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
 });
 
 test('a consumer with a new owner is written, and so are the claims of the same batch', async () => {
-  await withClaims(async (place) => {
+  await withClaims(async (setup) => {
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, i) => {
         const claim = claimOf(`c${i}`, 1, null);
@@ -201,11 +201,11 @@ test('a consumer with a new owner is written, and so are the claims of the same 
           userId: `user ${i % 2}`,
           consumerType: 'NEW_TYPE',
         }));
-        return outcomeOf(place.claims.write({ ...claim, consumers }));
+        return outcomeOf(setup.claims.write({ ...claim, consumers }));
       }),
     );
     assert.deepEqual(new Set(outcomes), new Set([undefined]));
-    assert.equal(await usedOf(place), 8);
+    assert.equal(await usedOf(setup), 8);
   });
 });
 

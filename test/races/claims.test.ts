@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Client, succeed } from './client.ts';
 import { checkIntegrity, checkLedger } from './consistency.ts';
-import { withPlace } from './place.ts';
 import { prepareRace, type RaceWithWriters, runRound } from './race.ts';
 import { type Random, randomFrom, seedFor } from './random.ts';
 import { type ServerProcess, startServer } from './server_process.ts';
+import { withSharedDatabase } from './shared_database.ts';
 
 const rounds = Number(process.env.ROUNDS ?? '2');
 
@@ -19,7 +19,7 @@ for (const { engine, processes } of [
   { engine: 'embedded', processes: 1 },
 ] as const) {
   test(`32 writers against ${processes} server(s) on ${engine}`, async (t) => {
-    await withPlace(engine, async (config) => {
+    await withSharedDatabase(engine, async (config) => {
       const servers: ServerProcess[] = [];
       try {
         for (let i = 0; i < processes; i++) servers.push(await startServer(config));
@@ -48,7 +48,7 @@ async function runRounds(t: TestContext, servers: readonly ServerProcess[]): Pro
 
     await checkIntegrity(first.query);
     await checkLedger(first.query, race);
-    const grown = (await generations(first.client, race)).map((now, place) => now - (generationsBefore[place] ?? 0));
+    const grown = (await generations(first.client, race)).map((now, index) => now - (generationsBefore[index] ?? 0));
     assert.ok(
       grown.every((by) => by > 0),
       `every provider's generation grows: ${grown}`,
@@ -112,7 +112,7 @@ async function watchProviders(
 }
 
 test('without a race, every claim that fits is accepted, up to the last unit', async (t) => {
-  await withPlace('postgresql', async (config) => {
+  await withSharedDatabase('postgresql', async (config) => {
     const server = await startServer(config);
     try {
       const random = randomFrom(seedFor(t));

@@ -64,7 +64,7 @@ export async function resolveUnknown(query: Query, { ledger }: Race): Promise<vo
     const { request, before, after } = ledger.unknown[0];
     const now = request.wishes.map(({ uuid }) => show(stored.get(uuid)));
     const told = `${request.method} ${JSON.stringify(request.body)} must be written wholly or not at all`;
-    const isWritten = now.every((each, place) => each === show(after[place]));
+    const isWritten = now.every((each, index) => each === show(after[index]));
     if (!isWritten) assert.deepEqual(now, before.map(show), told);
     ledger.resolve(isWritten);
   }

@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { engines } from '../support/engines.ts';
 import { checkIntegrity, checkLedger, resolveUnknown } from './consistency.ts';
-import { withPlace } from './place.ts';
 import { prepareRace } from './race.ts';
 import { randomFrom, seedFor } from './random.ts';
 import { startServer } from './server_process.ts';
+import { withSharedDatabase } from './shared_database.ts';
 import type { Race } from './writer.ts';
 
 const kills = Number(process.env.KILLS ?? '5');
@@ -19,7 +19,7 @@ for (const engine of engines) {
   test(`${kills} times kill -9 on ${engine}`, async (t) => {
     const random = randomFrom(seedFor(t));
     let unknown = 0;
-    await withPlace(engine, async (config) => {
+    await withSharedDatabase(engine, async (config) => {
       let server = await startServer(config);
       try {
         const race = await prepareRace(server.client, random, { writers: 16, shared: false });

@@ -23,9 +23,9 @@ for (const engine of engines) {
 
       // Each consumer twice, and unknown ones in between. The second deletion of a consumer finds no allocations.
       const statuses = await Promise.all(uuids.flatMap((uuid) => [uuid, uuid, randomUUID()]).map(release));
-      for (let place = 0; place < statuses.length; place += 3) {
-        assert.deepEqual(statuses.slice(place, place + 2).sort(), [204, 404]);
-        assert.equal(statuses[place + 2], 404);
+      for (let index = 0; index < statuses.length; index += 3) {
+        assert.deepEqual(statuses.slice(index, index + 2).sort(), [204, 404]);
+        assert.equal(statuses[index + 2], 404);
       }
       const left = await kysely
         .selectFrom('allocations')

@@ -128,7 +128,7 @@ test('with asynchronous replication the service goes back to the data of the sta
     assert.match(await waiting, /^410 .*"placement.changes_expired"/s, 'what it was told may be lost');
     assert.match(await stream, /\nevent: error\ndata: {"status":410,"code":"placement.changes_expired"}\n\n$/);
     const holders = new Set(await holdersOn(send, host));
-    const lost = claimants.acknowledged.flatMap((consumer, place) => (holders.has(consumer) ? [] : [place]));
+    const lost = claimants.acknowledged.flatMap((consumer, index) => (holders.has(consumer) ? [] : [index]));
     assert.ok(lost.length > 0, 'the standby must lack something');
     assert.ok(Math.min(...lost) >= followed, 'claims that had reached it are still there');
     await checkFleet(failover);

@@ -17,10 +17,10 @@ import { formOf } from './fleet_form.ts';
 import { newStock, writeByApi, writeBySql } from './fleet_writes.ts';
 import { randomFrom, seedFor } from './random.ts';
 
-type Place = { readonly services: readonly [Service, Service]; readonly client: pg.Client };
+type TwoServices = { readonly services: readonly [Service, Service]; readonly client: pg.Client };
 
 /** Two services, and a client of their database. */
-async function withPlace(use: (place: Place) => Promise<void>): Promise<void> {
+async function withTwoServices(use: (two: TwoServices) => Promise<void>): Promise<void> {
   await withFreshDatabase('postgresql', async (database) => {
     const client = new pg.Client({ connectionString: urlOf(database) });
     await client.connect();
@@ -53,7 +53,7 @@ async function assertTrue({ database, fleet }: Service, what: string): Promise<v
 
 test('after any writes, by the API of two services and by SQL, each fleet equals a fresh load', async (t) => {
   const random = randomFrom(seedFor(t));
-  await withPlace(async ({ services, client }) => {
+  await withTwoServices(async ({ services, client }) => {
     const [first, second] = services;
     const stock = newStock(random);
     const started = services.map(({ fleet }) => fleet.counts.loads);
@@ -83,7 +83,7 @@ test('after any writes, by the API of two services and by SQL, each fleet equals
 
 test('each fleet also equals a fresh load while writers and refreshes run at the same time', async (t) => {
   const random = randomFrom(seedFor(t));
-  await withPlace(async ({ services, client }) => {
+  await withTwoServices(async ({ services, client }) => {
     const stock = newStock(random);
     for (let i = 0; i < 40; i++) await writeByApi(services[0], stock, random);
     for (let round = 1; round <= 12; round++) {
@@ -181,7 +181,7 @@ test('the pages of a second reader that fails are read by the first one', async 
 });
 
 test('only a fleet that fell behind the pruned part of the log loads everything', async () => {
-  await withPlace(async ({ services, client }) => {
+  await withTwoServices(async ({ services, client }) => {
     const [awake, asleep] = services;
     const insert = (name: string) =>
       client.query('insert into resource_providers (uuid, name, generation) values (gen_random_uuid()::text, $1, 0)', [

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newClaim } from '../support/requests.ts';
 import { type Client, succeed } from './client.ts';
-import { withPlace } from './place.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from './random.ts';
 import { startServer } from './server_process.ts';
+import { withSharedDatabase } from './shared_database.ts';
 
 type Pair = { readonly writer: Client; readonly reader: Client };
 
@@ -17,7 +17,7 @@ const rounds = 36;
 
 test('a reader in another process sees every write that was answered', async (t) => {
   const random = randomFrom(seedFor(t));
-  await withPlace('postgresql', async (config) => {
+  await withSharedDatabase('postgresql', async (config) => {
     const servers = await Promise.all([startServer(config), startServer(config)]);
     try {
       const [first, second] = servers.map(({ client }) => client) as [Client, Client]; // as many as servers

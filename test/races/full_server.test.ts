@@ -1,4 +1,4 @@
-/** Other programs have taken all places for connections that PostgreSQL has. */
+/** Other programs have taken all connection slots of PostgreSQL. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
@@ -22,7 +22,7 @@ type Full = {
   readonly service: PlacementService;
   readonly send: Send;
   readonly host: string;
-  /** Takes all places that are free. */
+  /** Takes all free connection slots. */
   readonly takeAll: () => Promise<void>;
   /** A connection of another program. */
   readonly other: pg.Client;
@@ -31,14 +31,14 @@ type Full = {
   readonly asked: () => number;
 };
 
-suite('PostgreSQL has no place for further connections', () => {
+suite('PostgreSQL has no free connection slot', () => {
   let server: PostgresqlServer;
   before(async () => {
     server = await startPostgresql({ settings: { max_connections: '12' } });
   });
   after(() => server?.stop());
 
-  /** Calls back with a service that has a connection, while other programs have taken all other places. */
+  /** Calls back with a service that has a connection, while other programs have taken all other slots. */
   async function withFullServer(use: (full: Full) => Promise<void>): Promise<void> {
     const { url } = await createDatabase(server.url);
     const counted = await countConnections(Number(new URL(server.url).port));
@@ -156,7 +156,7 @@ suite('PostgreSQL has no place for further connections', () => {
   test('without any connection requests are 503 with the reason, until there is one', async () => {
     await withFullServer(async ({ send, host, takeAll, other, free }) => {
       const own = `from pg_stat_activity where datname = current_database() and application_name = 'placement'`;
-      // A connection that ends is not listed any more, and gives its place back a little later: the service may take that place.
+      // A connection that ends is not listed any more, and gives its slot back a little later: the service may take that slot.
       const end = async () => {
         await other.query(`select pg_terminate_backend(pid) ${own}`);
         await takeAll();
@@ -196,7 +196,7 @@ suite('PostgreSQL has no place for further connections', () => {
   });
 });
 
-/** Other programs, which take all places that are free. */
+/** Other programs, which take all free connection slots. */
 function otherPrograms(url: string) {
   const others: pg.Client[] = [];
   const takeAll = async (): Promise<void> => {

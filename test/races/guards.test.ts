@@ -99,7 +99,7 @@ test('a consumer is made once: the second batch is refused completely', async ()
 test('batches that make the same consumers in different orders do not deadlock', async () => {
   await withTwoConnections(async ({ database }) => {
     for (let round = 0; round < 5; round++) {
-      const uuids = Array.from({ length: 500 }, (_, place) => `${round} ${place}`);
+      const uuids = Array.from({ length: 500 }, (_, index) => `${round} ${index}`);
       // The two claims use different providers, so they only conflict on the consumers.
       const batch = async (order: readonly string[], providerId: number) => {
         const write = claim(order);

@@ -22,7 +22,7 @@ test('claims on other providers are written while claims wait for a lock; those 
     await untilWaiting(other);
     // Two claims that come in between: one needs the locked provider, too, and one has the consumer of the first claim.
     waiting.push(write('second', 'rp1'), write('first', 'rp2'));
-    await Promise.all(Array.from({ length: 5 }, (_, place) => write(`free ${place}`, 'rp2')));
+    await Promise.all(Array.from({ length: 5 }, (_, index) => write(`free ${index}`, 'rp2')));
     assert.deepEqual(written, ['free 0', 'free 1', 'free 2', 'free 3', 'free 4']);
 
     await other.query('commit');

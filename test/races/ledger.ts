@@ -61,8 +61,8 @@ export function openLedger(arena: Arena): Ledger {
   };
   const settle = ({ request, before, after }: Pending, written: boolean): void => {
     if (written) {
-      request.wishes.forEach(({ uuid }, place) => {
-        holdings.set(uuid, after[place] ?? nothing);
+      request.wishes.forEach(({ uuid }, index) => {
+        holdings.set(uuid, after[index] ?? nothing);
       });
       bumps += visited(request, before).size;
     }
@@ -77,8 +77,8 @@ export function openLedger(arena: Arena): Ledger {
     },
     begin: (request) => {
       const before = request.wishes.map(({ uuid }) => holdingOf(uuid));
-      const after = request.wishes.map(({ wanted }, place): Holding => {
-        const generation = before[place]?.generation ?? null;
+      const after = request.wishes.map(({ wanted }, index): Holding => {
+        const generation = before[index]?.generation ?? null;
         return wanted.size === 0 ? nothing : { amounts: wanted, generation: (generation ?? 0) + 1 };
       });
       const slots = request.wishes.flatMap(({ wanted }) => [...wanted.keys()]);
@@ -118,8 +118,8 @@ const slotsOf = ({ before, after }: Pending): ReadonlySet<string> =>
 function visited(request: WriteRequest, before: readonly Holding[]): ReadonlySet<string> {
   if (request.method === 'DELETE') return new Set();
   return new Set(
-    request.wishes.flatMap(({ wanted }, place) =>
-      [...(wanted.size > 0 ? wanted : (before[place] ?? nothing).amounts).keys()].map((slot) => partsOf(slot)[0]),
+    request.wishes.flatMap(({ wanted }, index) =>
+      [...(wanted.size > 0 ? wanted : (before[index] ?? nothing).amounts).keys()].map((slot) => partsOf(slot)[0]),
     ),
   );
 }

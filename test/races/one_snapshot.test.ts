@@ -68,7 +68,7 @@ const wander = (round: number): string => {
 /** What an answer tells of a provider. */
 type Told = { readonly used: number; readonly total: number; readonly root: string; readonly rest: string };
 
-type Place = {
+type Setup = {
   readonly url: string;
   readonly send: Send;
   /** Changes everything once, as another process and another program, and lets the service that answers see it. */
@@ -76,7 +76,7 @@ type Place = {
   readonly counts: () => { readonly held: number; readonly kept: number };
 };
 
-async function withHosts(use: (place: Place) => Promise<void>): Promise<void> {
+async function withHosts(use: (setup: Setup) => Promise<void>): Promise<void> {
   await withFreshDatabase('postgresql', async (database) => {
     const { connection = '' } = database.config;
     const first = await openServiceOn(database);
@@ -131,7 +131,7 @@ async function ask(url: string): Promise<http.IncomingMessage> {
 }
 
 /** Reads an answer slowly: after each half of a megabyte everything changes. */
-async function readSlowly({ url, change, counts }: Place, path: string) {
+async function readSlowly({ url, change, counts }: Setup, path: string) {
   const response = await ask(url + path);
   const read: Buffer[] = [];
   let [unseen, changes, kept] = [0, 0, 0];
@@ -210,12 +210,12 @@ for (const [what, path, read] of [
   ['provider summaries', '/provider_summaries?limit=10000', fromSummaries],
 ] as const) {
   test(`an answer with ${what} that is read slowly shows one snapshot, from which a client can follow`, async () => {
-    await withHosts(async (place) => {
-      const leaving = await ask(place.url + path);
-      assert.equal(place.counts().held, 1);
+    await withHosts(async (setup) => {
+      const leaving = await ask(setup.url + path);
+      assert.equal(setup.counts().held, 1);
       leaving.destroy();
-      await until('the snapshot of a client that left is not held any more', () => place.counts().held === 0);
-      const { json, token, changes, kept } = await readSlowly(place, path);
+      await until('the snapshot of a client that left is not held any more', () => setup.counts().held === 0);
+      const { json, token, changes, kept } = await readSlowly(setup, path);
       const summaries = read(json);
       assertOneSnapshot(summaries);
       if (what === 'allocation candidates') {
@@ -228,10 +228,10 @@ for (const [what, path, read] of [
           placed.length >= hostCount && new Set(placed.flatMap((each) => each.split(','))).size === hostCount + 2,
         );
       }
-      const now = read(accepted(await place.send('GET', path)).json);
+      const now = read(accepted(await setup.send('GET', path)).json);
       assertOneSnapshot(now);
       const told = at(
-        accepted(await place.send('GET', `/changes?since=${token}`)).json,
+        accepted(await setup.send('GET', `/changes?since=${token}`)).json,
         'changes',
       ) as readonly unknown[]; // a list
       const changed = new Set(told.map((each) => String(at(each, 'resource_provider'))));

@@ -42,7 +42,7 @@ const write = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('traits' as const), places: fc.subarray([0, 1, 2]) }),
+    arbitrary: fc.record({ kind: fc.constant('traits' as const), traits: fc.subarray([0, 1, 2]) }),
   },
   {
     weight: 2,
@@ -73,7 +73,7 @@ const first: readonly Step[] = [
   { name: 'b', what: { kind: 'create', below: 'a' }, by: 'own' },
   { name: 'a', what: { kind: 'claim' }, by: 'own' },
   { name: 'b', what: { kind: 'inventories', totals: [4, null] }, by: 'other' },
-  { name: 'b', what: { kind: 'traits', places: [0] }, by: 'own' },
+  { name: 'b', what: { kind: 'traits', traits: [0] }, by: 'own' },
   { name: 'a', what: { kind: 'refresh' }, by: 'own' },
 ];
 
@@ -244,8 +244,8 @@ function writeOf(fleet: Fleet, name: string, what: Wanted): ProviderWrite | unde
   if (provider === undefined) return undefined;
   const { id: providerId, uuid, generation } = provider;
   if (what.kind === 'inventories') {
-    const put = classes.flatMap(([classId, className], place) => {
-      const total = what.totals[place];
+    const put = classes.flatMap(([classId, className], index) => {
+      const total = what.totals[index];
       return typeof total === 'number' ? [{ ...inventory(total), classId, className }] : [];
     });
     const remove = provider.inventories.filter(({ fields }) => !put.some(({ classId }) => classId === fields.classId));
@@ -253,7 +253,7 @@ function writeOf(fleet: Fleet, name: string, what: Wanted): ProviderWrite | unde
   }
   if (what.kind === 'traits') {
     const all = [...fleet.traits.byId.values()].slice(0, 3);
-    const traits = what.places.flatMap((place) => all[place] ?? []);
+    const traits = what.traits.flatMap((index) => all[index] ?? []);
     const present = provider.traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []);
     const tag = traitsTagOf(
       fleet,

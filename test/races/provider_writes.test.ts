@@ -110,7 +110,7 @@ test('if one of many simultaneous writes is refused, the others are done, on few
     const made = await Promise.all(names.map((name) => send('POST', '/resource_providers', { name })));
     assert.deepEqual(
       made,
-      names.map((_, place) => (place === 31 ? 409 : 200)),
+      names.map((_, index) => (index === 31 ? 409 : 200)),
     );
     const { open } = service.database.connections();
     assert.ok(open <= 6, `${open} connections`);
@@ -206,7 +206,7 @@ test('a write with a text that the database cannot store fails alone', async () 
     const names = Array.from({ length: 40 }, (_, n) => (n === 20 ? 'a NUL: \0' : `name ${n}`));
     const told = await Promise.allSettled(names.map((name) => perform(newChild(name, { id: 1, uuid: 'rp1' }))));
     assert.deepEqual(
-      told.flatMap(({ status }, place) => (status === 'rejected' ? [place] : [])),
+      told.flatMap(({ status }, index) => (status === 'rejected' ? [index] : [])),
       [20],
     );
     const made = await database.kysely.selectFrom('resource_providers').select('name').where('id', '>', 100).execute();

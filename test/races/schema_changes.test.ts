@@ -105,18 +105,18 @@ const earlier: Readonly<Record<string, string>> = {
 /** Which migrations have to wait for the transactions of others. */
 const waiting = /^(002|004|005|006|007|008|010|012|013|014)/;
 
-for (const [place, name] of migrationNames.entries()) {
-  if (place === 0) continue; // below, on upstream's tables
+for (const [index, name] of migrationNames.entries()) {
+  if (index === 0) continue; // below, on upstream's tables
   test(`reads and writes wait only briefly for the locks of migration ${name} beside open transactions`, async () => {
     await withEmptyDatabase(async (url) => {
-      await migrate(url, place);
+      await migrate(url, index);
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       await client.query(earlier[name] ?? '');
       await client.end();
       let applied: readonly string[] = [];
       const { didWait, longestMs } = await besideOthers(url, waiting.test(name), async () => {
-        applied = await migrate(url, place + 1);
+        applied = await migrate(url, index + 1);
       });
       tell(name, longestMs);
       assert.deepEqual(applied, [name]);

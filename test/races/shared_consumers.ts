@@ -51,7 +51,7 @@ export function openSharedConsumers(guarded: readonly string[], open: readonly s
       }
       if (!guarded.includes(uuid)) return undefined;
       const known = all.map((write) => write.generation ?? 0).sort((a, b) => a - b);
-      if (known.some((each, place) => each !== place)) return `was written by these generations: ${known.join(', ')}`;
+      if (known.some((each, index) => each !== index)) return `was written by these generations: ${known.join(', ')}`;
       return generation === (all.length || null)
         ? undefined
         : `has generation ${generation} after ${all.length} writes`;

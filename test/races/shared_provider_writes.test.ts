@@ -39,10 +39,10 @@ for (const engine of engines) {
         await database.close();
       }
     });
-  /** Does the writes at once. @returns the places of those that were done */
+  /** Does the writes at once. @returns the indexes of the writes that were done */
   const done = async (database: Database, writes: readonly ProviderWrite[]): Promise<readonly number[]> => {
     const written = await writeProviders(database, writes);
-    return writes.flatMap((write, place) => (written.has(write) ? [place] : []));
+    return writes.flatMap((write, index) => (written.has(write) ? [index] : []));
   };
   const rowsOf = async <Row>(database: Database, query: string): Promise<readonly Row[]> =>
     (await sql.raw<Row>(query).execute(database.kysely)).rows;

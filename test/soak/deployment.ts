@@ -66,7 +66,7 @@ export async function deploy(engine: Engine, keystone: StandIn): Promise<Deploym
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-soak-'));
   await chmod(folder, 0o755); // the user that PostgreSQL runs as goes through it
   const disk = await mountDisk(path.join(folder, 'disk'));
-  const place = disk ?? folder;
+  const base = disk ?? folder;
   const ends: End[] = [];
   const close = async (): Promise<void> => {
     for (const end of ends.toReversed()) await end();
@@ -79,11 +79,11 @@ export async function deploy(engine: Engine, keystone: StandIn): Promise<Deploym
     const password = `database-${randomUUID()}`;
     const token = keystone.issue({ user: 'soak', project: 'soak', roles: ['admin'], lifetime: tokenSeconds });
     const logs = openLogs(() => [servicePassword, password, token, ...keystone.ownTokens()]);
-    const database = engine === 'postgresql' ? await openDatabase(place, password, ends) : undefined;
-    if (database === undefined) await fillEmbedded(path.join(place, 'data'));
+    const database = engine === 'postgresql' ? await openDatabase(base, password, ends) : undefined;
+    if (database === undefined) await fillEmbedded(path.join(base, 'data'));
     const where =
       database === undefined
-        ? `embedded_path = ${path.join(place, 'data')}`
+        ? `embedded_path = ${path.join(base, 'data')}`
         : `connection = ${database.url}\nsync_on_startup = true`;
     const configFile = path.join(folder, 'placement.conf');
     await writeFile(configFile, configText(where, keystone));
@@ -126,9 +126,9 @@ project_domain_name = ${projectDomainName}
 `;
 }
 
-async function openDatabase(place: string, password: string, ends: End[]) {
+async function openDatabase(base: string, password: string, ends: End[]) {
   const before = process.env.TMPDIR;
-  process.env.TMPDIR = place; // the servers make their folders there
+  process.env.TMPDIR = base; // the servers make their folders there
   ends.push(() => {
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;

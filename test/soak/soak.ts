@@ -109,8 +109,8 @@ async function soakDeployment(
       wander(strangers, random.fork(), isOver),
       happen(random.fork()),
     ]);
-    for (const [place, server] of servers.entries()) {
-      if (!(await serves(server))) ledger.broken.push(`process ${place + 1} did not serve when all was over`);
+    for (const [index, server] of servers.entries()) {
+      if (!(await serves(server))) ledger.broken.push(`process ${index + 1} did not serve when all was over`);
     }
     return ledger;
   } finally {

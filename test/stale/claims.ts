@@ -17,13 +17,13 @@ export function randomClaim(random: Random, known: Known): Claim {
   for (;;) {
     const count = random.percent(60) ? 1 : 2 + random.below(2);
     const uuids = new Set(Array.from({ length: count }, () => random.pick(consumers)));
-    const claimed = [...uuids].map((uuid, place) => ({
+    const claimed = [...uuids].map((uuid, index) => ({
       uuid,
       knownGeneration: random.percent(30) ? undefined : (known.now.generations.get(uuid) ?? null),
       projectId: 'p',
       userId: 'u',
       consumerType: undefined,
-      ...(place > 0 && random.percent(35) ? plain(random, known) : byQuery(random, known, uuids)),
+      ...(index > 0 && random.percent(35) ? plain(random, known) : byQuery(random, known, uuids)),
     }));
     const order = placingOrder(claimed);
     if ('placing' in order && order.placing.length > 0) {
@@ -69,9 +69,9 @@ function queryText(random: Random, known: Known, together: ReadonlySet<string>):
   const parts: string[] = [];
   const suffixes = random.pick([[''], [''], [''], ['_A'], ['', '_A'], ['_A', '_B'], ['', '_A', '_B']]);
   const isBare = suffixes.length > 1 && random.percent(20);
-  for (const [place, suffix] of suffixes.entries()) {
+  for (const [index, suffix] of suffixes.entries()) {
     // A group without resources must be in a subtree.
-    if (!(isBare && place === suffixes.length - 1)) {
+    if (!(isBare && index === suffixes.length - 1)) {
       const wanted = suffix === '' ? ['VCPU', ...(random.percent(30) ? ['DISK_GB'] : [])] : [random.pick(classes)];
       parts.push(`resources${suffix}=${wanted.map((name) => `${name}:${1 + random.below(2)}`).join(',')}`);
     }

@@ -41,8 +41,8 @@ export function complaintAbout(
   }
   const placed = new Map(outcome.consumers.map((consumer) => [consumer.uuid, consumer]));
   const path: Way[] = [];
-  for (const place of claim.placing ?? []) {
-    const { uuid = '' } = claim.consumers[place] ?? {};
+  for (const index of claim.placing ?? []) {
+    const { uuid = '' } = claim.consumers[index] ?? {};
     const { allocations = new Map(), mappings = new Map() } = placed.get(uuid) ?? {};
     const key = keyOf(allocations, mappings);
     const ways = waysOf(fleet, claim, states, path);
@@ -98,7 +98,7 @@ function refusalOf(fleet: Fleet, claim: Claim, states: States): ClaimRefused | u
 /** All ways to place the next consumer, by the first of its queries that has any, or why it is refused. */
 function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]): readonly Way[] | string {
   const placing = claim.placing ?? [];
-  const place = placing[path.length] ?? 0;
+  const index = placing[path.length] ?? 0;
   const affinity = affinityOf(fleet, claim, states, true);
   const overlay = openOverlay(fleet);
   try {
@@ -112,13 +112,13 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
         affinity.note(placing[index] ?? 0, { ...consumer, allocations: way.allocations }, way.request);
       }
     }
-    const queries = claim.consumers[place]?.queries ?? [];
+    const queries = claim.consumers[index]?.queries ?? [];
     for (const { request, conditions } of queries) {
       requireKnownNames(fleet, conditions);
       resolveOrder(fleet, request.order);
     }
     for (const { request } of queries) {
-      const ways = waysBy(fleet, request, affinity, place);
+      const ways = waysBy(fleet, request, affinity, index);
       if (ways.length > 0) return ways;
     }
     return [];
@@ -130,8 +130,8 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
   }
 }
 
-function waysBy(fleet: Fleet, request: CandidateRequest, affinity: Affinity, place: number): readonly Way[] {
-  const allowed = affinity.allowedTrees(place, request);
+function waysBy(fleet: Fleet, request: CandidateRequest, affinity: Affinity, index: number): readonly Way[] {
+  const allowed = affinity.allowedTrees(index, request);
   const options = { strategy: 'depth-first', randomize: false, limited: false, allowed } as const;
   return Array.from(search(fleet, request, options), (candidate) => wayOf(fleet, request, candidate));
 }

@@ -9,10 +9,10 @@ import path from 'node:path';
 export type Kind = 'number' | 'string' | 'boolean' | 'Date' | 'other';
 
 /** A statement with a row type, where it is written, and the columns of its rows. */
-export type Declared = { readonly place: Place; readonly columns: Columns };
+export type Declared = { readonly location: Location; readonly columns: Columns };
 
 /** File and line. */
-export type Place = string;
+export type Location = string;
 
 /** Of each column its kind, and whether only some texts of the statement have it. */
 type Columns = ReadonlyMap<string, { readonly kind: Kind; readonly isOptional: boolean }>;
@@ -29,9 +29,9 @@ export function declaredRows(): readonly Declared[] {
 }
 
 function declaredIn(file: string): readonly Declared[] {
-  return templatesOf(file, readFileSync(path.join(project, file), 'utf8')).flatMap(({ place, type }) => {
+  return templatesOf(file, readFileSync(path.join(project, file), 'utf8')).flatMap(({ location, type }) => {
     const columns = columnsOf(type, file);
-    return columns === undefined ? [] : [{ place, columns }];
+    return columns === undefined ? [] : [{ location, columns }];
   });
 }
 
@@ -39,13 +39,13 @@ function declaredIn(file: string): readonly Declared[] {
 export function templatesOf(
   file: string,
   source: string,
-): readonly { readonly place: Place; readonly type: string; readonly end: number }[] {
+): readonly { readonly location: Location; readonly type: string; readonly end: number }[] {
   return [...source.matchAll(/\bsql</g)].flatMap(({ index }) => {
     const type = balanced(source, index + 3);
     const start = index + 3 + type.length;
     if (source[start] !== '`') return [];
     const line = source.slice(0, index).split('\n').length;
-    return [{ place: `${file}:${line}`, type: type.slice(1, -1).trim(), end: endOfTemplate(source, start) }];
+    return [{ location: `${file}:${line}`, type: type.slice(1, -1).trim(), end: endOfTemplate(source, start) }];
   });
 }
 

@@ -4,15 +4,15 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Engine } from '../support/engines.ts';
-import { type Declared, type Kind, type Place, templatesOf } from './declared_rows.ts';
+import { type Declared, type Kind, type Location, templatesOf } from './declared_rows.ts';
 
 /*
- * Imported before the files of a test: ends the text of each statement that declares a row type with a comment that names its place, and
+ * Imported before the files of a test: ends the text of each statement that declares a row type with a comment that names its location, and
  * notes the columns of its first result in the folder that TEST_STATEMENTS names.
  */
 
 /** A statement that a test has run on an engine: where it is declared, and how its columns differ from that. */
-export type Ran = { readonly place: Place; readonly engine: Engine; readonly complaints: readonly string[] };
+export type Ran = { readonly location: Location; readonly engine: Engine; readonly complaints: readonly string[] };
 
 const kinds: ReadonlyMap<number, Kind> = new Map([
   ...[20, 25, 19, 1043, 18, 3220].map((oid) => [oid, 'string'] as const), // int8 among them: its values are read as texts
@@ -44,18 +44,21 @@ export function complaintsOf(
   ];
 }
 
-/** The comment that names a place. */
-export const placePattern = / \/\* row of (\S+) \*\//g;
+/** The comment that names a location. */
+export const locationPattern = / \/\* row of (\S+) \*\//g;
 
-/** A source whose statements with row types end with a comment that names their place. */
-export const withPlaces = (file: string, source: string): string =>
+/** A source whose statements with row types end with a comment that names their location. */
+export const withLocations = (file: string, source: string): string =>
   templatesOf(file, source)
     .toSorted((one, other) => other.end - one.end)
-    .reduce((text, { place, end }) => `${text.slice(0, end)} /* row of ${place} */${text.slice(end)}`, source);
+    .reduce((text, { location, end }) => `${text.slice(0, end)} /* row of ${location} */${text.slice(end)}`, source);
 
-/** The places that a text names: the last is that of the whole statement, others are of its parts. */
-export function placesIn(text: string): { readonly whole: Place | undefined; readonly parts: readonly Place[] } {
-  const all = [...text.matchAll(placePattern)].map(([, place = '']) => place);
+/** The locations that a text names: the last is that of the whole statement, others are of its parts. */
+export function locationsIn(text: string): {
+  readonly whole: Location | undefined;
+  readonly parts: readonly Location[];
+} {
+  const all = [...text.matchAll(locationPattern)].map(([, location = '']) => location);
   return text.endsWith('*/') ? { whole: all.at(-1), parts: all.slice(0, -1) } : { whole: undefined, parts: all };
 }
 
@@ -74,14 +77,14 @@ const project = path.join(import.meta.dirname, '..', '..');
 const engineOf = (client: pg.Client): Engine =>
   Reflect.get(client, 'connection') instanceof pg.Connection ? 'postgresql' : 'embedded';
 
-function namePlaces(): void {
+function nameLocations(): void {
   const folders = ['src', 'db'].map((folder) => path.join(project, folder, path.sep));
   registerHooks({
     load: (url, context, next) => {
       const loaded = next(url, context);
       const file = url.startsWith('file:') ? fileURLToPath(url) : '';
       if (!file.endsWith('.ts') || !folders.some((folder) => file.startsWith(folder))) return loaded;
-      const source = withPlaces(path.relative(project, file), readFileSync(file, 'utf8'));
+      const source = withLocations(path.relative(project, file), readFileSync(file, 'utf8'));
       return { ...loaded, source };
     },
   });
@@ -90,7 +93,7 @@ function namePlaces(): void {
 function record(folder: string): void {
   // As the runner has written them.
   const written = JSON.parse(readFileSync(path.join(folder, declaredFile), 'utf8')) as readonly WrittenDeclared[];
-  const declared = new Map(written.map(({ place, columns }) => [place, { columns: new Map(columns) }]));
+  const declared = new Map(written.map(({ location, columns }) => [location, { columns: new Map(columns) }]));
   const noted = new Set<string>();
   // Opened once: a test may leave its process without a free file descriptor.
   const file = openSync(path.join(folder, ranFile), 'a');
@@ -99,11 +102,11 @@ function record(folder: string): void {
     const key = `${engine} ${text}`;
     if (noted.has(key)) return;
     noted.add(key);
-    const { whole, parts } = placesIn(text);
-    for (const place of parts) write({ place, engine, complaints: [] });
+    const { whole, parts } = locationsIn(text);
+    for (const location of parts) write({ location, engine, complaints: [] });
     const columns = whole === undefined ? undefined : declared.get(whole);
     if (whole !== undefined && columns !== undefined)
-      write({ place: whole, engine, complaints: complaintsOf(columns, fields) });
+      write({ location: whole, engine, complaints: complaintsOf(columns, fields) });
   };
   const { query } = pg.Client.prototype;
   const noting = function (this: pg.Client, ...sent: unknown[]): unknown {
@@ -123,6 +126,6 @@ function record(folder: string): void {
 
 const { TEST_STATEMENTS: folder } = process.env;
 if (folder !== undefined) {
-  namePlaces();
+  nameLocations();
   record(folder);
 }

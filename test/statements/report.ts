@@ -42,20 +42,20 @@ export function reportStatements(folder: string, isWhole: boolean): Totals {
   const file = path.join(folder, ranFile);
   const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
   const ran = lines.map((line) => JSON.parse(line) as Ran); // as recorded.ts writes them
-  const places = new Set(ran.map(({ place, engine }) => `${place} on ${engine}`));
+  const locations = new Set(ran.map(({ location, engine }) => `${location} on ${engine}`));
   const wrong = new Set(
-    ran.flatMap(({ place, complaints }) => complaints.map((complaint) => `${place}: ${complaint}`)),
+    ran.flatMap(({ location, complaints }) => complaints.map((complaint) => `${location}: ${complaint}`)),
   );
   const missing = engines.flatMap((engine) =>
     declaredRows()
-      .filter(({ place }) => !notRun[engine].has(place.replace(/:\d+$/, '')))
-      .map(({ place }) => `${place} on ${engine}`)
-      .filter((place) => isWhole && !places.has(place)),
+      .filter(({ location }) => !notRun[engine].has(location.replace(/:\d+$/, '')))
+      .map(({ location }) => `${location} on ${engine}`)
+      .filter((location) => isWhole && !locations.has(location)),
   );
   for (const text of wrong) console.log(`  FAILED ${text}`);
-  for (const place of missing) console.log(`  FAILED ${place}: no test runs this statement`);
+  for (const location of missing) console.log(`  FAILED ${location}: no test runs this statement`);
   const failed = wrong.size + missing.length;
-  if (places.size > 0)
-    console.log(`row types of ${new Set(ran.map(({ place }) => place)).size} statements: ${failed} failed`);
+  if (locations.size > 0)
+    console.log(`row types of ${new Set(ran.map(({ location }) => location)).size} statements: ${failed} failed`);
   return { passed: 0, failed, skipped: 0 };
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { declaredRows } from './declared_rows.ts';
-import { complaintsOf, placesIn, withPlaces } from './recorded.ts';
+import { complaintsOf, locationsIn, withLocations } from './recorded.ts';
 
 const field = (name: string, dataTypeID: number) =>
   ({ name, dataTypeID, tableID: 0, columnID: 0, dataTypeSize: 0, dataTypeModifier: 0, format: 'text' }) as const;
@@ -13,7 +13,7 @@ test('each statement with a row type is found in the source, with its columns', 
   const sources = all.filter(({ columns }) => columns.size > 0);
   assert.ok(all.length > 80, `${all.length}`);
   assert.deepEqual(
-    all.filter(({ columns }) => columns.size === 0).map(({ place }) => place),
+    all.filter(({ columns }) => columns.size === 0).map(({ location }) => location),
     [],
   );
   assert.ok(sources.some(({ columns }) => columns.get('created')?.kind === 'Date'));
@@ -21,7 +21,7 @@ test('each statement with a row type is found in the source, with its columns', 
 
 test('a missing column, one too many, and another type are told', () => {
   const declared = {
-    place: 'a.ts:1',
+    location: 'a.ts:1',
     columns: new Map([
       ['id', { kind: 'number', isOptional: false }],
       ['name', { kind: 'string', isOptional: false }],
@@ -39,13 +39,13 @@ test('a missing column, one too many, and another type are told', () => {
   ]);
 });
 
-test('the last place that a text names is that of the statement, unless more text follows', () => {
+test('the last location that a text names is that of the statement, unless more text follows', () => {
   const part = 'sql<{ readonly id: number }>`select 1 as id`';
-  const marked = withPlaces('a.ts', `const x = \n ${part};`);
+  const marked = withLocations('a.ts', `const x = \n ${part};`);
   assert.equal(marked, `const x = \n ${part.slice(0, -1)} /* row of a.ts:2 */\`;`);
-  const nested = withPlaces('a.ts', `sql<Row>\`select \${sql<Part>\`1\`}, 2\``);
+  const nested = withLocations('a.ts', `sql<Row>\`select \${sql<Part>\`1\`}, 2\``);
   assert.equal(nested, `sql<Row>\`select \${sql<Part>\`1 /* row of a.ts:1 */\`}, 2 /* row of a.ts:1 */\``);
-  assert.deepEqual(placesIn('select 1 /* row of a.ts:2 */'), { whole: 'a.ts:2', parts: [] });
-  assert.deepEqual(placesIn('select (1 /* row of a.ts:2 */)'), { whole: undefined, parts: ['a.ts:2'] });
-  assert.deepEqual(placesIn('(1 /* row of a.ts:2 */) /* row of a.ts:1 */'), { whole: 'a.ts:1', parts: ['a.ts:2'] });
+  assert.deepEqual(locationsIn('select 1 /* row of a.ts:2 */'), { whole: 'a.ts:2', parts: [] });
+  assert.deepEqual(locationsIn('select (1 /* row of a.ts:2 */)'), { whole: undefined, parts: ['a.ts:2'] });
+  assert.deepEqual(locationsIn('(1 /* row of a.ts:2 */) /* row of a.ts:1 */'), { whole: 'a.ts:1', parts: ['a.ts:2'] });
 });

@@ -36,9 +36,9 @@ export const copiedBy = (stage: Stage | undefined): readonly { readonly source: 
   textsOf(stage, 'COPY')
     .filter((text) => !text.startsWith('--from='))
     .flatMap((text) => {
-      const places = text.split(/\s+/);
-      const target = places.at(-1) ?? '';
-      return places.slice(0, -1).map((source) => ({
+      const words = text.split(/\s+/);
+      const target = words.at(-1) ?? '';
+      return words.slice(0, -1).map((source) => ({
         source,
         target: target.endsWith('/') ? path.join(target, path.basename(source)) : target,
       }));
@@ -48,11 +48,11 @@ export const copiedBy = (stage: Stage | undefined): readonly { readonly source: 
  * Whether a file or folder of the project is sent to Docker, by .dockerignore: it leaves out everything (`*`), and then names what is not
  * left out (`!db`).
  */
-export function isSent(place: string): boolean {
+export function isSent(file: string): boolean {
   const [first, ...others] = readFileSync(path.join(project, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
   if (first !== '*' || others.some((line) => !/^![\w./-]+$/.test(line)))
     throw new Error('.dockerignore has other lines than `*` and `!PATH`, which this does not understand.');
-  return others.some((line) => place === line.slice(1) || place.startsWith(`${line.slice(1)}/`));
+  return others.some((line) => file === line.slice(1) || file.startsWith(`${line.slice(1)}/`));
 }

@@ -55,8 +55,8 @@ test('everything that the Dockerfile copies exists, and .dockerignore lets it th
     assert.ok(existsSync(path.join(project, source)), `${source} exists`);
     assert.ok(isSent(source), `.dockerignore lets ${source} through`);
   }
-  for (const place of ['node_modules', '.git', 'test', 'client/README.md', 'placement-data'])
-    assert.ok(!isSent(place), `${place} is left out`);
+  for (const index of ['node_modules', '.git', 'test', 'client/README.md', 'placement-data'])
+    assert.ok(!isSent(index), `${index} is left out`);
 });
 
 test('the image is built from what Docker gets, and serves the API and the console without packages for development', {
@@ -82,13 +82,13 @@ test('the image is built from what Docker gets, and serves the API and the conso
   // The stage `dependencies` runs npm. Here the same packages, which the lock file names, are copied from the checkout.
   assert.match(textsOf(dependencies, 'RUN')[0] ?? '', /^npm ci --omit=dev --ignore-scripts /);
   const installed = path.join(folder, 'opt', 'placement');
-  for (const place of productionPackages().keys()) {
-    if (bundled.some((name) => name === nameAt(place))) continue;
-    await mkdir(path.dirname(path.join(installed, place)), { recursive: true });
+  for (const index of productionPackages().keys()) {
+    if (bundled.some((name) => name === nameAt(index))) continue;
+    await mkdir(path.dirname(path.join(installed, index)), { recursive: true });
     // Copied, because Node.js looks for the packages of a link where the link leads.
     const isOwn = (file: string) =>
-      !path.relative(path.join(project, place), file).split(path.sep).includes('node_modules');
-    await cp(path.join(project, place), path.join(installed, place), { recursive: true, filter: isOwn });
+      !path.relative(path.join(project, index), file).split(path.sep).includes('node_modules');
+    await cp(path.join(project, index), path.join(installed, index), { recursive: true, filter: isOwn });
   }
 
   // The last stage.

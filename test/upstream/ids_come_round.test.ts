@@ -32,8 +32,8 @@ test('upstream reads and writes rows with ids below zero, and both services give
       ours = await startServer({ connection: database.url });
       const [provider = ''] = deployment.providers;
       const consumers = Array.from({ length: 6 }, () => crypto.randomUUID());
-      for (const [place, consumer] of consumers.entries()) {
-        const { client } = place % 2 === 0 ? ours : upstream;
+      for (const [index, consumer] of consumers.entries()) {
+        const { client } = index % 2 === 0 ? ours : upstream;
         await succeed(client, 'PUT', `/allocations/${consumer}`, 38, newClaim({ [provider]: { DISK_GB: 1 } }));
       }
       const { rows } = await execute(

@@ -8,12 +8,12 @@ import type { UpstreamOnSqlite } from './sqlite.ts';
 const minor = 39;
 
 /** A trait of one root alone: root_required asks by it for one tree. */
-const ownTrait = (place: number): string => `CUSTOM_ROOT_${place}`;
+const ownTrait = (index: number): string => `CUSTOM_ROOT_${index}`;
 
 /** The custom traits that upstream needs for topologies of so many providers. */
 export const customTraits = (mostProviders: number): readonly string[] => [
   ...traitNames.filter((name) => name.startsWith('CUSTOM_')),
-  ...Array.from({ length: mostProviders }, (_, place) => ownTrait(place)),
+  ...Array.from({ length: mostProviders }, (_, index) => ownTrait(index)),
 ];
 
 /** Replaces all that upstream has by a topology. */
@@ -26,18 +26,18 @@ export function loadTopology(upstream: UpstreamOnSqlite, topology: Topology): vo
   const emptied = ['allocations', 'inventories', 'resource_provider_traits', 'resource_provider_aggregates'];
   upstream.write([
     ...[...emptied, 'placement_aggregates', 'resource_providers'].map((table) => `delete from ${table}`),
-    ...aggregates.map((uuid, place) => row('placement_aggregates', { id: place + 1, uuid: text(uuid) })),
-    ...topology.flatMap(({ uuid, parent, traits, stock, ...node }, place) => {
-      const resource_provider_id = place + 1;
+    ...aggregates.map((uuid, index) => row('placement_aggregates', { id: index + 1, uuid: text(uuid) })),
+    ...topology.flatMap(({ uuid, parent, traits, stock, ...node }, index) => {
+      const resource_provider_id = index + 1;
       const below = parent === undefined ? {} : { parent_provider_id: parent + 1 };
-      const root_provider_id = rootIndex(topology, place) + 1;
-      const name = text(`provider ${place}`);
+      const root_provider_id = rootIndex(topology, index) + 1;
+      const name = text(`provider ${index}`);
       return [
         row('resource_providers', {
           ...{ id: resource_provider_id, uuid: text(uuid), name, generation: 0, root_provider_id },
           ...below,
         }),
-        ...[...traits, ...(parent === undefined ? [ownTrait(place)] : [])].map((trait) =>
+        ...[...traits, ...(parent === undefined ? [ownTrait(index)] : [])].map((trait) =>
           row('resource_provider_traits', { resource_provider_id, trait_id: idOf('traits', trait) }),
         ),
         ...node.aggregates.map((aggregate) =>
@@ -65,8 +65,8 @@ export function loadTopology(upstream: UpstreamOnSqlite, topology: Topology): vo
 /** Plain queries to upstream about the topology that it has. */
 export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topology) {
   const byTheRules = queriesByTheRules(topology);
-  const roots = topology.flatMap(({ parent }, place) => (parent === undefined ? [place] : []));
-  const placeOf = new Map(topology.map(({ uuid }, place) => [uuid, place]));
+  const roots = topology.flatMap(({ parent }, index) => (parent === undefined ? [index] : []));
+  const placeOf = new Map(topology.map(({ uuid }, index) => [uuid, index]));
   const answers = new Map<string, Promise<unknown>>();
   const asked = { upstream: 0, rules: 0 };
   const get = (path: string): Promise<unknown> => {
@@ -106,11 +106,11 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
           const taken = (await candidates(parts)).flat();
           if (taken.length === 0) return 0;
           // A candidate that takes of a provider which does not share is of its tree; of other trees it is asked.
-          const isSharing = (place: number) => topology[place]?.traits.includes(sharingTrait) === true;
+          const isSharing = (index: number) => topology[index]?.traits.includes(sharingTrait) === true;
           const certain = new Set(
-            taken.filter((place) => !isSharing(place)).map((place) => rootIndex(topology, place)),
+            taken.filter((index) => !isSharing(index)).map((index) => rootIndex(topology, index)),
           );
-          if (!topology.some((_, place) => isSharing(place))) return certain.size;
+          if (!topology.some((_, index) => isSharing(index))) return certain.size;
           const others = roots.filter((root) => !certain.has(root));
           const fits = await Promise.all(others.map((root) => candidates(withOwnTrait(parts, root))));
           return certain.size + fits.filter(({ length }) => length > 0).length;

@@ -120,8 +120,8 @@ suite('terms beside OpenStack Placement', () => {
       const consumers = await claimFor(2, 30);
       // The removal comes up to a second after the end. Upstream rewrites some consumers before it and some after it.
       await Promise.all(
-        consumers.map(async (consumer, place) => {
-          await sleep(Math.max(0, begunMs + 1_900 + 40 * place - performance.now()));
+        consumers.map(async (consumer, index) => {
+          await sleep(Math.max(0, begunMs + 1_900 + 40 * index - performance.now()));
           const rewrite = { ...claim, consumer_generation: 1 };
           const reply = await upstream.client.send('PUT', `/allocations/${consumer}`, 38, rewrite);
           if (reply.status !== 204) assert.equal(reply.status, 409, detailOf(reply));

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anyEngine, engines } from '../support/engines.ts';
 import { type Answer, accepted, at } from '../support/requests.ts';
-import { type Asked, consumerBody, host, type Place, sendWith, withPlaces } from './scene.ts';
+import { type Asked, consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
 
 const placed = (answer: Answer): void => {
   assert.equal(answer.status, 200, `${answer.request}: ${answer.status} ${answer.text}`);
@@ -38,7 +38,10 @@ async function orderOf(answers: readonly Promise<Answer>[], count = answers.leng
 }
 
 /** Sends claims one after the other, each when the one before waits. */
-async function inTurn({ claim, untilListed }: Place, asked: readonly Asked[]): Promise<readonly Promise<Answer>[]> {
+async function inTurn(
+  { claim, untilListed }: TestedService,
+  asked: readonly Asked[],
+): Promise<readonly Promise<Answer>[]> {
   const answers: Promise<Answer>[] = [];
   for (const each of asked) {
     answers.push(claim(each));
@@ -49,16 +52,16 @@ async function inTurn({ claim, untilListed }: Place, asked: readonly Asked[]): P
 
 for (const engine of engines) {
   test(`${engine}: a claim that fits is written at once, and says that it would have waited`, () =>
-    withPlaces(engine, {}, async ({ claim, listed }) => {
+    withTestedServices(engine, {}, async ({ claim, listed }) => {
       placed(await claim());
       assert.deepEqual(await listed(), []);
     }));
 
   test(`${engine}: claims wait for room, and get it in the order in which they came`, () =>
-    withPlaces(engine, { units: 2 }, async (place) => {
-      const { take, release, untilListed, listed } = place;
+    withTestedServices(engine, { units: 2 }, async (tested) => {
+      const { take, release, untilListed, listed } = tested;
       const held = [await take(1), await take(1)];
-      const answers = await inTurn(place, [{}, {}, {}, {}]);
+      const answers = await inTurn(tested, [{}, {}, {}, {}]);
       const [first] = await listed();
       assert.deepEqual(
         { ...first, number: 1, consumers: 1, since: 1, until: 1, condition: 1 },
@@ -78,7 +81,7 @@ for (const engine of engines) {
       assert.match(String(first?.condition), /no tree meets resources=PGPU:1/);
       const waiting = async (what: string): Promise<number> =>
         Number(
-          new RegExp(`^placement_waiting_${what} (\\S+)$`, 'm').exec((await place.send('GET', '/metrics')).text)?.[1],
+          new RegExp(`^placement_waiting_${what} (\\S+)$`, 'm').exec((await tested.send('GET', '/metrics')).text)?.[1],
         );
       assert.equal(await waiting('claims'), 4);
       const longest = await waiting('longest_seconds');
@@ -89,21 +92,21 @@ for (const engine of engines) {
       for (const uuid of held) await release(uuid);
       assert.deepEqual(await orderOf(answers, 2), [0, 1]);
       await untilListed(2);
-      const youngest = await inTurn({ ...place, untilListed: (count) => untilListed(2 + count) }, [{}]);
+      const youngest = await inTurn({ ...tested, untilListed: (count) => untilListed(2 + count) }, [{}]);
       for (const { consumers } of await listed()) {
         const [uuid = ''] = consumers as readonly string[]; // as openapi.yaml says
-        await place.send('DELETE', `/waiting/${uuid}`);
+        await tested.send('DELETE', `/waiting/${uuid}`);
       }
       await Promise.all(youngest);
       assert.equal(await waiting('longest_seconds'), 0);
     }));
 
   test(`${engine}: a large claim of a line goes before small ones that came later and would fit`, () =>
-    withPlaces(engine, { units: 4 }, async (place) => {
-      const { claim, take, release, untilListed, listed } = place;
+    withTestedServices(engine, { units: 4 }, async (tested) => {
+      const { claim, take, release, untilListed, listed } = tested;
       const held = [await take(1), await take(1), await take(1)];
       const large = randomUUID();
-      const answers = await inTurn(place, [{ uuid: large, amount: 4, line: 'gpu' }, { line: 'gpu' }]);
+      const answers = await inTurn(tested, [{ uuid: large, amount: 4, line: 'gpu' }, { line: 'gpu' }]);
       assert.deepEqual(
         (await listed('?project_id=ci&line=gpu')).map((each) => [each.place, each.waits_for]),
         [
@@ -122,7 +125,7 @@ for (const engine of engines) {
     }));
 
   test(`${engine}: a claim whose consumer another request has written ends, and its line goes on`, () =>
-    withPlaces(engine, { units: 4 }, async ({ claim, take, untilListed }) => {
+    withTestedServices(engine, { units: 4 }, async ({ claim, take, untilListed }) => {
       await take(2);
       const uuid = randomUUID();
       const first = claim({ uuid, amount: 4, line: 'gpu', wait: 60 });
@@ -138,7 +141,7 @@ for (const engine of engines) {
     }));
 
   test(`${engine}: a claim waits for a limit of its project`, () =>
-    withPlaces(engine, { units: 10 }, async ({ claim, take, release, send, untilListed, listed }) => {
+    withTestedServices(engine, { units: 10 }, async ({ claim, take, release, send, untilListed, listed }) => {
       accepted(await send('PUT', '/limits/ci', { resources: { PGPU: 2 }, generation: null }));
       const held = [await take(1, 'ci'), await take(1, 'ci')];
       const answers = [claim(), claim()];
@@ -154,7 +157,7 @@ for (const engine of engines) {
     }));
 
   test(`${engine}: a gang waits and is placed as a whole`, () =>
-    withPlaces(engine, { units: 4 }, async ({ service, take, release, untilListed, send }) => {
+    withTestedServices(engine, { units: 4 }, async ({ service, take, release, untilListed, send }) => {
       const held = [await take(1), await take(1), await take(1)];
       const uuids = [randomUUID(), randomUUID()];
       const body = Object.fromEntries(uuids.map((uuid) => [uuid, consumerBody({ amount: 2 })]));
@@ -170,7 +173,7 @@ for (const engine of engines) {
     }));
 
   test(`${engine}: a claim gets the refusal of the end when its time is over`, () =>
-    withPlaces(engine, { units: 1 }, async ({ claim, take, untilListed }) => {
+    withTestedServices(engine, { units: 1 }, async ({ claim, take, untilListed }) => {
       await take(1);
       const answers = await Promise.all([
         claim({ wait: 1 }),
@@ -186,7 +189,7 @@ for (const engine of engines) {
 }
 
 test('whatever makes room wakes a claim', () =>
-  withPlaces(anyEngine, { units: 1 }, async ({ claim, take, send, untilListed }) => {
+  withTestedServices(anyEngine, { units: 1 }, async ({ claim, take, send, untilListed }) => {
     const generation = async (): Promise<unknown> =>
       at((await send('GET', `/resource_providers/${host}`)).json, 'generation');
     const stock = async (total: number, uuid = host): Promise<void> => {
@@ -235,7 +238,7 @@ test('whatever makes room wakes a claim', () =>
   }));
 
 test('the end of a term wakes a claim', () =>
-  withPlaces(anyEngine, { units: 1 }, async ({ claim, send, untilListed }) => {
+  withTestedServices(anyEngine, { units: 1 }, async ({ claim, send, untilListed }) => {
     accepted(await send('PUT', `/allocations/${randomUUID()}`, { ...consumerBody({}), expires_in: 1 }));
     const answer = claim();
     await untilListed(1);

@@ -6,13 +6,13 @@ import { anyEngine, engines } from '../support/engines.ts';
 import { type Answer, accepted, at } from '../support/requests.ts';
 
 import { until } from '../support/until.ts';
-import { consumerBody, host, type Place, sendWith, withPlaces } from './scene.ts';
+import { consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
 
 const gang = [randomUUID(), randomUUID()].sort();
 const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()] as const;
 
 /** Lets a claim wait in each of several lines, one of them with two consumers. @returns their consumers, in the order of arrival */
-async function fill({ service, claim, untilListed }: Place): Promise<readonly (readonly string[])[]> {
+async function fill({ service, claim, untilListed }: TestedService): Promise<readonly (readonly string[])[]> {
   const waits = (count: number) => untilListed(count);
   void claim({ uuid: first, amount: 8, line: 'a' });
   await waits(1);
@@ -28,9 +28,9 @@ async function fill({ service, claim, untilListed }: Place): Promise<readonly (r
 
 for (const engine of engines) {
   test(`${engine}: the pages of a list have each claim once, and begin after the number of the last one`, () =>
-    withPlaces(engine, {}, async (place) => {
-      const { send } = place;
-      const all = await fill(place);
+    withTestedServices(engine, {}, async (tested) => {
+      const { send } = tested;
+      const all = await fill(tested);
       const pagesOf = async (query: string): Promise<readonly unknown[]> => {
         const found: unknown[] = [];
         for (let path: string | undefined = `/waiting?limit=1${query}`; path !== undefined; ) {
@@ -53,8 +53,8 @@ for (const engine of engines) {
     }));
 
   test(`${engine}: the wait of a claim is ended, in each state`, () =>
-    withPlaces(engine, {}, async (place) => {
-      const { service, send, claim, untilListed } = place;
+    withTestedServices(engine, {}, async (tested) => {
+      const { service, send, claim, untilListed } = tested;
       const answers = [claim({ uuid: first, amount: 8 }), claim({ uuid: second, amount: 8, line: 'a' })];
       await untilListed(2);
       answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
@@ -88,7 +88,7 @@ for (const engine of engines) {
 }
 
 test('it is told of a claim that can never fit, at the refusal and in the list', () =>
-  withPlaces(anyEngine, {}, async ({ claim, listed, untilListed, send, take }) => {
+  withTestedServices(anyEngine, {}, async ({ claim, listed, untilListed, send, take }) => {
     await take(1);
     const never = /no provider gives more than 4 of PGPU to one consumer\.$/;
     const detailOf = (answer: Answer) => String(at(answer.json, 'errors', 0, 'detail'));
@@ -124,7 +124,7 @@ test('it is told of a claim that can never fit, at the refusal and in the list',
   }));
 
 test('each wrong parameter of a list is refused', () =>
-  withPlaces(anyEngine, {}, async ({ send }) => {
+  withTestedServices(anyEngine, {}, async ({ send }) => {
     for (const query of [
       'line=%00',
       `line=${'x'.repeat(65)}`,
@@ -144,7 +144,7 @@ test('each wrong parameter of a list is refused', () =>
   }));
 
 test('each wrong wait and line is refused, and claims nothing', () =>
-  withPlaces(anyEngine, {}, async ({ service, send, claim, listed }) => {
+  withTestedServices(anyEngine, {}, async ({ service, send, claim, listed }) => {
     const uuid = randomUUID();
     const refused = async (answer: Promise<Answer>, detail: RegExp): Promise<void> => {
       const { status, json, text } = await answer;
@@ -190,7 +190,7 @@ test('each wrong wait and line is refused, and claims nothing', () =>
   }));
 
 test('a wrong claim does not wait, alone or in a line', () =>
-  withPlaces(anyEngine, { units: 1 }, async ({ claim, take, untilListed }) => {
+  withTestedServices(anyEngine, { units: 1 }, async ({ claim, take, untilListed }) => {
     await take(1);
     void claim({ line: 'a' });
     void claim();
@@ -206,7 +206,7 @@ test('a wrong claim does not wait, alone or in a line', () =>
   }));
 
 test('as many claims wait as may, and the others are refused', () =>
-  withPlaces(
+  withTestedServices(
     anyEngine,
     { units: 1, overrides: { placement: { maxWaiting: 2 } } },
     async ({ claim, take, untilListed }) => {

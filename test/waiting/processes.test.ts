@@ -4,14 +4,14 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 import { claimOne, clientOf, type Reply, rowsOf, takeOnlyOne, untilListed, type WaitingClient } from './client.ts';
-import { consumerBody, type Place, withPlaces } from './scene.ts';
+import { consumerBody, type TestedService, withTestedServices } from './scene.ts';
 
 type Two = {
   readonly servers: readonly [ServerProcess, ServerProcess];
@@ -21,7 +21,7 @@ type Two = {
 };
 
 async function withTwo(use: (two: Two) => Promise<void>): Promise<void> {
-  await withPlace('postgresql', async (config) => {
+  await withSharedDatabase('postgresql', async (config) => {
     const servers = await Promise.all([startServer(config), startServer(config)]);
     const [first, second] = servers.map(({ url }) => clientOf(url));
     assert.ok(first && second);
@@ -250,7 +250,7 @@ test('a line passes over a process that hangs, and its claim is not written out 
 
 for (const [[named, line], engine] of kinds.flatMap((kind) => engines.map((engine) => [kind, engine] as const))) {
   test(`a claim ${named} whose row another program deletes is stored again, and placed, on ${engine}`, () =>
-    withPlaces(engine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
+    withTestedServices(engine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
       const holder = await take(1);
       const asked = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };
       const answer = claim(asked);
@@ -265,7 +265,7 @@ for (const [[named, line], engine] of kinds.flatMap((kind) => engines.map((engin
 }
 
 /** Lets time pass for two claims that have left: for both at once, since a row that left more than a minute ago may be forgotten. */
-async function leftSecondsAgo({ service }: Place, seconds: number): Promise<void> {
+async function leftSecondsAgo({ service }: TestedService, seconds: number): Promise<void> {
   const { kysely } = service.database;
   const left = kysely.selectFrom('waiting').select('claim').where('left_at', 'is not', null);
   await until('both claims have left', async () => (await left.execute()).length === 2);
@@ -279,8 +279,8 @@ async function leftSecondsAgo({ service }: Place, seconds: number): Promise<void
 }
 
 /** Sends claims for line `gpu`, one behind the other. @returns their answers, which come later */
-async function inLine({ claim, untilListed }: Place, uuids: readonly string[]) {
-  const answers: ReturnType<Place['claim']>[] = [];
+async function inLine({ claim, untilListed }: TestedService, uuids: readonly string[]) {
+  const answers: ReturnType<TestedService['claim']>[] = [];
   for (const [before, uuid] of uuids.entries()) {
     answers.push(claim({ uuid, line: 'gpu' }));
     await untilListed(before + 1);
@@ -289,7 +289,7 @@ async function inLine({ claim, untilListed }: Place, uuids: readonly string[]) {
 }
 
 test('a claim that comes again after more than a minute goes to the end of its line', () =>
-  withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
+  withTestedServices(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
     assert.ok(other);
     await ending.take(1);
     const uuids = [randomUUID(), randomUUID()] as const;
@@ -313,7 +313,7 @@ test('a claim that comes again after more than a minute goes to the end of its l
   }));
 
 test('a process that ends answers its claims, which keep their places at another one', () =>
-  withPlaces(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
+  withTestedServices(anyEngine, { units: 1, services: 2 }, async (ending, other) => {
     assert.ok(other);
     const holder = await ending.take(1);
     const uuids = [randomUUID(), randomUUID()] as const;

@@ -19,7 +19,7 @@ export type Asked = {
 };
 
 /** One service, and what tests ask of it. */
-export type Place = {
+export type TestedService = {
   readonly service: PlacementService;
   readonly send: Send;
   /** Claims by query, and waits. */
@@ -55,9 +55,9 @@ export const consumerBody = ({ amount = 1, query, project = 'ci', type = 'JOB', 
   ...more,
 });
 
-export function placeOf(service: PlacementService): Place {
+export function testedServiceOf(service: PlacementService): TestedService {
   const send = requestsTo(service, version);
-  const listed: Place['listed'] = async (query = '') => {
+  const listed: TestedService['listed'] = async (query = '') => {
     const { json } = accepted(await send('GET', `/waiting${query}`));
     return at(json, 'waiting') as readonly Readonly<Record<string, unknown>>[]; // the list of GET /waiting
   };
@@ -84,16 +84,16 @@ export function placeOf(service: PlacementService): Place {
 }
 
 /** Calls back with a host that has so many units of PGPU, and services on one database. */
-export async function withPlaces(
+export async function withTestedServices(
   engine: Engine,
   { units = 4, services = 1, overrides = {} }: { units?: number; services?: number; overrides?: ConfigOverrides },
-  use: (...places: [Place, ...Place[]]) => Promise<void>,
+  use: (...services: [TestedService, ...TestedService[]]) => Promise<void>,
 ): Promise<void> {
   await withFreshDatabase(engine, async (database) => {
     const opened: PlacementService[] = [];
     try {
       for (let index = 0; index < services; index += 1) opened.push(await openServiceOn(database, overrides));
-      const [first, ...others] = opened.map(placeOf);
+      const [first, ...others] = opened.map(testedServiceOf);
       if (first === undefined) throw new Error('There is no service.');
       await makeProvider(first.send, host, { PGPU: { total: units } });
       await use(first, ...others);

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withPlace } from '../races/place.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
+import { withSharedDatabase } from '../races/shared_database.ts';
 import { type Engine, engines } from '../support/engines.ts';
 import { clientOf } from './client.ts';
 import { liveSchedule, noteWrites } from './schedules.ts';
@@ -22,7 +22,7 @@ for (const engine of engines) {
   test(`whoever fits is placed, and in order, on ${engine}`, asked === undefined ? {} : { timeout: 7_200_000 }, (t) => {
     const random = randomFrom(seedFor(t));
     const { processes, schedules } = plans[engine];
-    return withPlace(engine, async (config) => {
+    return withSharedDatabase(engine, async (config) => {
       const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config)));
       const clients = servers.map(({ url }) => clientOf(url));
       const [server] = servers;

@@ -44,8 +44,8 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
   const failed: string[] = [];
   let stopped = false;
 
-  const client = async (place: number): Promise<void> => {
-    let at = place % urls.length;
+  const client = async (index: number): Promise<void> => {
+    let at = index % urls.length;
     let open = openClient(urls[at] ?? '');
     const attempt = async (...request: Parameters<Client['send']>): Promise<Reply> => {
       const reply = await open.send(...request);
@@ -87,7 +87,7 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
       held.delete(consumer);
     };
     try {
-      for (let turn = place; !stopped; turn += 1) await step(turn);
+      for (let turn = index; !stopped; turn += 1) await step(turn);
     } catch (error) {
       if (!isBroken(error)) throw error;
       failed.push(codeOf(error));
@@ -95,7 +95,7 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
       open.close();
     }
   };
-  const running = Promise.all(Array.from({ length: clients }, (_, place) => client(place)));
+  const running = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
   running.catch(() => {}); // stop() reports the error
   return {
     held,

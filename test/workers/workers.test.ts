@@ -38,7 +38,7 @@ test('connections are spread evenly, the log names the worker of each answer, an
     const lines = text.split('\n').filter((line) => line !== '');
     assert.equal(new Set(lines).size, lines.length, 'each line occurs once');
     const names = lines.filter((line) => !line.startsWith('#')).map((line) => /^\w+/.exec(line)?.[0]);
-    const runs = names.filter((name, place) => name !== names[place - 1] && !/_(bucket|sum|count)$/.test(name ?? ''));
+    const runs = names.filter((name, index) => name !== names[index - 1] && !/_(bucket|sum|count)$/.test(name ?? ''));
     assert.equal(new Set(runs).size, runs.length, 'all series of a name are together');
     assert.match(text, /^openstack_placement_resource_total\{hostname="tight",resourcetype="VCPU"\} 12$/m);
     for (const client of clients) client.close();

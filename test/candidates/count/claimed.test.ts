@@ -20,9 +20,9 @@ const numRuns = Number(process.env.CLAIMED_CASES ?? 40);
 /** Makes a topology by requests. What is used is claimed while there is room for it. */
 async function make(send: Send, topology: Topology): Promise<Topology> {
   const named = topology.map((node) => ({ ...node, uuid: randomUUID() }));
-  for (const [place, { uuid, parent, traits, aggregates, stock }] of named.entries()) {
+  for (const [index, { uuid, parent, traits, aggregates, stock }] of named.entries()) {
     const parent_provider_uuid = parent === undefined ? null : named[parent]?.uuid;
-    accepted(await send('POST', '/resource_providers', { uuid, name: `${uuid} ${place}`, parent_provider_uuid }));
+    accepted(await send('POST', '/resource_providers', { uuid, name: `${uuid} ${index}`, parent_provider_uuid }));
     const offered = classNames.flatMap((name) => {
       const { used = 0, ...fields } = stock[name] ?? {};
       if (stock[name] === undefined) return [];

@@ -171,7 +171,7 @@ suite('how many consumers can be claimed', () => {
   });
 
   test('hosts that share a disk have together the count that each has alone', () => {
-    const hosts = [0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(8) }, aggregates: [aggregates[0]] }));
+    const hosts = [0, 1, 2].map((index) => nodeAt(index, { stock: { VCPU: stockOf(8) }, aggregates: [aggregates[0]] }));
     const disk = nodeAt(3, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] });
     const { count, exact, trees } = countNow(
       fleetOf([...hosts, disk]),
@@ -191,7 +191,7 @@ suite('how many consumers can be claimed', () => {
     ],
   })) {
     test(`two isolated groups are spread over three devices, ${what}`, () => {
-      const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
+      const devices = [1, 2, 3].map((index) => nodeAt(index, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
       const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
       const { count, exact } = countNow(
         fleetOf([nodeAt(0, { aggregates: [aggregates[0]] }), ...devices, ...shared]),

@@ -54,17 +54,17 @@ export function mostPlaced(
     const before = known.get(state);
     if (before !== undefined || known.size > mostStates) return before ?? [];
     let best: readonly number[] = [];
-    for (let place = first; place < candidates.length; place++) {
-      const rest = left.map((each, at) => each - (candidates[place]?.[at] ?? 0));
+    for (let index = first; index < candidates.length; index++) {
+      const rest = left.map((each, at) => each - (candidates[index]?.[at] ?? 0));
       if (rest.some((each) => each < 0)) continue;
-      const found = most(place, rest);
-      if (found.length + 1 > best.length) best = [place, ...found];
+      const found = most(index, rest);
+      if (found.length + 1 > best.length) best = [index, ...found];
     }
     known.set(state, best);
     return best;
   };
   const best = most(0, [...room.values()]);
-  return known.size > mostStates ? undefined : best.map((place) => allocationsOf([...takes.values()][place] ?? []));
+  return known.size > mostStates ? undefined : best.map((index) => allocationsOf([...takes.values()][index] ?? []));
 }
 
 function allocationsOf(amounts: readonly (readonly [key: string, amount: number])[]): Placed[number] {

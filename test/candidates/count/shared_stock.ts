@@ -12,13 +12,13 @@ export const sharedStock: fc.Arbitrary<Topology> = fc
     groups: fc.array(fc.subarray([...aggregates], { minLength: 1 }), { minLength: 5, maxLength: 5 }),
   })
   .map(({ topology, shares, isFlat, groups }) =>
-    topology.map((node, place) => {
+    topology.map((node, index) => {
       const others = node.traits.filter((name) => name !== sharingTrait);
       return {
         ...node,
         parent: isFlat ? undefined : node.parent,
-        traits: shares[place] ? [sharingTrait, ...others] : others,
-        aggregates: groups[place] ?? [],
+        traits: shares[index] ? [sharingTrait, ...others] : others,
+        aggregates: groups[index] ?? [],
       };
     }),
   );

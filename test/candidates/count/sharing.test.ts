@@ -56,8 +56,8 @@ test('racks that each share a disk are counted apart, and each of them exactly',
 type Amounts = Partial<Readonly<Record<ClassName, number>>>;
 
 /** A root with these amounts, in the aggregates of these numbers. */
-const hostAt = (place: number, amounts: Amounts, members: readonly (0 | 1)[], isSharing = false): Node =>
-  nodeAt(place, {
+const hostAt = (index: number, amounts: Amounts, members: readonly (0 | 1)[], isSharing = false): Node =>
+  nodeAt(index, {
     stock: Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, stockOf(amount)])),
     traits: isSharing ? [sharingTrait] : [],
     aggregates: members.map((member) => aggregates[member]),
@@ -107,7 +107,7 @@ const onlyOneWay: readonly {
 
 for (const { way, wanted, hosts, count } of onlyOneWay) {
   test(`all that fit into trees that share are found by placing them ${way}`, () => {
-    const groups = wanted.map((amounts, place) => groupOf(place === 0 ? '' : `${place}`, amounts));
+    const groups = wanted.map((amounts, index) => groupOf(index === 0 ? '' : `${index}`, amounts));
     const counted = countNow(fleetOf(hosts), requestOf(groups), unlimited);
     assert.deepEqual([counted.count, counted.exact], [count, true]);
   });

@@ -92,14 +92,14 @@ suite('explanation of a query', () => {
           sum(({ nearest }) => nearest.length),
           ofAll.nearest.length,
         );
-        for (const [place, figures] of ofAll.conditions.entries()) {
+        for (const [index, figures] of ofAll.conditions.entries()) {
           for (const name of ['alone', 'left', 'without'] as const) {
             assert.equal(
-              sum(({ conditions }) => conditions[place]?.[name]),
+              sum(({ conditions }) => conditions[index]?.[name]),
               figures[name] ?? 0,
             );
           }
-          const largest = ofEach.map(({ conditions }) => conditions[place]?.largest ?? 0);
+          const largest = ofEach.map(({ conditions }) => conditions[index]?.largest ?? 0);
           assert.equal(Math.max(...largest), figures.largest ?? 0);
         }
       }),
@@ -108,7 +108,7 @@ suite('explanation of a query', () => {
   });
 
   test('the nearest come first: fewest unmet conditions, then the smallest shortfall, then by name', () => {
-    const topology = [4, 6, 7, 6, 2].map((vcpus, place) => nodeAt(place, { stock: { VCPU: stockOf(vcpus) } }));
+    const topology = [4, 6, 7, 6, 2].map((vcpus, index) => nodeAt(index, { stock: { VCPU: stockOf(vcpus) } }));
     const { nearest } = explained(fleetOf([...topology, nodeAt(5)]), 'resources=VCPU:8', { nearest: 3 });
     assert.deepEqual(
       nearest.map(({ root, unmet: [unmet] }) => [root.name, unmet?.asked, unmet?.free, unmet?.reason]),
@@ -132,10 +132,10 @@ suite('explanation of a query', () => {
         assert.deepEqual(explained(fleet, text, { steps }), part, 'the same again');
         const pairs = [
           [part.fitting, whole.fitting],
-          ...part.conditions.flatMap((figures, place) =>
+          ...part.conditions.flatMap((figures, index) =>
             (['alone', 'left', 'without', 'largest'] as const).map((name) => [
               figures[name],
-              whole.conditions[place]?.[name],
+              whole.conditions[index]?.[name],
             ]),
           ),
         ];
@@ -156,7 +156,7 @@ suite('explanation of a query', () => {
   });
 
   test('an explanation is complete only if it was enough to look for the nearest trees', () => {
-    const fleet = fleetOf([0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(1) } })));
+    const fleet = fleetOf([0, 1, 2].map((index) => nodeAt(index, { stock: { VCPU: stockOf(1) } })));
     const text = 'resources=VCPU:2&required=CUSTOM_RARE';
     const whole = explained(fleet, text);
     assert.equal(whole.nearest.length, 3);
@@ -175,8 +175,8 @@ suite('explanation of a query', () => {
   });
 
   test('eight groups on eight children, which do not fit but seem to, take no more work than granted', (t) => {
-    const children = Array.from({ length: 8 }, (_, place) =>
-      nodeAt(1 + place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(4) } }),
+    const children = Array.from({ length: 8 }, (_, index) =>
+      nodeAt(1 + index, { parent: 0, stock: { SRIOV_NET_VF: stockOf(4) } }),
     );
     const fleet = fleetOf([nodeAt(0), ...children]);
     for (const amounts of [
@@ -184,7 +184,7 @@ suite('explanation of a query', () => {
       [4, 4, 4, 4, 4, 4, 4, 4],
       [3, 3, 3, 3, 3, 3, 3, 3, 2],
     ]) {
-      const groups = amounts.map((amount, place) => `resources${place + 1}=SRIOV_NET_VF:${amount}`);
+      const groups = amounts.map((amount, index) => `resources${index + 1}=SRIOV_NET_VF:${amount}`);
       const before = performance.now();
       const explanation = explained(fleet, `${groups.join('&')}&group_policy=none`);
       const ms = performance.now() - before;

@@ -54,12 +54,12 @@ export const queriesByTheRules = (topology: Topology): PlainQueries => ({
 /** Each number of each condition by itself, with conditions taken out of the query. */
 export async function naiveFigures(queries: PlainQueries, parts: readonly Part[]): Promise<Figures[]> {
   const figures: Figures[] = [];
-  for (const [place, part] of parts.entries()) {
+  for (const [index, part] of parts.entries()) {
     figures.push({
       parameter: part.parameter,
       value: part.value,
       alone: await aloneCount(queries, part),
-      left: await queries.fitting(parts.slice(0, place + 1)),
+      left: await queries.fitting(parts.slice(0, index + 1)),
       without: await queries.fitting(partsWithout(parts, part)),
       largest: part.kind === 'resource' ? await largest(queries, parts, part) : null,
     });
@@ -80,7 +80,7 @@ function aloneCount(queries: PlainQueries, part: Part): number | null | Promise<
 }
 
 const treeOf = (topology: Topology, root: Node): Node[] =>
-  topology.filter((_, place) => topology[rootIndex(topology, place)] === root);
+  topology.filter((_, index) => topology[rootIndex(topology, index)] === root);
 
 const rootOf = (topology: Topology, node: Node): Node => topology[rootIndex(topology, topology.indexOf(node))] ?? node;
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { wrongValue } from '../../../src/config/load.ts';
 import { newestVersion } from '../../support/requests.ts';
-import { withConf, withPlace } from './place.ts';
+import { withConf, withMachine } from './machine.ts';
 
 const conf = '/etc/placement/placement.conf';
 
@@ -139,7 +139,7 @@ suite('each mistake in a file is one line', () => {
 
 suite('mistakes elsewhere', () => {
   test('a mistake in the environment is one line', () => {
-    withPlace({}, ({ problems }) => {
+    withMachine({}, ({ problems }) => {
       assert.deepEqual(problems({ env: { OS_API__PORT: 'x' } }), [
         'OS_API__PORT: [api] port = "x": must be an integer from 0 to 65535.',
       ]);
@@ -147,7 +147,7 @@ suite('mistakes elsewhere', () => {
   });
 
   test('a mistake in DATABASE_URL is one line', () => {
-    withPlace({}, ({ problems }) => {
+    withMachine({}, ({ problems }) => {
       const [problem = ''] = problems({ env: { DATABASE_URL: 'mysql://u:hunter2@h/d' } });
       assert.match(problem, /^DATABASE_URL: \[placement_database\] connection = mysql:\/\/\*\*\*: MySQL and MariaDB/);
       assert.doesNotMatch(problem, /hunter2/);
@@ -155,7 +155,7 @@ suite('mistakes elsewhere', () => {
   });
 
   test('a mistake on the command line is one line', () => {
-    withPlace({}, ({ problems }) => {
+    withMachine({}, ({ problems }) => {
       assert.deepEqual(problems({ overrides: [{ group: 'api', name: 'port', text: 'x', flag: '--port' }] }), [
         '--port: [api] port = "x": must be an integer from 0 to 65535.',
       ]);
@@ -163,7 +163,7 @@ suite('mistakes elsewhere', () => {
   });
 
   test('all missing files and directories are reported', () => {
-    withPlace({ 'a.conf': '', 'folder/': '' }, ({ problems }) => {
+    withMachine({ 'a.conf': '', 'folder/': '' }, ({ problems }) => {
       assert.deepEqual(problems({ configFiles: ['a.conf', 'b.conf', 'folder'], configDirs: ['d', 'a.conf'] }), [
         '/d: the configuration directory cannot be read: it does not exist.',
         '/a.conf: the configuration directory cannot be read: it is not a directory.',
@@ -174,7 +174,7 @@ suite('mistakes elsewhere', () => {
   });
 
   test('a file that is not UTF-8 is reported', () => {
-    withPlace({}, ({ root, problems }) => {
+    withMachine({}, ({ root, problems }) => {
       mkdirSync(path.join(root, 'etc'));
       writeFileSync(path.join(root, 'etc/placement.conf'), Buffer.from('[api]\nhost = caf\xe9\n', 'latin1'));
       assert.deepEqual(problems(), [

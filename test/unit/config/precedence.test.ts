@@ -3,29 +3,29 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { defaultConfig } from '../../../src/config/config.ts';
-import { withConf, withPlace } from './place.ts';
+import { withConf, withMachine } from './machine.ts';
 
 const project = (value: string): string => `[placement]\nincomplete_consumer_project_id = ${value}\n`;
 const user = (value: string): string => `[placement]\nincomplete_consumer_user_id = ${value}\n`;
 
-suite('the places of configuration files', () => {
+suite('the folders of configuration files', () => {
   const standard = ['home/.placement', 'home', 'etc/placement', 'etc', 'common/etc/placement', 'snap/etc/placement'];
-  const all = Object.fromEntries(standard.map((place) => [`${place}/placement.conf`, project(place)]));
+  const all = Object.fromEntries(standard.map((folder) => [`${folder}/placement.conf`, project(folder)]));
 
-  for (const [index, place] of standard.entries()) {
-    test(`${place} comes before ${standard.slice(index + 1).join(', ') || 'nothing'}`, () => {
+  for (const [index, folder] of standard.entries()) {
+    test(`${folder} comes before ${standard.slice(index + 1).join(', ') || 'nothing'}`, () => {
       const files = Object.fromEntries(Object.entries(all).slice(index));
-      withPlace(files, ({ root, load }) => {
+      withMachine(files, ({ root, load }) => {
         const env = { SNAP_COMMON: path.join(root, 'common'), SNAP: path.join(root, 'snap') };
         const { config, files: read } = load({ env });
-        assert.equal(config.placement.incompleteConsumerProjectId, place);
-        assert.deepEqual(read, [path.join(root, place, 'placement.conf')]);
+        assert.equal(config.placement.incompleteConsumerProjectId, folder);
+        assert.deepEqual(read, [path.join(root, folder, 'placement.conf')]);
       });
     });
   }
 
   test('without any files the defaults apply', () => {
-    withPlace({}, ({ root, load }) => {
+    withMachine({}, ({ root, load }) => {
       const { config, files, settings } = load();
       const policy = { ...defaultConfig.osloPolicy, policyFile: path.join(root, 'etc/placement/policy.yaml') };
       const policyDirs = [path.join(root, 'etc/placement/policy.d')];
@@ -45,7 +45,7 @@ suite('the places of configuration files', () => {
       'home/.placement/placement.conf.d/z.txt': 'nonsense',
       'etc/placement/placement.conf.d/1.conf': user('shadowed'),
     };
-    withPlace(files, ({ load }) => {
+    withMachine(files, ({ load }) => {
       const { placement } = load().config;
       assert.deepEqual([placement.incompleteConsumerProjectId, placement.incompleteConsumerUserId], ['nine', 'main']);
     });
@@ -59,7 +59,7 @@ suite('the places of configuration files', () => {
       'home/b.conf': project('b'),
       'd/x.conf': user('d'),
     };
-    withPlace(files, ({ load }) => {
+    withMachine(files, ({ load }) => {
       const byFile = load({ configFiles: ['a.conf', '~/b.conf'] }).config;
       assert.deepEqual(byFile.placement.incompleteConsumerProjectId, 'b');
       assert.deepEqual(
@@ -73,7 +73,7 @@ suite('the places of configuration files', () => {
   });
 
   test('OS_PLACEMENT_CONFIG_DIR means exactly its placement.conf', () => {
-    withPlace(
+    withMachine(
       { 'etc/placement/placement.conf': project('etc'), 'x/placement.conf': user('x') },
       ({ root, load, problems }) => {
         const env = { OS_PLACEMENT_CONFIG_DIR: ` ${path.join(root, 'x')} ` };
@@ -114,7 +114,7 @@ test('the strongest source that has an option decides', () => {
       const overrides = has('flag')
         ? [{ group: 'placement_database', name: 'connection', text: url('flag'), flag: '--database' }]
         : [];
-      withPlace(files, ({ load }) => {
+      withMachine(files, ({ load }) => {
         const { connection } = load({ env, overrides }).config.placementDatabase;
         assert.equal(connection, present[0] === undefined ? undefined : url(present[0]));
       });
@@ -129,11 +129,11 @@ suite('one option', () => {
   });
 
   test('the section DEFAULT is written in full in the environment', () => {
-    withPlace({}, ({ load }) => assert.equal(load({ env: { OS_DEFAULT__DEBUG: 'Yes' } }).config.default.debug, true));
+    withMachine({}, ({ load }) => assert.equal(load({ env: { OS_DEFAULT__DEBUG: 'Yes' } }).config.default.debug, true));
   });
 
   test('DATABASE_URL is used unchanged, including dollar signs', () => {
-    withPlace({}, ({ load }) => {
+    withMachine({}, ({ load }) => {
       const { connection } = load({ env: { DATABASE_URL: 'postgres://u:a$$b@h/d' } }).config.placementDatabase;
       assert.equal(connection, 'postgresql://u:a%24%24b@h/d');
     });
@@ -156,7 +156,7 @@ suite('one option', () => {
       'b.conf': '[api]\nauth_strategy = keystone\n[DEFAULT]\nauth_strategy = noauth2\n',
       'c.conf': '[DEFAULT]\nosapi_max_request_body_size = 6\n',
     };
-    withPlace(files, ({ load }) => {
+    withMachine(files, ({ load }) => {
       const old = load({ configFiles: ['a.conf'] }).config;
       assert.deepEqual([old.api.authStrategy, old.osloMiddleware.maxRequestBodySize], ['noauth2', 5]);
       assert.equal(old.keystoneAuthtoken.wwwAuthenticateUri, 'http://old');
@@ -189,7 +189,7 @@ suite('files beside the configuration', () => {
     files: Readonly<Record<string, string>>,
     more?: { readonly configDirs: readonly string[] },
   ): readonly string[] =>
-    withPlace(files, ({ root, load }) => {
+    withMachine(files, ({ root, load }) => {
       const { policyFile, policyDirs } = load(more).config.osloPolicy;
       return [policyFile, ...policyDirs].map((name) => path.relative(root, name));
     });
@@ -198,7 +198,7 @@ suite('files beside the configuration', () => {
     const files = { 'etc/placement/placement.conf': '', 'etc/placement/policy.yaml': '', 'home/policy.yaml': '' };
     assert.deepEqual(policy(files), ['etc/placement/policy.yaml', 'etc/placement/policy.d']);
   });
-  test('are found in the places of placement.conf next', () => {
+  test('are found in the folders of placement.conf next', () => {
     const files = { 'etc/placement/placement.conf': '', 'home/policy.yaml': '', 'etc/policy.d/': '' };
     assert.deepEqual(policy(files), ['home/policy.yaml', 'etc/policy.d']);
   });

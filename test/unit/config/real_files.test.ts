@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { suite, test } from 'node:test';
 import type { Config } from '../../../src/config/config.ts';
-import { withConf } from './place.ts';
+import { withConf } from './machine.ts';
 
 function configOf(name: string): Config {
   const text = readFileSync(new URL(`./files/${name}`, import.meta.url), 'utf8');

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { options } from '../../../src/config/config.ts';
 import { escapeDollars } from '../../../src/config/oslo_ini.ts';
 import { showConfig } from '../../../src/config/show.ts';
-import { withConf, withPlace } from './place.ts';
+import { withConf, withMachine } from './machine.ts';
 
 const shownLines = (text: string, env = {}): readonly string[] =>
   withConf(text, ({ root, load }) => showConfig(load({ env })).replaceAll(root, '').split('\n'));
@@ -47,7 +47,7 @@ suite('--show-config', () => {
   });
 
   test('says that no file was found', () => {
-    withPlace({}, ({ load }) => assert.match(showConfig(load()), /^# No configuration file was found\.\n/));
+    withMachine({}, ({ load }) => assert.match(showConfig(load()), /^# No configuration file was found\.\n/));
   });
 
   test('shows no secret from any source', () => {
@@ -83,9 +83,9 @@ allowed_origin = http://a, $keystone_authtoken.password
           OS_CORS__ALLOWED_ORIGIN: escapeDollars(origins.join(',')),
           OS_DEFAULT__DEBUG: String(debug),
         };
-        withPlace({}, ({ load }) => {
+        withMachine({}, ({ load }) => {
           const before = load({ env });
-          withPlace({ 'shown.conf': showConfig(before) }, (other) => {
+          withMachine({ 'shown.conf': showConfig(before) }, (other) => {
             const { config } = other.load({ configFiles: [path.join(other.root, 'shown.conf')] });
             assert.deepEqual(config, before.config);
           });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { escapeDollars, substitute } from '../../../src/config/oslo_ini.ts';
-import { withConf } from './place.ts';
+import { withConf } from './machine.ts';
 
 const names: Readonly<Record<string, string>> = { b: 'Bee', 'g.b': 'Gee', dollar: '$b' };
 const lookup = (name: string): string | undefined => names[name];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ConfigError } from '../../../src/config/config.ts';
 import { databaseWarning, describeDatabase } from '../../../src/start/database.ts';
-import { withConf, withPlace } from './place.ts';
+import { withConf, withMachine } from './machine.ts';
 
 const conf = '/etc/placement/placement.conf';
 const warningsOf = (text: string): readonly string[] =>
@@ -97,7 +97,7 @@ suite('options that are probably misspelled are reported with file and line', ()
   });
 
   test('in the environment', () => {
-    withPlace({}, ({ load }) => {
+    withMachine({}, ({ load }) => {
       assert.deepEqual(load({ env: { OS_API__PROT: '1', OS_PLACEMENT__OTHER: '1', OS_TOKEN: 't' } }).warnings, [
         'environment: OS_API__PROT is no option of this service and is ignored. Did you mean OS_API__PORT?',
         'environment: OS_PLACEMENT__OTHER is no option of this service and is ignored.',
@@ -127,7 +127,7 @@ suite('options that are probably misspelled are reported with file and line', ()
 
 suite('a file that only seems to name the database is refused', () => {
   const url = 'postgresql://u:hunter2@h/d';
-  const cases: readonly (readonly [text: string, place: string])[] = [
+  const cases: readonly (readonly [text: string, option: string])[] = [
     [`[placement_database]\nconection = ${url}`, `${conf}:2: [placement_database] conection`],
     [`[placement_databse]\nconnection = ${url}`, `${conf}:2: [placement_databse] connection`],
     [`[placement_database]\nurl = ${url}`, `${conf}:2: [placement_database] url`],
@@ -135,11 +135,11 @@ suite('a file that only seems to name the database is refused', () => {
     [`[database]\nconnection = mysql+pymysql://u:hunter2@h/d`, `${conf}:2: [database] connection`],
     [`[DEFAULT]\nsql_connection = ${url}`, `${conf}:2: [DEFAULT] sql_connection`],
   ];
-  for (const [text, place] of cases) {
-    test(place, () => {
+  for (const [text, option] of cases) {
+    test(option, () => {
       withConf(text, ({ root, load }) => {
         const problem = thrownBy(() => databaseWarning(load())).replaceAll(`${root}/`, '/');
-        assert.ok(problem.startsWith(`${place} seems to name the database, but only [placement_database]`), problem);
+        assert.ok(problem.startsWith(`${option} seems to name the database, but only [placement_database]`), problem);
         assert.doesNotMatch(problem, /hunter2/);
         for (const env of [{ DATABASE_URL: url }, { OS_PLACEMENT_DATABASE__EMBEDDED_PATH: './data' }]) {
           assert.equal(databaseWarning(load({ env })), undefined);
@@ -168,13 +168,13 @@ test('a policy file that is set but missing is reported', () => {
     `${conf}:2: [oslo_policy] policy_file = "rules.yaml" (which is "/etc/placement/rules.yaml"): there is no such file, so the default rules apply.`,
   ]);
   assert.deepEqual(warningsOf('[oslo_policy]\nenforce_scope = true\n'), [], 'no warning if it is not set');
-  withPlace(
+  withMachine(
     { 'etc/placement/placement.conf': '[oslo_policy]\npolicy_file = rules.yaml\n', 'etc/placement/rules.yaml': '' },
     ({ load }) => assert.deepEqual(load().warnings, []),
   );
 });
 
-test('a file without the place of the database is reported', () => {
+test('a file that does not say where the database is, is reported', () => {
   withConf('[api]\nauth_strategy = noauth2\n', ({ load }) => {
     assert.match(
       databaseWarning(load()) ?? '',
@@ -188,7 +188,7 @@ test('a file without the place of the database is reported', () => {
       assert.equal(databaseWarning(load({ env })), undefined);
     }
   });
-  withPlace({}, ({ load }) => assert.equal(databaseWarning(load()), undefined, 'no warning without configuration'));
+  withMachine({}, ({ load }) => assert.equal(databaseWarning(load()), undefined, 'no warning without configuration'));
 });
 
 test('a database is described without user and password', () => {

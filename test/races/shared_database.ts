@@ -6,9 +6,10 @@ import { type Engine, withFreshDatabase } from '../support/engines.ts';
 import { fillEmbedded } from '../support/templates.ts';
 
 /**
- * Calls back with the configuration of a fresh database. Server processes can open it, and it remains when they end.
+ * Calls back with the configuration of a fresh database that server processes can open: one after the other, and on PostgreSQL several at a
+ * time. It remains when they end.
  */
-export async function withPlace<T>(
+export async function withSharedDatabase<T>(
   engine: Engine,
   use: (config: Partial<Config['placementDatabase']>) => Promise<T>,
 ): Promise<T> {

@@ -7,15 +7,15 @@ import type { Surroundings } from '../../../src/config/search.ts';
 import type { Override } from '../../../src/config/sources.ts';
 
 /** A separate machine in a folder: `home`, `etc` and `cwd` are in `root`, and the environment is empty. */
-export type Place = {
+export type Machine = {
   readonly root: string;
   readonly load: (more?: More) => LoadedConfig;
   readonly problems: (more?: More) => readonly string[];
 };
 type More = Partial<Surroundings> & { readonly overrides?: readonly Override[] };
 
-/** Calls back with a place that has these files. Paths are relative to its root. A path that ends in / is a folder. */
-export function withPlace<T>(files: Readonly<Record<string, string>>, use: (place: Place) => T): T {
+/** Calls back with a machine that has these files. Paths are relative to its root. A path that ends in / is a folder. */
+export function withMachine<T>(files: Readonly<Record<string, string>>, use: (machine: Machine) => T): T {
   const root = mkdtempSync(path.join(tmpdir(), 'placement-config-'));
   try {
     for (const [name, text] of Object.entries(files)) {
@@ -31,9 +31,9 @@ export function withPlace<T>(files: Readonly<Record<string, string>>, use: (plac
   }
 }
 
-/** A place with only `/etc/placement/placement.conf`. */
-export const withConf = <T>(text: string, use: (place: Place) => T): T =>
-  withPlace({ 'etc/placement/placement.conf': text }, use);
+/** A machine with only `/etc/placement/placement.conf`. */
+export const withConf = <T>(text: string, use: (machine: Machine) => T): T =>
+  withMachine({ 'etc/placement/placement.conf': text }, use);
 
 function problemsOf(run: () => unknown, root: string): readonly string[] {
   try {

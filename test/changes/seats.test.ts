@@ -1,4 +1,4 @@
-/** How users share the places of those that follow changes. */
+/** How users share the seats of those that follow changes. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
@@ -32,13 +32,13 @@ async function refusal(url: string, headers: Headers): Promise<string> {
   return answer.text();
 }
 
-suite('the places for following changes', () => {
+suite('the seats for following changes', () => {
   test('one user takes all while there is room, and others get their share of them nevertheless', () =>
     withStandIn((standIn) => {
       const keystoneAuthtoken = settingsFor(standIn);
       const overrides = { api: { authStrategy: 'keystone' as const }, keystoneAuthtoken, changes: { maxFollowers: 4 } };
       return serve(overrides, async (url, service) => {
-        // A project more gives no place more.
+        // A project more gives no seat more.
         const headersOf = (user: string, project: string) => ({
           ...version,
           'x-auth-token': standIn.issue({ user, roles: ['admin'], project }),
@@ -53,7 +53,7 @@ suite('the places for following changes', () => {
         const present = await (await fetch(`${url}/changes`, { headers: ada[0] })).json();
         const next = String(at(present, 'next'));
         const waiting = fetch(`${url}/changes?since=${next}`, { headers: { ...ada[1], prefer: 'wait=60' } });
-        await until('all places are taken', () => service.followers.size === 4);
+        await until('all seats are taken', () => service.followers.size === 4);
         assert.match(await refusal(url, ada[1]), /4 clients follow .* no user has more .* than user ada, which has 4/);
 
         const bob = headersOf('bob', 'one');
@@ -67,12 +67,12 @@ suite('the places for following changes', () => {
         assert.match(await refusal(url, ada[0]), /than user ada, which has 2/);
         assert.equal(service.followers.size, 4);
         first.leave();
-        await until('there is a place', () => service.followers.size === 3);
+        await until('there is a seat', () => service.followers.size === 3);
         await (await openStream(`${url}/changes`, ada[0])).next();
       });
     }));
 
-  test('requests that come at once take no more places than there are', () =>
+  test('requests that come at once take no more seats than there are', () =>
     serve({ changes: { maxFollowers: 3 } }, async (url, service) => {
       const headers = { ...version, 'x-auth-token': 'admin' };
       const opened = await Promise.allSettled(Array.from({ length: 20 }, () => openStream(`${url}/changes`, headers)));
