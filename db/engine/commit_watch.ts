@@ -42,8 +42,8 @@ type Holder = {
 
 /** The server is asked for the reason where a write has no answer after this time, in milliseconds. */
 const slowMs = 250;
-/** How often the answers are looked after while some are missing. */
-const lookEveryMs = 100;
+/** How often it is checked for missing answers, while some are missing. */
+const checkEveryMs = 100;
 /** For so long further writes wait while commits are unconfirmed; then they are refused. A standby may just be slow. */
 const longestHoldMs = 5_000;
 
@@ -109,7 +109,7 @@ export function watchCommits(options: {
       }
     }
   };
-  const look = (): void => {
+  const check = (): void => {
     const [oldest] = missing;
     if (oldest === undefined) {
       clearInterval(timer);
@@ -130,7 +130,7 @@ export function watchCommits(options: {
     isAsking = true;
     try {
       if (await isConfirming(slowMs)) goOn();
-      // Where all answers have come meanwhile, no timer looks any more, and nothing would end the wait of the next writes.
+      // Where all answers have come meanwhile, no timer checks any more, and nothing would end the wait of the next writes.
       else if (missing.size > 0) heldSinceMs ??= performance.now();
     } catch {
       // If the server does not answer, that does not tell whether it waits for a standby: what is known of the server stays as it is.
@@ -163,7 +163,7 @@ export function watchCommits(options: {
           breakOff: connection.breakOff,
         };
         missing.add(each);
-        timer ??= setInterval(look, lookEveryMs).unref();
+        timer ??= setInterval(check, checkEveryMs).unref();
         answer.then(
           (result) => {
             missing.delete(each);
@@ -178,7 +178,7 @@ export function watchCommits(options: {
       }),
     close: () => {
       isClosed = true;
-      if (missing.size > 0) look();
+      if (missing.size > 0) check();
     },
   };
 }

@@ -103,7 +103,7 @@ export type Database = {
    * statement. The embedded engine keeps the process busy while it works: without this, a batch would never find a
    * second request. On PostgreSQL the answer to a statement is often read before requests that came earlier.
    */
-  turn(): Promise<void>;
+  pollSockets(): Promise<void>;
   /** Which connections broke. */
   readonly breaks: Breaks;
   /** How many connections are open, how many of these are idle, and how many transactions wait for one. */
@@ -172,7 +172,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   const pool = new pg.Pool({ ...embedded.poolConfig(), types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));
   const opened = database(
-    { pool, take: leavingTurns(() => pool.connect()) },
+    { pool, take: yieldingToEventLoop(() => pool.connect()) },
     {
       engine: 'embedded',
       breaks: watchForBreaks(), // its only connection is to this process
@@ -196,17 +196,17 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
-/** So long the embedded database may work, statement after statement, before everything else in the process has a turn, in milliseconds. */
-const leaveTurnAfterMs = 5;
+/** So long the embedded database may work, statement after statement, before the event loop goes on, in milliseconds. */
+const yieldAfterMs = 5;
 
 /**
- * The embedded database answers in the turn of the event loop in which it is asked: a loop of statements would keep the requests at the
+ * The embedded database answers in the iteration of the event loop in which it is asked: a loop of statements would keep the requests at the
  * sockets waiting, and the timers, until its end.
  */
-function leavingTurns(take: TakeClient): TakeClient {
+function yieldingToEventLoop(take: TakeClient): TakeClient {
   let sinceMs = Number.NEGATIVE_INFINITY;
   return async () => {
-    if (performance.now() - sinceMs > leaveTurnAfterMs) {
+    if (performance.now() - sinceMs > yieldAfterMs) {
       await setImmediate();
       sinceMs = performance.now();
     }
@@ -308,7 +308,7 @@ function database(
           });
       }
     },
-    turn: eventLoopTurn,
+    pollSockets,
     slowLane,
     statementTimeoutMs,
     withMigrationLock,
@@ -327,16 +327,16 @@ function database(
 }
 
 /**
- * Twice, because the first callback may run in the same turn of the event loop, before the sockets are polled. Where that turn is long,
- * since long answers are made, what waits at the sockets is not waited for.
+ * Twice, because the first callback may run in the same iteration of the event loop, before the sockets are polled. Where that iteration
+ * is long, since long answers are made, what waits at the sockets is not waited for.
  */
-async function eventLoopTurn(): Promise<void> {
+async function pollSockets(): Promise<void> {
   const beganMs = performance.now();
   await setImmediate();
-  if (performance.now() - beganMs < longTurnMs) await setImmediate();
+  if (performance.now() - beganMs < longIterationMs) await setImmediate();
 }
 
-const longTurnMs = 0.5;
+const longIterationMs = 0.5;
 
 async function transaction(
   connect: Connect,

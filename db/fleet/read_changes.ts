@@ -22,20 +22,20 @@ import {
 } from './rows.ts';
 
 /** Whether something changed since a snapshot, as of a later one. */
-type Look = {
+type ChangeCheck = {
   readonly pgSnapshot: string;
   /** Whether the log has changes, or may lack some: then `readChanges` tells which. */
   readonly hasChanged: boolean;
 };
 
 /**
- * Looks whether something changed since a snapshot. PostgreSQL takes a quarter of the time that it takes to prepare and run
+ * Checks whether something changed since a snapshot. PostgreSQL takes a quarter of the time that it takes to prepare and run
  * the statement of `readChanges`, which has a part for each kind of change.
  */
-export const lookForChanges = ({ kysely }: Pick<Database, 'kysely'>, since: FleetSnapshot): Promise<Look> =>
+export const checkForChanges = ({ kysely }: Pick<Database, 'kysely'>, since: FleetSnapshot): Promise<ChangeCheck> =>
   onlyRow(
     kysely,
-    sql<Look>`select pg_current_snapshot()::text as "pgSnapshot",
+    sql<ChangeCheck>`select pg_current_snapshot()::text as "pgSnapshot",
       exists (select from (${changesSince(since)}) as log) or ${isLogTooShort(since)} as "hasChanged"`,
   );
 

@@ -287,7 +287,7 @@ export function lostWaiting(rows: readonly (WaitingRow & { readonly index: numbe
   if (rows.length === 0) return sql``;
   return sql`
       union all
-      select t.index, 'turn' from unnest(${rows.map(({ index }) => index)}::integer[], ${rows.map(({ claim }) => claim)}::text[],
+      select t.index, 'line' from unnest(${rows.map(({ index }) => index)}::integer[], ${rows.map(({ claim }) => claim)}::text[],
         ${rows.map(({ process }) => process)}::uuid[]) as t (index, claim, process)
       left join waiting o on o.claim = t.claim and o.process = t.process and o.left_at is null and not o.is_removed
       where o.claim is null or ${hasEarlier(sql`o.project_id`, sql`o.line`, sql`o.number`)}`;

@@ -132,13 +132,16 @@ export function openClaims(
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const orderOf = (claim: PendingClaim) => [...readBy(claim).map(consumerLock), ...claim.related.map(relationLock)];
+  const conflictKeysOf = (claim: PendingClaim) => [
+    ...readBy(claim).map(consumerLock),
+    ...claim.related.map(relationLock),
+  ];
   const locksOf = (claim: PendingClaim) => providersOf(claim).map(providerLock);
   const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      orderOf,
+      conflictKeysOf,
       locksOf,
       sharedLock: tablesOfClaimsLock,
       weightOf: ({ claim: { placing = [] } }) => Math.max(1, placing.length / placedAsOne),
@@ -148,7 +151,9 @@ export function openClaims(
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
         for (const claim of claims)
-          claim.claim.precedence?.noteHeldUp([...orderOf(claim), ...locksOf(claim)].some((key) => locked.has(key)));
+          claim.claim.precedence?.noteHeldUp(
+            [...conflictKeysOf(claim), ...locksOf(claim)].some((key) => locked.has(key)),
+          );
         avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
         return [...locked];
       },

@@ -43,7 +43,7 @@ export function openDeletions(
       database,
       {
         limit: deletedAtOnce,
-        orderOf: (uuid) => [consumerLock(uuid)],
+        conflictKeysOf: (uuid) => [consumerLock(uuid)],
         sharedLock: tablesOfDeletionsLock,
         findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }, tablesOfDeletionsLock),
         awaitLock: (key, wait) => awaitLock(database, key, wait),

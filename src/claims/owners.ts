@@ -26,7 +26,7 @@ export function openOwners(database: Database): Owners {
     database,
     {
       limit: batchLimit,
-      orderOf: (owner) => [keyOf(owner)],
+      conflictKeysOf: (owner) => [keyOf(owner)],
       isOfOne: isOfOneWrite,
     },
     async (batch, wait) => {

@@ -52,7 +52,7 @@ export function openWaitingRows(
   const isStoring = (waiter: Waiter): boolean => storing?.waiters.has(waiter) === true;
 
   const work = (): void => {
-    // All that comes in one turn of the event loop shares a statement.
+    // All that comes in one iteration of the event loop shares a statement.
     working ??= new Promise<void>((resolve) => setImmediate(resolve)).then(workThrough).finally(() => {
       working = undefined;
     });

@@ -156,8 +156,8 @@ export function openBatchWriter(
       else if (guard === 'owner') afterMissingOwner(each);
       else if (guard === 'limit') afterLimit(each, written);
       else if (guard === 'usages') entry.again(entry.item, limits.correct());
-      else if (guard === 'order') entry.again(entry.item);
-      else if (guard === 'turn') entry.reject(notItsTurn());
+      else if (guard === 'earlier claim') entry.again(entry.item);
+      else if (guard === 'line') entry.reject(notItsTurn());
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
     return isAsExpected;
@@ -165,7 +165,7 @@ export function openBatchWriter(
 }
 
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
-const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'turn', 'order'].includes(guard);
+const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'line', 'earlier claim'].includes(guard);
 
 /** The refusal of a claim that is not the first one of its line, or whose row in `waiting` is gone. */
 const notItsTurn = (): ClaimRefused =>

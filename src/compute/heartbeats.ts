@@ -40,11 +40,11 @@ const windowMs = 250;
 const batchLimit = 1_000;
 
 /** How often heartbeats refresh the fleet where no other request does, in milliseconds. */
-const lookAgainMs = 10_000;
+const refreshAgainMs = 10_000;
 
 /** @param downTimeSeconds how long a service counts as up after a heartbeat */
 export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeSeconds: number): Heartbeats {
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let refreshedAtMs = Number.NEGATIVE_INFINITY;
 
   /** Writes the heartbeats of one cell and binary, each of another host. */
   async function writeGroup(group: readonly Beat[], wait: LockWait): Promise<void> {
@@ -100,10 +100,10 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeS
    */
   async function agree(rows: readonly ServiceRow[], wait: LockWait): Promise<void> {
     const nowMs = performance.now();
-    const mustLook = nowMs - lookedAtMs > lookAgainMs || rows.some(({ disabled }) => disabled);
-    if (!mustLook && rows.every((row) => agrees(fleet.known, row))) return;
+    const mustRefresh = nowMs - refreshedAtMs > refreshAgainMs || rows.some(({ disabled }) => disabled);
+    if (!mustRefresh && rows.every((row) => agrees(fleet.known, row))) return;
     const current = await fleet.fresh();
-    lookedAtMs = nowMs;
+    refreshedAtMs = nowMs;
     for (const row of rows) {
       if (agrees(current, row)) continue;
       await repairDisabledTrait(database, row.host, wait).catch((error: unknown) => {
@@ -117,7 +117,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeS
     {
       limit: batchLimit,
       everyMs: windowMs,
-      orderOf: ({ cell, binary, host }) => [JSON.stringify([cell, binary, host])],
+      conflictKeysOf: ({ cell, binary, host }) => [JSON.stringify([cell, binary, host])],
       // One heartbeat may name the wrong cell, or a text that the database cannot store: the others are written
       // nevertheless.
       isOfOne: isFaultOfOne,

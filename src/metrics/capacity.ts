@@ -32,7 +32,7 @@ const figures: readonly CapacityFigure[] = [
   },
 ];
 
-/** So many series are made between two looks at the clock. */
+/** So many series are made between two readings of the clock. */
 const seriesPerPiece = 500;
 
 /**

@@ -6,7 +6,7 @@ import { type Reported, reporting } from '../log/outages.ts';
 /** How far the ids of each table are used, as it is known in this process. */
 export type IdWatch = {
   /** Reads it, and logs each table that has passed a threshold. It does not throw. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   /** What is used of the ids, 0 to 1, by table, as it was last read. */
   used(): ReadonlyMap<string, number>;
   close(): Promise<void>;
@@ -16,7 +16,7 @@ export type IdWatch = {
 const thresholds = [0.5, 0.75, 0.9, 0.97];
 const everyMs = 60_000;
 
-/** Watches the ids of all tables: it looks once a minute. */
+/** Watches the ids of all tables: it checks them once a minute. */
 export function openIdWatch(database: Pick<Database, 'kysely'>, reported: Reported): IdWatch {
   let known: readonly IdUse[] = [];
   /** The threshold that was last logged, by table; none if the table is below all of them. */
@@ -31,7 +31,7 @@ export function openIdWatch(database: Pick<Database, 'kysely'>, reported: Report
   };
   const failed = reporting(reported, 'The used ids could not be read; it is tried again later');
   return {
-    look: () => round().catch(failed),
+    check: () => round().catch(failed),
     used: () => new Map(known.map(({ table, used }) => [table, used])),
     close: inBackground({ everyMs, failed, round }),
   };

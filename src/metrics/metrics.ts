@@ -108,7 +108,7 @@ export function openMetrics(
       const figures = [...(await ofProcess.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())];
       // The process that is scraped refreshes its own fleet. The others do that and ask whether they are ready after they have reported,
       // so that they tell what the scrape before has found.
-      if (underWay === undefined) void readiness.look();
+      if (underWay === undefined) void readiness.check();
       return figures;
     },
     shapes: async () => countShapes(await fleet.fresh()),
@@ -192,7 +192,10 @@ export function openMetrics(
     ageBeforeScrape = fleet.ageSeconds();
     // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
     const late = sleep(databasePatienceMs, undefined, { ref: false });
-    const [current] = await Promise.all([Promise.race([fleet.fresh().catch(() => undefined), late]), readiness.look()]);
+    const [current] = await Promise.all([
+      Promise.race([fleet.fresh().catch(() => undefined), late]),
+      readiness.check(),
+    ]);
     const capacity = current === undefined ? [] : await inTurns(capacityText(current, options.providerLimit));
     const limits = current === undefined ? '' : await limitsText(database, current, options.limits).catch(() => '');
     if (gathering === undefined) {
@@ -256,10 +259,10 @@ export function openMetrics(
 }
 
 /** Asks what /readyz asks, for as long as a scrape waits for the database, and remembers the answer. */
-function openReadiness(check: () => Promise<unknown>): { look(): Promise<void>; isReady(): boolean } {
+function openReadiness(check: () => Promise<unknown>): { check(): Promise<void>; isReady(): boolean } {
   let isReady = true; // else the service would not have started
   return {
-    look: async () => {
+    check: async () => {
       const answers = check().then(
         () => true,
         () => false,

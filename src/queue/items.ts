@@ -58,7 +58,7 @@ export const isUnderWay = ({ state }: { readonly state: string }): boolean => st
  * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
  */
 export function openQueued<Item, Result>(
-  asked: Pick<Queued<Item, Result>, 'item' | 'order' | 'share' | 'weight' | 'askedBy'>,
+  asked: Pick<Queued<Item, Result>, 'item' | 'conflictKeys' | 'share' | 'weight' | 'askedBy'>,
   timeLimitMs: number,
   { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
 ): Queued<Item, Result> {
@@ -120,7 +120,7 @@ export function openQueued<Item, Result>(
 /** What the choice of a batch depends on. */
 type Batchable = {
   /** Keys of the item. Of two items with a common key, the later one waits for the earlier one. */
-  readonly order: readonly string[];
+  readonly conflictKeys: readonly string[];
   /** The largest batch that the item may be part of; 1 if it must be alone. */
   readonly share: number;
   /** As how many items it counts for the size of a batch. */
@@ -149,8 +149,8 @@ export function takeBatch<Item extends Batchable>(
   let weight = 0;
   for (const item of queue) {
     if (batch.length >= size) break;
-    const isNext = item.order.every((key) => !earlier.has(key));
-    for (const key of item.order) earlier.add(key);
+    const isNext = item.conflictKeys.every((key) => !earlier.has(key));
+    for (const key of item.conflictKeys) earlier.add(key);
     if (!isNext || !item.isReady || !isFree(item)) {
       keep(item);
       continue;
@@ -168,7 +168,7 @@ export type BatchOptions<Item, Result = never> = {
   /** The largest number of items in a batch. */
   readonly limit: number;
   /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
-  readonly orderOf?: (item: Item) => readonly string[];
+  readonly conflictKeysOf?: (item: Item) => readonly string[];
   /**
    * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
    * beside a long batch that locks the same.

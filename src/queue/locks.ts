@@ -3,8 +3,8 @@ import { isLockRefused } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import type { BatchOptions, Queued } from './items.ts';
 
-/** An item, and the keys that its order depends on. */
-type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'order'>;
+/** An item, and its conflict keys. */
+type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'conflictKeys'>;
 
 /** The keys that other programs hold in the database, as far as this queue has met them. */
 export type LockedKeys<Item> = {

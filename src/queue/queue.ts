@@ -37,11 +37,16 @@ const longBatches = 4;
  * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
  */
 export function inBatches<Item, Result>(
-  { turn, slowLane, statementTimeoutMs, engine }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs' | 'engine'>,
+  {
+    pollSockets,
+    slowLane,
+    statementTimeoutMs,
+    engine,
+  }: Pick<Database, 'pollSockets' | 'slowLane' | 'statementTimeoutMs' | 'engine'>,
   options: BatchOptions<Item, Result>,
   perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
 ): (item: Item) => Promise<Result> {
-  const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
+  const { limit, conflictKeysOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
   const { isAlone, weightOf } = options;
   type Waiting = Queued<Item, Result>;
 
@@ -55,9 +60,9 @@ export function inBatches<Item, Result>(
   /** The batch that the next one waits for. */
   let performing: readonly Waiting[] = [];
 
-  const needsOf = ({ order, item }: Pick<Waiting, 'order' | 'item'>): readonly string[] => [
+  const needsOf = ({ conflictKeys, item }: Pick<Waiting, 'conflictKeys' | 'item'>): readonly string[] => [
     sharedLock,
-    ...order,
+    ...conflictKeys,
     ...locksOf(item),
   ];
   const locked = openLockedKeys<Item>(slowLane, options, {
@@ -96,7 +101,7 @@ export function inBatches<Item, Result>(
   const gather = async (): Promise<void> => {
     // If one item waits and the batch before had one, mostly one client sends at a time, and looking would only cost time.
     if (engine === 'postgresql' && queue.length < 2 && performing.length < 2) return;
-    await gatherMore(turn, () => queue.length);
+    await gatherMore(pollSockets, () => queue.length);
   };
 
   const wake = (): void => {
@@ -196,7 +201,7 @@ export function inBatches<Item, Result>(
       const waiting = openQueued<Item, Result>(
         {
           item,
-          order: orderOf(item),
+          conflictKeys: conflictKeysOf(item),
           share: isAlone?.(item) ? 1 : limit,
           weight: weightOf?.(item) ?? 1,
           askedBy: requestsServed(),
@@ -221,7 +226,7 @@ export function inBatches<Item, Result>(
 const none = (): readonly string[] => [];
 
 /** An item, and what it needs. */
-type NeedingNow<Item> = Pick<Queued<Item, unknown>, 'item' | 'order' | 'state'>;
+type NeedingNow<Item> = Pick<Queued<Item, unknown>, 'item' | 'conflictKeys' | 'state'>;
 
 /** What is done beside the next batch, or before it. */
 type Others<Item> = {
@@ -230,7 +235,7 @@ type Others<Item> = {
   readonly long: Iterable<readonly NeedingNow<Item>[]>;
   readonly alone: Iterable<NeedingNow<Item>>;
   readonly slow: Iterable<NeedingNow<Item>>;
-  /** A batch that will have ended by then: only the order of items with a common key matters. */
+  /** A batch that will have ended by then: only conflict keys that are in common matter. */
   readonly before: readonly NeedingNow<Item>[];
 };
 
@@ -248,17 +253,17 @@ function freeBeside<Item>(
   const slowest = [...long].flat().filter(isUnderWay);
   const others = [...slowest, ...alone, ...slow, ...before];
   if (!locked.areAny() && others.length === 0) return () => true;
-  const inUse = new Set(others.flatMap(({ order }) => order));
+  const inUse = new Set(others.flatMap(({ conflictKeys }) => conflictKeys));
   // If two items that are tried alone lock the same, the one that gets the lock and waits for another would make the other fail.
   const lockedByUs = new Set((isAlone ? [...slowest, ...alone] : slowest).flatMap(({ item }) => locksOf(item)));
-  return ({ order, item }) =>
+  return ({ conflictKeys, item }) =>
     !locked.has(sharedLock) &&
-    order.every((key) => !inUse.has(key) && !locked.has(key)) &&
+    conflictKeys.every((key) => !inUse.has(key) && !locked.has(key)) &&
     locksOf(item).every((key) => !lockedByUs.has(key) && !locked.has(key));
 }
 
-/** A batch waits for more items for at most this number of turns of the event loop, and no turn begins after this time. */
-const [mostTurns, mostGatherMs] = [5, 2];
+/** A batch waits for more items for at most this number of iterations of the event loop, and none begins after this time. */
+const [mostIterations, mostGatherMs] = [5, 2];
 
 /**
  * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. The embedded database computes
@@ -266,11 +271,15 @@ const [mostTurns, mostGatherMs] = [5, 2];
  *
  * @param count how many items wait
  */
-async function gatherMore(turn: () => Promise<void>, count: () => number): Promise<void> {
+async function gatherMore(pollSockets: () => Promise<void>, count: () => number): Promise<void> {
   const endMs = performance.now() + mostGatherMs;
-  for (let turns = 0, before = -1; turns < mostTurns && count() > before && performance.now() < endMs; turns += 1) {
+  for (
+    let iterations = 0, before = -1;
+    iterations < mostIterations && count() > before && performance.now() < endMs;
+    iterations += 1
+  ) {
     before = count();
-    await turn();
+    await pollSockets();
   }
 }
 

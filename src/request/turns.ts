@@ -13,7 +13,7 @@ const besideMs = 25;
 const longestPauseMs = 5;
 
 /**
- * How many milliseconds a turn waits. A round of the event loop beside many short requests takes a few milliseconds: with a turn in each,
+ * How many milliseconds a turn waits. An iteration of the event loop beside many short requests takes a few milliseconds: with a turn in each,
  * long requests would have most of the time. Beside few there is little to wait for. Answers come in batches, so the pause grows at once
  * and shrinks by one millisecond a turn.
  *
@@ -24,7 +24,7 @@ export const pauseMsAfter = (beforeMs: number, shortRequests: number): number =>
   Math.min(longestPauseMs, Math.max(shortRequests, beforeMs - 1, 0));
 
 /**
- * How long the next turns are, in milliseconds. A claim passes through some four rounds of the event loop until it is answered, and waits
+ * How long the next turns are, in milliseconds. A claim passes through some four iterations of the event loop until it is answered, and waits
  * for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
  *
  * @param sinceShortMs the time since a short request was answered last
@@ -59,7 +59,7 @@ export type Turns = {
   /**
    * Whether others should have a turn: to be asked in each round of a loop.
    *
-   * @param rounds what was done since it was asked last, in rounds of some 100 ns; the clock is looked at after a thousand of them
+   * @param rounds what was done since the last call, in rounds of a loop of some 100 ns each; the clock is read after a thousand of them
    */
   isOver(rounds?: number): boolean;
   /** Ends a turn without letting others have one: to be called where the work is done, or before anything is awaited. */
@@ -78,8 +78,8 @@ export type Turns = {
   noteResult(): void;
 };
 
-/** After so many rounds, some 0.1 ms, the clock is looked at. Work that may take longer gives as many, so that it is looked at now. */
-export const roundsPerLook = 1_000;
+/** After so many rounds, some 0.1 ms, the clock is read. Work that may take longer passes this number, so that the clock is read now. */
+export const roundsPerClockRead = 1_000;
 
 /**
  * What the turns of all requests took since others were served last, in milliseconds. Many requests may come at once: where the first
@@ -89,11 +89,11 @@ let takenMs = 0;
 let isCounting = false;
 
 /**
- * How long all turns took in this round, in milliseconds, and when the round began. A round begins with a turn that a request waited for,
+ * How long all turns took in this cycle, in milliseconds, and when the cycle began. A cycle begins with a turn that a request waited for,
  * or where a request begins to wait and no other does.
  */
 let turnsMs = 0;
-let roundBeganMs = 0;
+let cycleBeganMs = 0;
 
 /** Shorter turns do not count: most requests have one such turn, and to forget it would take as long. */
 const countedMs = shortTurnMs / 2;
@@ -113,7 +113,7 @@ function noteTurn(tookMs: number): void {
 /** How long the next turn waits. */
 let pauseMs = 0;
 
-/** The requests that wait for their next turn. In each round of the event loop one of them has it, so that their turns do not add up. */
+/** The requests that wait for their next turn. In each iteration of the event loop one of them has it, so that their turns do not add up. */
 const waiting: (() => void)[] = [];
 
 const nextTurn = (): Promise<void> =>
@@ -121,7 +121,7 @@ const nextTurn = (): Promise<void> =>
     waiting.push(resolve);
     if (waiting.length > 1) return;
     turnsMs = 0;
-    roundBeganMs = performance.now();
+    cycleBeganMs = performance.now();
     letGoOnLater();
   });
 
@@ -134,8 +134,8 @@ function letNextGoOn(): void {
   const nowMs = performance.now();
   pauseMs = pauseMsAfter(pauseMs, shortRequests - seen.requests);
   if (shortRequests !== seen.requests) seen = { requests: shortRequests, atMs: nowMs };
-  measuredTurnMs = turnMsBeside(nowMs - seen.atMs, nowMs - roundBeganMs - turnsMs);
-  roundBeganMs = nowMs;
+  measuredTurnMs = turnMsBeside(nowMs - seen.atMs, nowMs - cycleBeganMs - turnsMs);
+  cycleBeganMs = nowMs;
   turnsMs = 0;
   takenMs = 0;
   waiting.shift()?.();
@@ -156,7 +156,7 @@ export function openTurns(gone?: () => AbortSignal): Turns {
   let signal: AbortSignal | undefined;
   const begin = (): void => {
     beganMs = performance.now();
-    turnMs = beganMs - roundBeganMs > outdatedMs ? longTurnMs : measuredTurnMs;
+    turnMs = beganMs - cycleBeganMs > outdatedMs ? longTurnMs : measuredTurnMs;
     beganCpuMs = undefined;
     isOver = false;
   };
@@ -173,7 +173,7 @@ export function openTurns(gone?: () => AbortSignal): Turns {
     isOver: (more = 1) => {
       if (isOver) return true;
       rounds += more;
-      if (rounds < roundsPerLook) return false;
+      if (rounds < roundsPerClockRead) return false;
       rounds = 0;
       isOver = performance.now() - beganMs + takenMs >= turnMs;
       return isOver;
@@ -223,7 +223,7 @@ function goOn<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Re
       turns.end();
       return step.value;
     }
-    if (turns.isOver(roundsPerLook)) return turns.pass(tooWide).then(() => goOn(work, turns, tooWide));
+    if (turns.isOver(roundsPerClockRead)) return turns.pass(tooWide).then(() => goOn(work, turns, tooWide));
   }
 }
 
@@ -250,7 +250,7 @@ export async function inPiecesOfOneSnapshot<Result>(
         turns.end();
         return step.value;
       }
-      if (!turns.isOver(roundsPerLook)) continue;
+      if (!turns.isOver(roundsPerClockRead)) continue;
       snapshot ??= hold(() => {
         isLost = true;
       });

@@ -2,7 +2,7 @@ import type { Demand } from '../fleet/index/tree_room.ts';
 import { anyProvider, fewestFor, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/model/provider.ts';
-import { type Order, walk } from './order.ts';
+import { type VisitOrder, walk } from './order.ts';
 import type { CandidateRequest } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
@@ -13,16 +13,16 @@ const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export type Sharing = {
   /** Whether the fleet has a sharing provider. */
   readonly exists: boolean;
-  /** All that share. */
+  /** All sharing providers. */
   readonly providers: Iterable<Provider>;
   readonly isSharing: (provider: Provider) => boolean;
   /** The sharing providers of other trees that a tree may use: a provider of the tree is in one of their aggregates. */
   readonly usableBy: (root: Provider) => readonly Provider[];
-  /** The roots of all trees that may use a sharing provider, its own included; some come more than once. */
+  /** The roots of all trees that may use a sharing provider, also of its own tree; some come more than once. */
   readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
 };
 
-/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still tell of the same moment after the fleet has changed. */
+/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still tell of the same snapshot after the fleet has changed. */
 export function sharingIn(fleet: Fleet): Sharing {
   const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
   const living = fleet.withTrait.of(trait);
@@ -97,7 +97,7 @@ export function allowedTreesOf(
  * The roots of the trees in which a consumer holds something. A provider that shares does not count, unless the consumer
  * holds something of such providers only.
  *
- * @param providers of which it holds something
+ * @param providers the providers of which the consumer holds something
  */
 export function heldTrees(fleet: Fleet, providers: Iterable<Provider>): ReadonlySet<Provider> {
   const held = [...providers];
@@ -108,15 +108,15 @@ export function heldTrees(fleet: Fleet, providers: Iterable<Provider>): Readonly
 }
 
 /**
- * The anchors of a request: the roots of the trees in which candidates are searched. Some of them may have none. If few
- * providers have something that every candidate needs, only the trees that can use these are visited; otherwise all
+ * The anchors of a request: the roots of the trees in which candidates are searched. Some anchors may have no candidate. If few
+ * providers have something that every candidate needs, only the trees that can use these providers are visited; otherwise all
  * trees are.
  */
 export function anchorsFor(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   sharing: Sharing,
-  order: Order,
+  order: VisitOrder,
   tally?: Tally,
 ): IteratorObject<Provider> {
   const { roots } = fleet;
@@ -132,7 +132,7 @@ export function anchorsFor(
     );
     return roomy !== undefined ? walk(roomy, order) : triesAny ? ofFew?.() : undefined;
   });
-  // In the other orders, mostly neighbours in memory follow each other, which the processor loads ahead by itself.
+  // In the other orders most providers that follow each other are neighbours in memory: the processor loads these ahead by itself.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
   const { required, forbidden } = request.rootTraits;
   // Most requests have no such filter: each generator between a tree and the answer takes time.
@@ -181,7 +181,7 @@ function rarest(
 }
 
 /** The anchors of the trees that can use at least one of these providers, each once. */
-function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Order): Generator<Provider> {
+function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: VisitOrder): Generator<Provider> {
   const seen = new Set<Provider>();
   const listed = order === 'steady' ? providers : walk([...providers], order);
   for (const provider of listed) {
@@ -204,10 +204,10 @@ const readAtOnce = 16;
 let seen = 0;
 
 /**
- * The same anchors in the same order, most of which are in the processor's cache when the caller takes them. A
+ * The same anchors in the same order. Most of them are in the processor's cache when the caller takes them. A
  * candidate needs about ten reads of memory for each host, most of them at an address that another read has found. If
  * 100,000 hosts come in random order, the memory is in no cache, and the processor waits 0.1 us for each read, one after
- * the other. Here it does the same read for several hosts at once. An answer with 100 candidates takes 0.25 ms instead of
+ * the other. Here the processor does the same read for several hosts at once. An answer with 100 candidates takes 0.25 ms instead of
  * 0.38 ms. With 1,000 hosts, which fit into the cache, nothing changes.
  */
 function* prefetched(anchors: Iterable<Provider>): Generator<Provider> {
@@ -244,7 +244,7 @@ function read(providers: readonly Provider[]): void {
 
 /**
  * At most this number of trees is visited before the trees that have room are looked up. Most queries are answered by
- * then, and the lookup costs them nothing.
+ * then, so that the lookup costs these queries nothing.
  */
 const triedFirst = 1024;
 
@@ -252,18 +252,17 @@ const triedFirst = 1024;
 export type Tally = { fitting: number };
 
 /**
- * The room of all trees is looked up only if at most this share of the trees visited first had a candidate: the rest
- * is hardly few otherwise.
+ * The room of all trees is looked up only if at most this share of the trees visited first had a candidate. Otherwise
+ * the trees with room are probably many.
  */
 const mostFitting = 1 / 8;
 
 /**
  * Anchors in their order. After many of them were visited, `fewOfRest` may replace the rest by the few that have room
- * for the request. So most trees are never looked at if the request fits nowhere, or almost nowhere.
+ * for the request. So most trees are never visited if the request fits nowhere, or almost nowhere.
  *
- * @param tally what the search found so far at these anchors, if it tells
- * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are not
- *   few
+ * @param tally what the search found so far at these anchors, if the search counts it
+ * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are too many
  */
 export function* passingFullTrees(
   { roots }: Pick<Fleet, 'roots'>,

@@ -14,11 +14,11 @@ export type Combination = {
   readonly subtrees: readonly (readonly number[])[];
   readonly usage: SharedUsage;
   readonly occupancy: Occupancy;
-  /** For each of these sets, all providers that may be its top; filled when first needed. */
+  /** For each set in `subtrees`, all providers that may be its top; filled when first needed. */
   readonly tops: Set<Provider>[];
 };
 
-/** Whether a choice is possible beside those that are made. */
+/** Whether a choice is possible beside the choices that are made. */
 export const isPossible = ({ occupancy, usage }: Combination, choice: Choice): boolean =>
   occupancy.allows(choice) && usage.fits(choice);
 
@@ -47,9 +47,9 @@ export function satisfiesSubtrees({ subtrees, chosen }: Combination): boolean {
 }
 
 /**
- * Whether a combination cannot be completed, as far as can be told without trying: true is certain, false is not.
+ * Whether a combination cannot be completed, as far as this can be known without trying: true is certain, false is not.
  *
- * @param turns those after which the work pauses
+ * @param turns the turns after which the work pauses
  */
 export function* isDeadEnd(combination: Combination, turns: Turns | undefined): Pieces<boolean> {
   const { levels, chosen, subtrees, usage, isolate } = combination;
@@ -99,7 +99,7 @@ function* possibleTops(
 /**
  * Whether some granular groups can all be served, judged by one rule at a time: false is certain, true is not. With
  * isolation each group needs a provider of its own. Without it, for each class that several groups ask for, the
- * providers must have enough for that number of groups. Both are a matching of groups to providers, which is found or
+ * providers must have enough for that number of groups. Both rules are a matching of groups to providers. It is found or
  * ruled out without trying every combination: eight groups for seven devices are refused at once.
  *
  * @param groups for each group its choices that are still possible
@@ -130,7 +130,7 @@ const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices
 
 /**
  * Whether each group can get one of its providers, if a provider takes a limited number of groups. Groups are matched
- * one after the other by augmenting paths (Kuhn): groups that have a provider move to another one where that makes
+ * one after the other by augmenting paths (Kuhn): a group that has a provider moves to another provider where that makes
  * room. Paths are searched breadth first, since recursion could be hundreds of calls deep.
  *
  * @param options for each group its possible choices, each of one provider

@@ -12,8 +12,8 @@ import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 
 /**
  * After this number of steps without a candidate, a few seconds, the search at an anchor fails with an error. To
- * distribute different amounts of a class is bin packing, which may take very long, and the process serves no other
- * request meanwhile.
+ * distribute different amounts of a class is bin packing, which may take very long. The process serves no other
+ * request during a bin packing.
  */
 const mostSteps = 50_000_000;
 
@@ -24,7 +24,7 @@ const mostSteps = 50_000_000;
 const manyGroups = 6;
 
 /**
- * Finds all candidates of an anchor. An array has one at most; otherwise they are generated, and undefined comes instead of one where
+ * Finds all candidates of an anchor. An array has one candidate at most; a generator yields them one by one, and yields undefined where
  * a turn is over.
  */
 export type CandidatesAt = (anchor: Provider) => Iterable<Candidate | undefined>;

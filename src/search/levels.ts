@@ -22,7 +22,7 @@ export type Level = {
    */
   readonly choices: Choice[];
   /**
-   * The choices of the group without suffix. They are tried once, since it is the first level; there may be very many.
+   * The choices of the group without suffix. They are tried once, since this group is the first level; there may be very many.
    */
   readonly generated: Iterator<Choice | undefined> | undefined;
 };
@@ -160,14 +160,14 @@ export const providersAt = (chosen: readonly Choice[], depth: number): readonly 
 /**
  * Whether the chosen providers, together with one of each list of alternatives, can form a subtree.
  *
- * A hundred groups may have five hundred alternatives each, and each of these may be the top. So the lists are not
+ * A hundred groups may have five hundred alternatives each, and each alternative may be the top. So the lists are not
  * visited once for each possible top: each list narrows the set of possible tops, until the set is empty or one of them
  * is found in a list.
  *
  * @param chosen providers that are in the subtree
  * @param alternatives one provider of each list will be in the subtree; each list is visited up to twice
  * @param members all providers that may be the top
- * @param turns those after which the work pauses
+ * @param turns the turns after which the work pauses
  */
 export function* canBeOneSubtree(
   chosen: readonly (readonly Provider[])[],
@@ -196,7 +196,7 @@ export function* canBeOneSubtree(
   return false;
 }
 
-/** These providers and all that are above one of them. */
+/** These providers, and all providers above one of them. */
 function atOrAbove(providers: Iterable<Provider>): ReadonlySet<Provider> {
   const found = new Set<Provider>();
   for (const provider of providers) {

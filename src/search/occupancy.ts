@@ -3,12 +3,12 @@ import { usableOf } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
-/** The providers that the choices of a combination use, as far as further choices must use other ones. */
+/** The providers that the choices of a combination use, and that further choices must not use. */
 export type Occupancy = {
   /** Whether a choice may be added to those of the combination. */
   readonly allows: (choice: Choice) => boolean;
   readonly add: (choice: Choice) => void;
-  /** @param choice the last that was added */
+  /** @param choice the choice that was added last */
   readonly remove: (choice: Choice) => void;
 };
 
@@ -100,7 +100,7 @@ export class SharedUsage {
     this.classes = classes;
   }
 
-  /** Whether the inventories have enough for a choice beside those that were taken. */
+  /** Whether the inventories have enough for a choice beside the choices that were taken. */
   fits(choice: Choice): boolean {
     if (this.classes.size === 0) return true;
     const { resources } = choice.group;

@@ -84,7 +84,7 @@ export function choicesFor(
   return haveTraits(only, group) ? [{ group, providers: only }] : none;
 }
 
-/** The provider of each list, if each list has only one: a generator for that would take longer than all the rest. */
+/** The provider of each list, if each list has only one: a generator for this case would take longer than all the rest. */
 function onlyProduct(options: readonly (readonly Provider[])[]): readonly Provider[] | undefined {
   const taken: Provider[] = [];
   for (const [provider, another] of options) {
@@ -125,8 +125,8 @@ const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boole
   providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
 
 /**
- * The providers that are each a choice of a granular group. Unless keys order them, those of the tree come before those that share
- * with it.
+ * The providers that are each a choice of a granular group. Unless keys order them, the providers of the tree come before the sharing
+ * providers of other trees.
  */
 export function granularProviders(
   group: ResolvedGroup,
@@ -137,7 +137,7 @@ export function granularProviders(
   const own = orderProviders(treeOptions(anchor, group)[0] ?? none, order);
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
-  // Keys compare all of them; else those that share come last.
+  // Keys compare all providers; without keys the sharing ones come last.
   return typeof order === 'object'
     ? orderProviders([...own, ...others], order)
     : [...own, ...orderProviders(others, order)];
@@ -202,7 +202,7 @@ export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | un
  * no list at all if a class has no provider.
  *
  * Options are cached with the tree: schedulers ask for the same flavors again and again, and from the second time on no
- * provider is looked at. A tree of one provider needs no cache.
+ * provider is checked. A tree of one provider needs no cache.
  */
 function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly Provider[])[] {
   if (group.number === undefined || isAloneInTree(root)) return find(root, group);

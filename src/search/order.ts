@@ -4,13 +4,13 @@ import type { Provider } from '../fleet/model/provider.ts';
 /**
  * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
  * but from a random start, or `random`. A search for all candidates visits all anchors, so `rotated` is random enough
- * for it. It is faster: anchors that follow each other in the list are neighbours in memory. 10,000 hosts in random
+ * for such a search. `rotated` is faster: anchors that follow each other in the list are neighbours in memory. 10,000 hosts in random
  * order take four times as long.
  */
-export type Order = 'steady' | 'rotated' | 'random';
+export type VisitOrder = 'steady' | 'rotated' | 'random';
 
 /** The items of a list in an order. `rotated` gives a copy of the list, which takes less time than a generator. */
-export function walk<Item>(items: readonly Item[], order: Order): Iterable<Item> {
+export function walk<Item>(items: readonly Item[], order: VisitOrder): Iterable<Item> {
   if (order === 'steady' || items.length < 2) return items;
   if (order === 'random') return visit(items, order);
   const { index } = wayThrough(items.length, order);
@@ -21,7 +21,7 @@ export function walk<Item>(items: readonly Item[], order: Order): Iterable<Item>
 type Listed<Item> = { readonly length: number; at(index: number): Item | undefined };
 
 /** As `walk`, for what is no array. */
-export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item> {
+export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<Item> {
   const { length } = items;
   let { index, step } = order === 'steady' || length < 2 ? { index: 0, step: 1 } : wayThrough(length, order);
   for (let visited = 0; visited < length; visited++) {
@@ -31,8 +31,8 @@ export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item>
   }
 }
 
-/** In which order the providers of a tree are tried: by keys of `order`, and in another order where these are equal. */
-export type ProviderOrder = Order | { readonly keys: readonly TreeKey[]; readonly equals: Order };
+/** The order in which the providers of a tree are tried: by the keys of the query's `order`, and where all keys are equal by `equals`. */
+export type ProviderOrder = VisitOrder | { readonly keys: readonly TreeKey[]; readonly equals: VisitOrder };
 
 /** Puts providers in an order. It is `walk` for lists so short that stopping in between saves nothing. */
 export function orderProviders(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
@@ -59,7 +59,7 @@ function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): rea
  * An order without shuffling: from a random index by a random step (`rotated`: by 1). The step shares no divisor with
  * the length of the list, so each item is visited once.
  */
-function wayThrough(length: number, order: Order): { readonly index: number; readonly step: number } {
+function wayThrough(length: number, order: VisitOrder): { readonly index: number; readonly step: number } {
   let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
   while (greatestCommonDivisor(step, length) !== 1) step++;
   return { index: Math.floor(Math.random() * length), step };

@@ -19,18 +19,18 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
-  /** Requests whose names were looked up already: those of a gang are mostly equal. Use it no longer after an await. */
+  /** Requests whose names were looked up already: most requests of a gang are equal. Do not use it after an await. */
   readonly known?: Map<CandidateRequest, Resolution>;
 };
 
-/** The budget of the search, and the steps that its lists took: these are counted apart, since later requests use the lists too. */
+/** The budget of the search, and the steps that its lists took: they are counted apart, since later requests use the lists as well. */
 export type PlacingWork = Work & { forLists: number };
 
 /**
  * Finds one candidate of a request, the first by its `order`. Trees that are equal (without `order` all of them) are tried
  * in random order, so that requests that are served at the same time, also by other processes, do not all choose the same.
  *
- * @returns `'too wide'` where the work was used up before one was found
+ * @returns `'too wide'` where the work was used up before a candidate was found
  * @throws ApiError 400 for classes and traits that do not exist
  */
 export function findPlace(
@@ -56,7 +56,7 @@ function resolved(
   const before = known?.get(request);
   if (before !== undefined) return before;
   const resolution = atOnce(resolveForSearch(fleet, request, sharing, { work }));
-  // Whether there is nothing may depend on what is free.
+  // Whether a request has no candidates may depend on what is free.
   if (resolution !== 'nothing') known?.set(request, resolution);
   return resolution;
 }
@@ -90,7 +90,7 @@ function firstPlace(
 
 /**
  * At most this number of roots is tried before the providers that have what is asked for are listed. If one root in twenty
- * fits, one is nearly always found among these, and a list of thousands would take longer than everything else.
+ * fits, a root that fits is nearly always among these, and a list of thousands would take longer than everything else.
  */
 const triedFirst = 64;
 

@@ -31,7 +31,7 @@ export type CandidateRequest = {
   readonly order: readonly OrderKey[];
   /** UUIDs of consumers, as the client spells them: none of them may hold anything in the tree. */
   readonly apartFrom: readonly string[];
-  /** UUIDs of consumers, as the client spells them: unless there are none, one of them must hold something in the tree. */
+  /** UUIDs of consumers, as the client spells them: unless the list is empty, one of them must hold something in the tree. */
   readonly with: readonly string[];
 };
 
@@ -48,11 +48,11 @@ export type OrderKey =
 
 /**
  * The budget that a caller grants to searches at several anchors and for several requests: the number of steps that are
- * left. A step is one choice or provider that is examined, and takes some 50 ns: 35 to 130 by the kind of query.
+ * left. In a step one choice or provider is examined. It takes some 50 ns: 35 to 130 by the kind of query.
  */
 export type Work = { steps: number };
 
-/** What limits a search: the budget of the caller, and the turns after which it pauses. Without them it goes on to its end. */
+/** What limits a search: the budget of the caller, and the turns after which the search pauses. Without them it goes on to its end. */
 export type Limits = { readonly work?: Work | undefined; readonly turns?: Turns | undefined };
 
 /**

@@ -14,7 +14,8 @@ export type ResolvedGroup = ProviderFilter & {
   readonly suffix: string;
   readonly granular: boolean;
   /**
-   * Equal groups of all requests of a fleet have the same number, by which trees cache their options. Undefined if they must not.
+   * Equal groups of all requests of a fleet have the same number, by which trees cache their options. Undefined if trees must not cache
+   * the options of the group.
    */
   readonly number: number | undefined;
 };
@@ -44,11 +45,11 @@ export type Resolution = ResolvedRequest | 'nothing';
 /** Where names are looked up. */
 export type KnownNames = Pick<Fleet, 'classes' | 'traits'> & { readonly byUuid: ReadonlyMap<string, Provider> };
 
-/** What decides whether a name that does not exist is an error; without it, it always is. */
+/** What decides whether a name that does not exist is an error. Without it, each such name is an error. */
 type Satisfiable = {
   /** Whether some root has such traits. */
   readonly hasRoot: (rootTraits: TraitIds) => boolean;
-  /** Whether some provider is in all these aggregates; not called without any. */
+  /** Whether some provider is in all these aggregates; not called with an empty list. */
   readonly hasMember: (memberOf: ResolvedGroup['memberOf']) => Pieces<boolean>;
   /** Whether a group by itself has a result. */
   readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
@@ -103,7 +104,7 @@ export function* resolveRequest(
   };
 }
 
-/** Looks up the names of a variant. Trees keep nothing for a variant: it would push out what they keep for plain queries. */
+/** Looks up the names of a variant. Trees cache nothing for a variant: it would push out what they cache for plain queries. */
 export const resolveVariant = (names: KnownNames, request: CandidateRequest): Resolution =>
   atOnce(resolveRequest(names, request, undefined));
 
@@ -190,7 +191,7 @@ export function traitIdsOf(
 }
 
 /**
- * Checks that the classes and traits of all conditions exist, also of those that are not looked at because others
+ * Checks that the classes and traits of all conditions exist, also of conditions that are not checked because others
  * cannot be met.
  *
  * @throws ApiError 400 naming the parameter and the value
@@ -235,7 +236,7 @@ export function customNamesOf({ groups, rootTraits, order }: CandidateRequest): 
 }
 
 /**
- * For how many groups a tree caches its options: those of a few flavors. A request with more groups would push out its
- * own.
+ * For how many groups a tree caches its options: enough for the groups of a few flavors. A request with more groups would
+ * push out its own options.
  */
 export const keptGroups = 8;

@@ -6,7 +6,7 @@ import { type AllowedTrees, allTrees, anchorsFor, type Sharing, sharingIn, type 
 import type { Candidate } from './candidate.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import { choicesFor } from './options.ts';
-import type { Order } from './order.ts';
+import type { VisitOrder } from './order.ts';
 import { type CandidateRequest, type Limits, overspends } from './request.ts';
 import { type Resolution, type ResolvedGroup, type ResolvedRequest, resolveRequest } from './resolve.ts';
 import { visitTrees } from './tree_visit.ts';
@@ -17,7 +17,7 @@ export type SearchOptions = {
   readonly randomize: boolean;
   /** Whether the caller has a limit, so that it may take only some of the candidates. */
   readonly limited: boolean;
-  /** All may be used unless it is said. */
+  /** All trees if it is absent. */
   readonly allowed?: AllowedTrees;
   /** The turns after which the search pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;
@@ -42,10 +42,10 @@ export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOp
   if (resolved === 'nothing') return { candidates: [], settle: () => {} };
   const { randomize, limited, strategy, allowed = allTrees, turns } = options;
   const sharing = sharingIn(fleet);
-  const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
+  const visitOrder: VisitOrder = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
-  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed });
+  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: visitOrder, allowed });
   const found = Iterator.from(anchors);
   const listed: Provider[] = [];
   let next = 0;
@@ -78,12 +78,12 @@ export const search = (
     (candidate) => candidate !== undefined,
   );
 
-/** The root of the next tree: those that are found one by one, and behind them those that were listed instead. */
+/** The root of the next tree: first the roots that are found one by one, then the roots that `settle` listed. */
 type NextAnchor = () => Provider | undefined;
 
 type FoundCandidates = Generator<Candidate | undefined>;
 
-/** The turns of a search, and after how many anchors they are asked. */
+/** The turns of a search, and after how many anchors the search asks whether a turn is over. */
 type Pace = { readonly turns: Turns | undefined; readonly anchors: number };
 
 /** With one group an anchor takes less than the question whether a turn is over. */
@@ -92,8 +92,8 @@ const anchorsPerQuestion = 16;
 /**
  * Looks up the names of a request.
  *
- * @param limits where the work is used up, the search finds that too; whether a name that does not exist is an error may take long to
- *   find out, so it pauses
+ * @param limits where the work is used up, the search finds that too. To find out whether a name that does not exist is an error may take
+ *   long, so this work pauses after the turns
  * @throws ApiError 400 for a name that does not exist, where all before it can be satisfied
  */
 export const resolveForSearch = (
@@ -167,8 +167,8 @@ function* chain(
 }
 
 /**
- * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
- * comes.
+ * The first candidate of each anchor, then the second of each, and so on: round by round. An anchor is searched only when
+ * a round comes to it.
  */
 function* interleave(
   nextAnchor: NextAnchor,

@@ -12,29 +12,28 @@ import {
   type Sharing,
   type Tally,
 } from './anchors.ts';
-import { type Order, type ProviderOrder, visit, walk } from './order.ts';
+import { type ProviderOrder, type VisitOrder, visit, walk } from './order.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
-/** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
+/** The roots at which candidates are searched for, and the order in which the providers of each group are tried there. */
 type TreeVisit = {
   readonly anchors: Iterable<Provider>;
   readonly within: ProviderOrder;
-  /** Here the search counts the trees that have a candidate. If these are many, the trees with room are not looked up. */
+  /** In it the search counts the trees that have a candidate. If such trees are many, the trees with room are not looked up. */
   readonly tally: Tally;
 };
 
 /** How trees are visited. */
 type VisitOptions = {
   /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
-  readonly ties: Order;
+  readonly ties: VisitOrder;
   readonly allowed: AllowedTrees;
 };
 
 /**
  * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
  * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
- * They are those of the fleet as it is while they are taken, with its overlays (src/fleet/model/overlay.ts), so nothing may be awaited
- * meanwhile.
+ * The fleet and its overlays (src/fleet/model/overlay.ts) are read while anchors are taken, so nothing may be awaited before the last one.
  */
 export function visitTrees(
   fleet: Fleet,
@@ -62,10 +61,10 @@ const withRootTraits = (
   { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
 ): readonly Provider[] => [...roots].filter(withTraits(rootTraits));
 
-/** At most this number of trees is sorted for one request. If there may be more, the order of all trees is followed. */
+/** At most this number of trees is sorted for one request. If there may be more, the tree order of the whole fleet is followed. */
 const mostSorted = 256;
 
-/** The same after many trees were visited: then sorting takes less time than going on. */
+/** The same limit after many trees were visited: then sorting takes less time than going on. */
 const mostSortedLater = 8192;
 
 /** @param listed the only roots that may be anchors, if they are known */
@@ -74,56 +73,57 @@ function* inKeyOrder(
   keys: readonly TreeKey[],
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   sharing: Sharing,
-  equals: Order,
+  equals: VisitOrder,
   listed: readonly Provider[] | undefined,
   tally: Tally,
 ): Generator<Provider> {
-  const order = fleet.treeOrders.of(keys);
+  const treeOrder = fleet.treeOrders.of(keys);
   const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
   const anchors =
     few === undefined
-      ? inKeyOrderOfAll(fleet, order, request, sharing, equals, tally)
-      : visitRuns(runsOf(few, order), equals);
+      ? inKeyOrderOfAll(fleet, treeOrder, request, sharing, equals, tally)
+      : visitRuns(runsOf(few, treeOrder), equals);
   const isWanted = withTraits(request.rootTraits);
   for (const anchor of anchors) if (isWanted(anchor)) yield anchor;
 }
 
 function inKeyOrderOfAll(
   fleet: Fleet,
-  order: TreeOrder,
+  treeOrder: TreeOrder,
   request: Pick<ResolvedRequest, 'groups'>,
   sharing: Sharing,
-  equals: Order,
+  equals: VisitOrder,
   tally: Tally,
 ): Iterable<Provider> {
   const demands = demandsOf(request, sharing);
-  const runs = fleet.tolerating.size === 0 ? order.runs(demands) : withTolerating(fleet.tolerating, order, demands);
+  const runs =
+    fleet.tolerating.size === 0 ? treeOrder.runs(demands) : withTolerating(fleet.tolerating, treeOrder, demands);
   return passingFullTrees(fleet, visitRuns(runs, equals), tally, () => {
     const roomy = fleet.treeRoom.meeting(demands, Math.min(mostSortedLater, fleet.roots.length / 8));
-    return roomy === undefined ? undefined : visitRuns(runsOf(roomy, order), equals);
+    return roomy === undefined ? undefined : visitRuns(runsOf(roomy, treeOrder), equals);
   });
 }
 
 /**
- * The runs of an order, and in them all trees in which usage beyond the capacity is tolerated: by the demands, the order alone would
+ * The runs of a tree order, and in them all trees in which usage beyond the capacity is tolerated: by the demands, the order alone would
  * leave these out as full.
  */
 function* withTolerating(
   tolerating: ReadonlySet<Provider>,
-  order: TreeOrder,
+  treeOrder: TreeOrder,
   demands: readonly Demand[],
 ): Generator<TreeRun> {
-  const others = [...runsOf([...tolerating], order)];
+  const others = [...runsOf([...tolerating], treeOrder)];
   const unlessTolerating = (root: Provider | undefined) =>
     root !== undefined && tolerating.has(root) ? undefined : root;
-  for (const run of order.runs(demands)) {
+  for (const run of treeOrder.runs(demands)) {
     const first = run.at(0);
     let whole: TreeRun = { length: run.length, at: (number) => unlessTolerating(run.at(number)) };
     for (let [next] = others; next !== undefined; [next] = others) {
       const other = next.at(0);
       if (first === undefined || other === undefined) break; // no run is empty
-      const areEqual = order.areEqual(first, other);
-      if (!areEqual && order.compare(first, other) < 0) break;
+      const areEqual = treeOrder.areEqual(first, other);
+      if (!areEqual && treeOrder.compare(first, other) < 0) break;
       others.shift();
       if (areEqual) whole = joined(whole, next);
       else yield next;
@@ -138,17 +138,17 @@ const joined = (one: TreeRun, other: TreeRun): TreeRun => ({
   at: (number) => (number < one.length ? one.at(number) : other.at(number - one.length)),
 });
 
-/** The roots of each run, those that are equal by all keys in another order. */
-function* visitRuns(runs: Iterable<TreeRun>, equals: Order): Generator<Provider> {
+/** The roots of each run. Roots of one run are equal by all keys, and come in the order of `equals`. */
+function* visitRuns(runs: Iterable<TreeRun>, equals: VisitOrder): Generator<Provider> {
   for (const run of runs) yield* visit(run, equals);
 }
 
-/** Some roots in order, those of equal values together. */
-function* runsOf(roots: readonly Provider[], order: TreeOrder): Generator<TreeRun> {
+/** Some roots in order, in runs of equal values. */
+function* runsOf(roots: readonly Provider[], treeOrder: TreeOrder): Generator<TreeRun> {
   let run: Provider[] = [];
-  for (const root of roots.toSorted(order.compare)) {
+  for (const root of roots.toSorted(treeOrder.compare)) {
     const [first] = run;
-    if (first !== undefined && !order.areEqual(first, root)) {
+    if (first !== undefined && !treeOrder.areEqual(first, root)) {
       yield run;
       run = [];
     }

@@ -127,7 +127,7 @@ export async function openService(
     const reported = { logger, outages };
     const ids = openIdWatch(database, reported);
     ends.push(ids.close);
-    await ids.look();
+    await ids.check();
     ends.push(
       pruneFromTimeToTime(database, reported, config.changes.keep * 1000),
       forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers),
@@ -246,7 +246,7 @@ export async function openService(
   }
 }
 
-/** Lets claims that wait look at what a write has changed. What claims change the known fleet shows at once. */
+/** Lets claims that wait check what a write has changed. What claims change the known fleet shows at once. */
 function notingWrites<Dependencies>(
   endpoint: Endpoint<Dependencies>,
   { noteWrite }: Pick<WaitingClaims, 'noteWrite'>,

@@ -35,7 +35,7 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
     database,
     {
       limit: batchLimit,
-      orderOf: (write) => keysOf(changedIdOf(write)),
+      conflictKeysOf: (write) => keysOf(changedIdOf(write)),
       locksOf: (write) => keysOf(lockedIdOf(write)),
       isOfOne: isFaultOfOne,
       findLocked: async (writes) => {

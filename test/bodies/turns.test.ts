@@ -13,7 +13,7 @@ import {
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 
-/** Counts the rounds of the event loop until it is stopped. */
+/** Counts the iterations of the event loop until it is stopped. */
 function countRounds() {
   let rounds = 0;
   let isOn = true;
@@ -35,7 +35,7 @@ function work(ms: number): void {
 }
 
 suite('turns', () => {
-  test('of several requests each has one in another round of the event loop', async () => {
+  test('of several requests each has one in another iteration of the event loop', async () => {
     const rounds = countRounds();
     const all = Array.from({ length: 5 }, () => openTurns());
     const at = await Promise.all(all.map((turns) => turns.pass().then(rounds.now)));
@@ -48,7 +48,7 @@ suite('turns', () => {
     );
   });
 
-  test('where one request has had its turn, that of the next in the same round is over as soon as it asks', async (t) => {
+  test('where one request has had its turn, that of the next in the same iteration is over as soon as it asks', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     await nextRound();
@@ -130,7 +130,7 @@ suite('turns', () => {
   test('where short requests were answered between two turns, the next one begins later, and otherwise at once', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const turns = openTurns();
-    /** Whether a turn comes within some rounds of the event loop. */
+    /** Whether a turn comes within some iterations of the event loop. */
     const comes = async (turn: Promise<void>): Promise<boolean> => {
       let has = false;
       void turn.then(() => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { afterLook } from '../races/after_look.ts';
+import { afterRefresh } from '../races/after_refresh.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
@@ -33,7 +33,7 @@ test('a provider leaves the tree, and another one comes to it, before its consum
       await claimOn(coming, arrived);
       assert.deepEqual(await consumersIn(`in_tree=${root}`), [early]);
       let moves = 0;
-      afterLook(service, 1, async () => {
+      afterRefresh(service, 1, async () => {
         moves += 1;
         await move(leaving, other);
         await claimOn(leaving, late); // which never had anything in the tree
@@ -41,7 +41,7 @@ test('a provider leaves the tree, and another one comes to it, before its consum
       });
       assert.deepEqual(await consumersIn(`in_tree=${root}`), [arrived]);
       assert.equal(moves, 1);
-      afterLook(service, 1, async () => {
+      afterRefresh(service, 1, async () => {
         moves += 1;
         await move(coming, other);
       });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import {
   type DatabaseConnection,
@@ -30,7 +30,7 @@ function timeOf(t: TestContext): (ms: number) => Promise<void> {
   return async (ms) => {
     nowMs += ms;
     t.mock.timers.tick(ms);
-    for (let turns = 0; turns < 20; turns += 1) await turn();
+    for (let iteration = 0; iteration < 20; iteration += 1) await nextIteration();
   };
 }
 

@@ -14,7 +14,7 @@ import {
   readFleetSnapshot,
   snapshotParts,
 } from '../../db/fleet/change_log.ts';
-import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
+import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Tables } from '../../db/tables.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
@@ -27,7 +27,7 @@ type Read = {
 
 const reads: Readonly<Record<string, Read>> = {
   'the changes of providers': { table: 'provider_changes', read: readChanges },
-  'whether providers changed': { table: 'provider_changes', read: lookForChanges },
+  'whether providers changed': { table: 'provider_changes', read: checkForChanges },
   'the changes of inventories': {
     table: 'inventory_changes',
     read: ({ kysely }, snapshot) => inventoryChangesSince(snapshot).execute(kysely),
@@ -35,7 +35,7 @@ const reads: Readonly<Record<string, Read>> = {
 };
 
 /** The number of rows that one read of the log looks at in the table. */
-function looksAt(database: Database, { table, read }: Read, snapshot: FleetSnapshot): Promise<Reads> {
+function readsOf(database: Database, { table, read }: Read, snapshot: FleetSnapshot): Promise<Reads> {
   const lookedAt = (transaction: Transaction<Tables>): Promise<Reads> =>
     onlyRow(
       transaction,
@@ -80,17 +80,17 @@ for (const [what, asked] of Object.entries(reads)) {
           return { open, closed: { ...snapshot, pgSnapshot: `${xmax}:${xmax}:` } };
         };
         const planned = await now();
-        for (const snapshot of Object.values(planned)) await looksAt(database, asked, snapshot);
+        for (const snapshot of Object.values(planned)) await readsOf(database, asked, snapshot);
         await grow(database, asked, 20_000);
         for (const when of ['as it was planned', 'with fresh statistics'] as const) {
           if (when === 'with fresh statistics') await sql`analyze ${sql.table(table)}`.execute(kysely);
           const { open, closed } = await now();
           await grow(database, asked, 3);
           for (const snapshot of [open, closed]) {
-            const { scans, rows } = await looksAt(database, asked, snapshot);
+            const { scans, rows } = await readsOf(database, asked, snapshot);
             assert.equal(scans, 0, when);
             // Whether there is a change is known by one row. A plan that is made after autovacuum looks at the ends of the index.
-            assert.ok(rows >= (read === lookForChanges ? 1 : 3) && rows < 20, `${when} it looked at ${rows} rows`);
+            assert.ok(rows >= (read === checkForChanges ? 1 : 3) && rows < 20, `${when} it read ${rows} rows`);
           }
         }
       } finally {
@@ -117,9 +117,9 @@ for (const [what, asked] of Object.entries(reads)) {
         const before = String(BigInt(xid) - 3n); // so that there is a gap as well
         const open = { ...snapshot, pgSnapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
         await grow(database, asked, 3);
-        const { scans, rows } = await looksAt(database, asked, open);
+        const { scans, rows } = await readsOf(database, asked, open);
         assert.equal(scans, 0);
-        assert.ok(rows >= (asked.read === lookForChanges ? 1 : 3) && rows < 20, `it looked at ${rows} rows`);
+        assert.ok(rows >= (asked.read === checkForChanges ? 1 : 3) && rows < 20, `it read ${rows} rows`);
       } finally {
         await other.end();
         await database.close();

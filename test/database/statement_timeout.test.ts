@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import net, { type Socket } from 'node:net';
 import { suite, test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -48,7 +48,7 @@ async function dawdleAfter(event: 'insert' | 'delete', other: pg.Client): Promis
 
 /** Lets everything happen in this process that waits for nothing else. */
 async function untilIdle(): Promise<void> {
-  for (let turns = 0; turns < 50; turns += 1) await turn();
+  for (let iteration = 0; iteration < 50; iteration += 1) await nextIteration();
 }
 
 type Setup = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { afterLook } from '../races/after_look.ts';
+import { afterRefresh } from '../races/after_refresh.ts';
 import { accepted, at, makeProvider, newClaim, newestVersion, type Send } from '../support/requests.ts';
 import { type TwoServices, withTwoServices } from '../support/two_services.ts';
 
@@ -123,7 +123,7 @@ test('DELETE of one inventory deletes the one that has the name by now', async (
     const different = { CUSTOM_HELD: { total: 1 }, CUSTOM_FREE: { total: 2 } };
     const path = `/resource_providers/${provider}/inventories`;
     accepted(await sendToOther('PUT', path, { resource_provider_generation: 2, inventories: different }));
-    afterLook(services[0], 1, () => swap(sendToOther, 'CUSTOM_HELD', 'CUSTOM_FREE'));
+    afterRefresh(services[0], 1, () => swap(sendToOther, 'CUSTOM_HELD', 'CUSTOM_FREE'));
     accepted(await send('DELETE', `${path}/CUSTOM_HELD`));
     assert.deepEqual(await totalsOf(scene), { CUSTOM_FREE: 1 });
   });

@@ -132,8 +132,8 @@ test('each threshold of the ids is logged once, and again after a remedy', async
       const toldAt = async (last: number): Promise<number> => {
         lines.length = 0;
         await run(`select setval('consumers_id_seq', ${last})`);
-        await watch.look();
-        await watch.look();
+        await watch.check();
+        await watch.check();
         return lines.length;
       };
       assert.equal(await toldAt(1_000_000_000), 0);

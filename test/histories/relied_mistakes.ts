@@ -47,8 +47,8 @@ export const reliedMistakes: readonly Mistake[] = [
   {
     name: 'a claim by query does not see what was committed while it waited for its providers',
     file: 'db/statements/claims/write_claims.ts',
-    from: 'const looksAtLog = parts.reliedOn || ',
-    to: 'const looksAtLog = ',
+    from: 'const readsLog = parts.reliedOn || ',
+    to: 'const readsLog = ',
     // The commit of a change of traits or of a move takes almost as long as a claim waits for it.
     statements: [
       'create function slowly() returns trigger language plpgsql as $$begin perform pg_sleep(0.012); return null; end$$',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { afterLook } from '../races/after_look.ts';
+import { afterRefresh } from '../races/after_refresh.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
@@ -22,7 +22,7 @@ for (const parameter of ['with', 'apart_from']) {
         };
         await claimOn(hosts[0], null);
         let moves = 0;
-        afterLook(service, 1, async () => {
+        afterRefresh(service, 1, async () => {
           moves += 1;
           await claimOn(hosts[1], 1);
           await service.fleet.fresh();

@@ -54,7 +54,7 @@ test('with any locks, each item is answered once and in order, and waits for no 
         databaseOf(),
         {
           limit,
-          orderOf: ({ order }) => [order],
+          conflictKeysOf: ({ order }) => [order],
           locksOf: ({ row }) => [row],
           isOfOne: (error) => error instanceof RangeError,
           findLocked: async (asked) => {

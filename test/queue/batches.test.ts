@@ -12,7 +12,7 @@ test('items that come while a batch is under way go in the next batches, up to t
   assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
 });
 
-/** The batches of ten items, of which two come at once and the others in turns of the event loop that take so long. */
+/** The batches of ten items, of which two come at once and the others in iterations of the event loop that take so long. */
 async function gathered(t: TestContext, turnMs: number, come: string[][]): Promise<readonly (readonly string[])[]> {
   const batches: (readonly string[])[] = [];
   let nowMs = 0;
@@ -40,7 +40,7 @@ test('a batch begins after 2 ms, also where more items come in each turn', async
   assert.deepEqual(await gathered(t, 1.1, come), [[...'ab'], [...'cd'], [...'ef'], [...'gh'], [...'ij']]);
 });
 
-test('an item that comes alone after a batch of one begins without a turn of the event loop', async () => {
+test('an item that comes alone after a batch of one begins without another iteration of the event loop', async () => {
   let turns = 0;
   const turn = async () => {
     turns += 1;
@@ -127,7 +127,7 @@ test('an item that was answered or rejected is not put back, and only its first 
 
 test('an item put back after a promise waits for it, and later items with the same key wait for the item', async () => {
   const made = Promise.withResolvers<void>();
-  const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
+  const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) if (item === 'a new') again('a made', made.promise);
   });
   const asked = Promise.all(['a new', 'a later', 'b'].map(ask));
@@ -155,7 +155,7 @@ test('a batch has the request ids of all its items', async () => {
 
 test('the next batch starts beside a long batch, without items of the same key', async () => {
   const end = Promise.withResolvers<void>();
-  const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) =>
+  const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) =>
     batch.some(({ item }) => item === 'a long') ? end.promise : undefined,
   );
   const long = ask('a long');

@@ -27,7 +27,7 @@ test('while an item is repeated in the slow lane, other items are done', async (
 
 test('an item repeated in the slow lane can be put back, and later items with its key go on', async () => {
   let repeated = 0;
-  const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
+  const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) {
       if (item !== 'a first') continue;
       repeated += 1;
@@ -39,7 +39,7 @@ test('an item repeated in the slow lane can be put back, and later items with it
   assert.deepEqual(batches, [['a first'], ['a first'], ['a first'], ['a again'], ['a second']]);
 });
 
-for (const kind of ['orderOf', 'locksOf'] as const) {
+for (const kind of ['conflictKeysOf', 'locksOf'] as const) {
   test(`while a key is locked, items whose ${kind} names it are in no batch`, async () => {
     let isHeld = true;
     const { ask, batches } = recorded(
@@ -84,7 +84,7 @@ test('however many items wait for a lock, each is rejected when its time is over
     databaseOf(1_000),
     {
       limit: 9,
-      orderOf: (item) => [item],
+      conflictKeysOf: (item) => [item],
       findLocked: async (items) => items.filter((item) => item.startsWith('held known')),
       awaitLock: async () => {
         await setImmediate();
@@ -115,7 +115,7 @@ test('an item refused a lock is rejected when its time is over, however many ite
       databaseOf(500),
       {
         limit: 256,
-        ...(hasKeys ? { orderOf: (item: string) => [item] } : {}),
+        ...(hasKeys ? { conflictKeysOf: (item: string) => [item] } : {}),
         findLocked: async () => [],
         awaitLock: async (_key, { lockTimeoutMs }) => {
           await sleep(lockTimeoutMs);
@@ -142,7 +142,7 @@ test('an item under way when its time is over is rejected if it must wait again'
     databaseOf(timeoutMs),
     {
       limit: 9,
-      orderOf: (item) => [item],
+      conflictKeysOf: (item) => [item],
       findLocked: async (items) => items,
       awaitLock: async () => {
         await setImmediate();
@@ -162,7 +162,7 @@ test('an item under way when its time is over is rejected if it must wait again'
 test('an item that waits for an earlier item of the same key is rejected when its own time is over', async () => {
   const ask = inBatches<string, string>(
     databaseOf(1_200),
-    { limit: 9, orderOf: (item) => [item.slice(0, 1)] },
+    { limit: 9, conflictKeysOf: (item) => [item.slice(0, 1)] },
     async (batch) => {
       // While it is under way an item is not rejected, however long it takes.
       if (batch.some(({ item }) => item === 'a first')) await sleep(3_000);
@@ -185,7 +185,7 @@ test('rows that are often locked for a moment do not hide that an item waits for
     databaseOf(),
     {
       limit: 9,
-      orderOf: (item) => [item],
+      conflictKeysOf: (item) => [item],
       locksOf: () => ['row'],
       findLocked: async () => ['row'],
       awaitLock: () => ticks(1),
@@ -225,7 +225,7 @@ test('however many items need a lock that no key stands for, the other items of 
     // All have the same row, so that the items that are suspected are tried one after the other.
     {
       limit: 256,
-      orderOf: (item) => [item],
+      conflictKeysOf: (item) => [item],
       locksOf: () => ['row'],
       findLocked: async () => [],
       awaitLock: () => ticks(1),

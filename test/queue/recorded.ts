@@ -3,7 +3,7 @@ import { openSlowLane } from '../../db/engine/slow_lane.ts';
 import type { BatchOptions, Entry } from '../../src/queue/items.ts';
 import { inBatches } from '../../src/queue/queue.ts';
 
-/** Waits for this number of turns of the event loop. */
+/** Waits for this number of iterations of the event loop. */
 export const ticks = async (count: number): Promise<void> => {
   for (let tick = 0; tick < count; tick += 1) await setImmediate();
 };
@@ -11,9 +11,9 @@ export const ticks = async (count: number): Promise<void> => {
 /** An error as the server gives it, with an SQLSTATE. */
 export const databaseError = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
 
-/** The part of a database that batches use, which never fails. @param turn stands for a turn of the event loop */
-export const databaseOf = (statementTimeoutMs = 0, turn = async () => {}) => ({
-  turn,
+/** The part of a database that batches use, which never fails. @param pollSockets stands for an iteration of the event loop */
+export const databaseOf = (statementTimeoutMs = 0, pollSockets = async () => {}) => ({
+  pollSockets,
   slowLane: openSlowLane(),
   statementTimeoutMs,
   engine: 'postgresql' as const,

@@ -90,7 +90,7 @@ test('without an item that is worth it, or if it cannot be prepared, the next ba
 });
 
 test('an item whose key is in the batch that is performed is not prepared, and stays in its order', async () => {
-  const { ask, batches, prepared, end } = preparing({ orderOf: (item) => [item.slice(-1)] });
+  const { ask, batches, prepared, end } = preparing({ conflictKeysOf: (item) => [item.slice(-1)] });
   const asked = [ask('first x')];
   await ticks(20);
   asked.push(ask('Second x'), ask('Only y'), ask('Third x'));

@@ -19,7 +19,7 @@ import {
 } from '../../db/fleet/change_log.ts';
 import { readChangedIds } from '../../db/fleet/changed_parts.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
+import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 
@@ -128,7 +128,7 @@ test('the log returns exactly what a snapshot had not read, or says that the log
         seen[isTooShort ? 'short' : /:.*:./.test(snapshot.pgSnapshot) ? 'underWay' : 'whole'] += 1;
       }
       // No writer commits meanwhile.
-      const { hasChanged } = await lookForChanges(database, snapshot);
+      const { hasChanged } = await checkForChanges(database, snapshot);
       const { told, isTooShort } = await onlyRow(
         database.kysely,
         compare(changesSince(snapshot), 'provider_changes', isLogTooShort(snapshot), snapshot),
@@ -235,7 +235,7 @@ test('a number that is given again is read, also between newer ones that are und
       assert.deepEqual(await told(), [...lost, later].sort());
       await first.query('commit');
       assert.deepEqual(await told(), [...lost, earlier, later].sort());
-      assert.equal((await lookForChanges(database, snapshot)).hasChanged, true);
+      assert.equal((await checkForChanges(database, snapshot)).hasChanged, true);
     } finally {
       for (const other of others) await other.end();
       await database.close();

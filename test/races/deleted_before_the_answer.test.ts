@@ -8,13 +8,13 @@ import { anyEngine, engines } from '../support/engines.ts';
 import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
-/** Runs something before a read of the fleet. @param look the number of the read, counted from 1 */
-function beforeLook({ fleet }: PlacementService, look: number, meanwhile: () => Promise<unknown>): void {
+/** Runs something before a refresh of the fleet. @param refresh its number, counted from 1 */
+function beforeRefresh({ fleet }: PlacementService, refresh: number, meanwhile: () => Promise<unknown>): void {
   const { fresh } = fleet;
-  let looks = 0;
+  let refreshes = 0;
   fleet.fresh = async () => {
-    looks += 1;
-    if (looks === look) {
+    refreshes += 1;
+    if (refreshes === refresh) {
       fleet.fresh = fresh;
       await meanwhile();
     }
@@ -39,7 +39,7 @@ for (const engine of engines) {
       };
       for (const [what, change] of Object.entries(meanwhile)) {
         const uuid = randomUUID();
-        beforeLook(service, 1, () => change(uuid));
+        beforeRefresh(service, 1, () => change(uuid));
         const made = accepted(
           await send('POST', '/resource_providers', { uuid, name: uuid, parent_provider_uuid: parent }),
         );
@@ -52,7 +52,7 @@ for (const engine of engines) {
         await makeProvider(send, other, {}, { parent_provider_uuid: parent });
         const before = accepted(await send('GET', `/resource_providers/${other}`)).json;
         // The first two reads are before the write.
-        beforeLook(service, 3, () => change(other));
+        beforeRefresh(service, 3, () => change(other));
         const changed = accepted(await send('PUT', `/resource_providers/${other}`, { name: `new ${other}` }));
         assert.equal(at(changed.json, 'name'), `new ${other}`, what);
         assert.equal(at(changed.json, 'parent_provider_uuid'), parent);
@@ -71,7 +71,7 @@ for (const engine of engines) {
       accepted(await send('PUT', '/traits/CUSTOM_A'));
       await send('GET', '/traits');
       // Without If-Match the first judgement reads no fleet; the first read is that after the write.
-      beforeLook(service, 1, async () => {
+      beforeRefresh(service, 1, async () => {
         await sql`delete from resource_provider_traits`.execute(kysely);
         await sql`delete from traits where name = 'CUSTOM_A'`.execute(kysely);
       });

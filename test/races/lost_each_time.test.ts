@@ -17,8 +17,8 @@ const mostTimes = 60;
 
 type World = { readonly service: PlacementService; readonly send: Send; readonly host: string };
 
-/** Lets another program change something after each read of the fleet. @returns how often it did so */
-function afterEachLook({ fleet }: PlacementService, change: () => Promise<unknown>): () => number {
+/** Lets another program change something after each refresh of the fleet. @returns how often it did so */
+function afterEachRefresh({ fleet }: PlacementService, change: () => Promise<unknown>): () => number {
   const { fresh } = fleet;
   let times = 0;
   fleet.fresh = async () => {
@@ -113,7 +113,7 @@ async function ifMatch({ app }: PlacementService, method: string, path: string):
 for (const [what, [change, request]] of Object.entries(requests)) {
   test(`${what} that loses each time is refused`, async () => {
     await withHost(async (world) => {
-      const timesOf = afterEachLook(world.service, () => change(world));
+      const timesOf = afterEachRefresh(world.service, () => change(world));
       const { status, text } = await request(world);
       assert.equal(status, 409, text);
       assert.match(text, /concurrent/);
@@ -124,7 +124,7 @@ for (const [what, [change, request]] of Object.entries(requests)) {
 
 test('a list of the consumers of a tree that changes each time is a 503', async () => {
   await withHost(async (world) => {
-    const timesOf = afterEachLook(world.service, () => move(world));
+    const timesOf = afterEachRefresh(world.service, () => move(world));
     const { status, text } = await world.send('GET', `/consumers?in_tree=${world.host}`);
     assert.equal(status, 503, text);
     assert.ok(timesOf() >= 20 && timesOf() < mostTimes, `after ${timesOf()} times`);
@@ -135,7 +135,7 @@ test('candidates apart from a consumer that changes each time are a 503', async 
   await withHost(async ({ service, send, host }) => {
     const consumer = randomUUID();
     accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
-    const timesOf = afterEachLook(service, () =>
+    const timesOf = afterEachRefresh(service, () =>
       sql`update consumers set generation = generation + 1 where uuid = ${consumer}`.execute(service.database.kysely),
     );
     const { status, text } = await send('GET', `/allocation_candidates?resources=VCPU:1&apart_from=${consumer}`);
@@ -153,7 +153,7 @@ test('a dry run, and a claim that does not fit, are refused if their consumer ha
       const { send, host, service } = world;
       const consumer = randomUUID();
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
-      const timesOf = afterEachLook(service, () =>
+      const timesOf = afterEachRefresh(service, () =>
         sql`update consumers set generation = generation + 1 where uuid = ${consumer}`.execute(service.database.kysely),
       );
       // Up to 1.27 a claim names no generation; in a dry run If-Match stands in its place.
@@ -180,7 +180,7 @@ test('a dry run whose consumer has changed once is answered', () =>
     const consumer = randomUUID();
     accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
     let times = 0;
-    afterEachLook(service, async () => {
+    afterEachRefresh(service, async () => {
       times += 1;
       if (times > 1) return;
       await sql`update allocations set used = 3 where consumer_id = ${consumer}`.execute(service.database.kysely);

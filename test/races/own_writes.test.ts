@@ -116,7 +116,7 @@ test('many expected writes cause a refresh without a request', async () => {
         const { rows } = await claim.execute(database.kysely);
         const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
         fleet.applyOwnWrite({ xid, effects });
-        await database.turn();
+        await database.pollSockets();
       }
       assert.ok(fleet.counts.refreshes > refreshes);
       assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);

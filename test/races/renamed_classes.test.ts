@@ -6,7 +6,7 @@ import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine } from '../support/engines.ts';
 import { type Answer, accepted, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
-import { afterLook } from './after_look.ts';
+import { afterRefresh } from './after_refresh.ts';
 
 const id = 10_000;
 const classes = '/resource_classes';
@@ -17,7 +17,7 @@ async function renamed(meanwhile: readonly string[]): Promise<[number, unknown]>
     const { kysely } = service.database;
     const send = requestsTo(service);
     accepted(await send('PUT', `${classes}/CUSTOM_OLD`));
-    afterLook(service, 1, async () => {
+    afterRefresh(service, 1, async () => {
       for (const statement of meanwhile) await sql.raw(statement).execute(kysely);
     });
     const answer: Answer = await send('PUT', `${classes}/CUSTOM_OLD`, { name: 'CUSTOM_NEW' }, 'placement 1.6');

@@ -13,7 +13,7 @@ import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
 import { execute } from '../support/postgresql.ts';
 import { accepted, requestsTo, type Send } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
-import { afterLook } from './after_look.ts';
+import { afterRefresh } from './after_refresh.ts';
 
 const [ours, parent, stranger] = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`) as [
   string,
@@ -97,19 +97,19 @@ async function sendSlowly(
 }
 
 /**
- * The requests that write a provider by its id. `look` is the number of the last read of the fleet before the write.
+ * The requests that write a provider by its id. `refresh` is the number of the last refresh of the fleet before the write.
  */
-const writes: readonly (readonly [what: string, method: string, look: number, body?: object])[] = [
+const writes: readonly (readonly [what: string, method: string, refresh: number, body?: object])[] = [
   ['deleted', 'DELETE', 1],
   ['renamed', 'PUT', 2, { name: 'renamed' }],
   ['moved', 'PUT', 2, { name: 'ours', parent_provider_uuid: parent }],
 ];
 
 for (const engine of engines) {
-  for (const [what, method, look, body] of writes) {
+  for (const [what, method, refresh, body] of writes) {
     test(`a provider of another server with the same id is not ${what} on ${engine}`, async () => {
       await withScene(engine, async ({ service, send, takeOver, readStranger }) => {
-        afterLook(service, look, takeOver);
+        afterRefresh(service, refresh, takeOver);
         assert.equal((await send(method, provider, body)).status, 404);
         assert.deepEqual(await readStranger(), untouched);
       });
@@ -135,7 +135,7 @@ for (const engine of engines) {
   test(`a provider that the other server has, too, is written there on ${engine}`, async () => {
     await withScene(engine, async ({ service, send, takeOver }) => {
       const another = `/resource_providers/${parent}`;
-      afterLook(service, 2, takeOver);
+      afterRefresh(service, 2, takeOver);
       accepted(await send('PUT', another, { name: 'renamed' }));
       const body = { resource_class: 'VCPU', total: 8 };
       assert.equal(await sendSlowly(service, ['POST', `${another}/inventories`, body, '1.39'], takeOver), 201);

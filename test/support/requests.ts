@@ -46,7 +46,7 @@ export const requestsTo =
       body === undefined
         ? { method, headers }
         : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
-    // As from a socket, it comes in a turn of the event loop of its own: requests one after the other would keep all else waiting.
+    // As from a socket, it comes in an iteration of the event loop of its own: requests one after the other would keep all else waiting.
     await setImmediate();
     const response = await app.request(path, init);
     const text = await response.text();

@@ -263,10 +263,10 @@ export const overtakenProviders = ({ since, known, rooms }: Leeway): RawBuilder<
     ),`;
 
 /** Table `lost` of a batch with claims that wait: those after one that is not written are not written either. */
-export const lostInOrder = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
+export const lostAfterEarlier = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
     lost as materialized (
       select claim, what from lost_itself
       union all
-      select claim, 'order' from unnest(${inOrder}::integer[]) as later (claim)
+      select claim, 'earlier claim' from unnest(${inOrder}::integer[]) as later (claim)
       where claim > (select min(claim) from lost_itself where claim = any(${inOrder}::integer[]))
     ),`;

@@ -29,10 +29,10 @@ import {
   lockedNames,
   lockRelated,
   lostAffinity,
+  lostAfterEarlier,
   lostClasses,
   lostEmptied,
   lostGenerations,
-  lostInOrder,
   lostNames,
   lostNew,
   lostReliedOn,
@@ -56,10 +56,10 @@ import { termAndNameParts } from './terms_and_names.ts';
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
- * exist yet. `limit`: it exceeds a limit. `usages`: what a limited project uses is in doubt. `turn`: it is not the first one of its line.
- * `order`: a claim before it was not written.
+ * exist yet. `limit`: it exceeds a limit. `usages`: what a limited project uses is in doubt. `line`: it is not the first one of its line.
+ * `earlier claim`: a claim before it was not written.
  */
-type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | 'limit' | 'usages' | 'turn' | 'order' | undefined;
+type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | 'limit' | 'usages' | 'line' | 'earlier claim' | undefined;
 
 /** The outcome of the claims of a batch. */
 export type WrittenClaims = {
@@ -211,7 +211,7 @@ export async function writeClaims(
       ${parts.affinity ? lostAffinity(claims, { isRecorded: parts.recorded, hasNew: parts.namedRecords }) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
       ${lostLimits(counted)}${lostWaiting(stored)}
-    ),${inOrder.length > 1 ? lostInOrder(inOrder) : sql``}
+    ),${inOrder.length > 1 ? lostAfterEarlier(inOrder) : sql``}
     won as (select * from consumer where claim <> all(${lostClaims})),
     ${raisedProviders}
     ${parts.inventories ? writtenInventories : sql``}
@@ -250,11 +250,11 @@ export async function writeClaims(
     projectWait === undefined ? sql`` : sql`where (${limitLockWait(projectWait)}) is not null`,
   );
   // While a claim waits long for a provider, it holds no project.
-  const looksAtLog = parts.reliedOn || parts.inventories || leeway !== undefined;
+  const readsLog = parts.reliedOn || parts.inventories || leeway !== undefined;
   const ownLocks =
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
-      : [...projects, ...(looksAtLog ? [lockProviders(providers, wait)] : [])];
+      : [...projects, ...(readsLog ? [lockProviders(providers, wait)] : [])];
   const trees = claims.flatMap(({ reliedOnTrees = [] }) => reliedOnTrees);
   const traits = claims.flatMap(({ customTraits = [] }) => customTraits.map(({ id }) => id));
   const changed = claims.flatMap(({ inventories }) => inventories.map(({ providerId }) => providerId));
@@ -290,7 +290,8 @@ export async function writeClaims(
   };
 }
 
-const isJudgedLast = (guard: LostGuard): boolean => guard === 'limit' || guard === 'usages' || guard === 'order';
+const isJudgedLast = (guard: LostGuard): boolean =>
+  guard === 'limit' || guard === 'usages' || guard === 'earlier claim';
 
 const uncounted: CountedWrite = { usages: [], limits: [] };
 

@@ -78,7 +78,7 @@ export function openKeystoneQueue({
     }
   }
 
-  async function turn({ client, gone }: QuestionClient): Promise<void> {
+  async function waitForTurn({ client, gone }: QuestionClient): Promise<void> {
     if (gone.aborted) throw new QuestionAbandoned();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const question: Waiting = { begin: resolve, refuse: reject };
@@ -100,7 +100,7 @@ export function openKeystoneQueue({
       return waiting.size;
     },
     ask: async (question, client) => {
-      await turn(client);
+      await waitForTurn(client);
       return run(question);
     },
   };

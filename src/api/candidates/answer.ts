@@ -3,7 +3,7 @@ import { nameOf } from '../../fleet/model/names.ts';
 import { cacheOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
-import { roundsPerLook, type Turns } from '../../request/turns.ts';
+import { roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { type ChunkMaker, jsonWriter, separator } from '../../rest/json_body.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Candidate, takenByProvider } from '../../search/candidate.ts';
@@ -73,7 +73,7 @@ export function* candidatesJson(
       ofLarge = 0;
       noted = written;
       turns?.noteResult();
-      if (turns?.isOver(roundsPerLook)) yield undefined;
+      if (turns?.isOver(roundsPerClockRead)) yield undefined;
     }
     if (!json.isFull()) continue;
     yield json.take();
@@ -90,7 +90,7 @@ export function* candidatesJson(
     if (summary.length > smallText) ofLarge += summary.length;
     if (ofLarge > textPerQuestion || written % candidatesPerQuestion === 0) {
       ofLarge = 0;
-      if (turns?.isOver(roundsPerLook)) yield undefined;
+      if (turns?.isOver(roundsPerClockRead)) yield undefined;
     }
     if (json.isFull()) yield json.take();
   }
@@ -98,7 +98,7 @@ export function* candidatesJson(
     json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
     skipped = 0;
     written += 1;
-    if (written % candidatesPerQuestion === 0 && turns?.isOver(roundsPerLook)) yield undefined;
+    if (written % candidatesPerQuestion === 0 && turns?.isOver(roundsPerClockRead)) yield undefined;
     if (json.isFull()) yield json.take();
   }
   json.text('}}');

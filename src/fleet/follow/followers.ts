@@ -83,7 +83,7 @@ export function openFollowers(
   });
   let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
-  let isLooking = false;
+  let isRefreshing = false;
 
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
@@ -144,8 +144,8 @@ export function openFollowers(
     }
   };
 
-  const look = async (): Promise<void> => {
-    isLooking = true;
+  const refresh = async (): Promise<void> => {
+    isRefreshing = true;
     let nextMs = lookEveryMs;
     recent.record();
     try {
@@ -154,14 +154,14 @@ export function openFollowers(
     } catch {
       nextMs = Math.max(pauseMs, lookEveryMs);
     }
-    isLooking = false;
-    lookLater(nextMs);
+    isRefreshing = false;
+    refreshLater(nextMs);
   };
-  const lookLater = (ms: number): void => {
-    if (timer !== undefined || isLooking || following.size === 0) return;
+  const refreshLater = (ms: number): void => {
+    if (timer !== undefined || isRefreshing || following.size === 0) return;
     timer = setTimeout(() => {
       timer = undefined;
-      void look();
+      void refresh();
     }, ms);
     timer.unref();
   };
@@ -191,7 +191,7 @@ export function openFollowers(
           const state = { ...follower, position: from };
           seat.state = state;
           following.add(state);
-          lookLater(lookEveryMs);
+          refreshLater(lookEveryMs);
           return () => {
             following.delete(state);
             giveBack();

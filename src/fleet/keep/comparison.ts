@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { inBackground, rest } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
@@ -125,7 +125,7 @@ async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
   const below: number[] = [];
   for (const { id } of fleet.known.byId.values()) {
     (id < 0 ? below : ids).push(id);
-    if (ids.length % 20_000 === 0) await turn();
+    if (ids.length % 20_000 === 0) await nextIteration();
   }
   // Ids below zero come only after all others were given, or from other programs: so there are few.
   return below.length === 0 ? ids : [...below.sort((a, b) => a - b), ...ids];

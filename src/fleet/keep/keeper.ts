@@ -4,7 +4,7 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { isTimedOut, isUnavailable, repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type FleetSnapshot, isRead, newestXid } from '../../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../../db/fleet/prune_changes.ts';
-import { type Changes, forgetForeignChanges, lookForChanges, readChanges } from '../../../db/fleet/read_changes.ts';
+import { type Changes, checkForChanges, forgetForeignChanges, readChanges } from '../../../db/fleet/read_changes.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
 import { type Outages, type Reported, reporting } from '../../log/outages.ts';
 import { createRecentChanges, type RecentChanges } from '../follow/position.ts';
@@ -55,7 +55,7 @@ export type FleetKeeper = {
   /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
   readonly recent: RecentChanges;
   /**
-   * From now on a listener is called each time after `known` has changed, in the same turn of the event loop.
+   * From now on a listener is called each time after `known` has changed, in the same iteration of the event loop.
    *
    * @param listener called with the ids of the providers that may have more room than before; undefined ends it
    */
@@ -82,8 +82,8 @@ const refreshAfterMs = 500;
  */
 const mostOwnWrites = 1024;
 /**
- * After so many refreshes in a row without a change, a refresh first looks whether there is one. That is cheaper than to
- * read changes, but it takes a second round trip if there is one.
+ * After so many refreshes in a row without a change, a refresh first checks whether there is one. The check is cheaper than to
+ * read changes, but costs a second round trip if there is a change.
  */
 const quietRefreshes = 2;
 
@@ -150,7 +150,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   /** Reads the change to apply; undefined if everything must be loaded. */
   const readWhatChanged = async (): Promise<ReadChange | undefined> => {
     if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
-      const { pgSnapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, snapshot));
+      const { pgSnapshot, hasChanged } = await repeatLostRaces(() => checkForChanges(database, snapshot));
       if (!hasChanged) return { pgSnapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
     }
     const tellsParts = recent.isRecording();
@@ -218,8 +218,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   return {
     fresh: refreshes.next,
     applyOwnWrite: (write) => {
-      // The next refresh does not look first whether something has changed. Where the write lost its guards, what it lost them to may be
-      // in the log of inventory changes alone, which only `readChanges` reads.
+      // The next refresh reads the changes without a check whether there are any. Where the write lost its guards, the change that it lost
+      // them to may be in the log of inventory changes alone, which only `readChanges` reads.
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
       if (isEmpty || isRead(snapshot, write.xid)) return true;
@@ -281,7 +281,7 @@ type SharedRefreshes<Result> = {
 
 /** @param refresh runs on behalf of the requests that share it */
 function shareRefreshes<Result>(
-  { turn }: Pick<Database, 'turn'>,
+  { pollSockets }: Pick<Database, 'pollSockets'>,
   refresh: () => Promise<Result>,
 ): SharedRefreshes<Result> {
   let running = false;
@@ -307,7 +307,7 @@ function shareRefreshes<Result>(
     return refreshed;
   };
   const gather = async (): Promise<Result> => {
-    await turn();
+    await pollSockets();
     const requests = askedFor;
     askedFor = [];
     gathering = undefined;

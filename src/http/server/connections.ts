@@ -19,7 +19,7 @@ export function trackConnections(server: Server): OpenConnections {
   /** The TLS connections: only what came through them tells whether a request did. */
   const secure = new Set<TLSSocket>();
   let ended: PromiseWithResolvers<void> | undefined;
-  const look = (): void => {
+  const resolveIfNone = (): void => {
     if (open.size === 0) ended?.resolve();
   };
   // With TLS, too, this is the TCP connection below.
@@ -27,7 +27,7 @@ export function trackConnections(server: Server): OpenConnections {
     open.add(socket);
     socket.once('close', () => {
       open.delete(socket);
-      look();
+      resolveIfNone();
     });
   });
   server.on('secureConnection', (socket: TLSSocket) => {
@@ -48,7 +48,7 @@ export function trackConnections(server: Server): OpenConnections {
     },
     ended: () => {
       ended ??= Promise.withResolvers();
-      look();
+      resolveIfNone();
       return ended.promise;
     },
   };

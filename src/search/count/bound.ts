@@ -25,11 +25,11 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
 }
 
 /**
- * An upper bound for how many consumers can be placed at some anchors. It follows from what the providers have that
- * each group may take from, from what there is of each class, and with isolation from the number of providers.
+ * An upper bound for how many consumers can be placed at some anchors. It follows from what each group can get of the
+ * providers that it may take from, from what there is of each class, and with isolation from the number of providers.
  *
- * @param work the budget of the count: where it is not enough, the bound is higher than it had to be
- * @param turns those after which the work pauses
+ * @param work the budget of the count: if it is not enough, the bound may be higher than necessary
+ * @param turns the turns after which the work pauses
  */
 export function* mostAt(
   anchors: Iterable<Provider>,
@@ -139,7 +139,7 @@ const mostGroupsInSets = 6;
 
 /**
  * With isolation each consumer takes from a provider for one group only. So for any set of groups it needs at least as
- * many different providers as the set has groups. One provider can be one of these for each consumer.
+ * many different providers as the set has groups. One provider can serve several consumers so.
  */
 function* mostApart(
   granular: readonly Granular[],
@@ -224,9 +224,9 @@ export type Bounded = { readonly count: number; readonly exact: boolean };
 
 /**
  * How many steps the search may take with three or more lists, for which there is no rule, and how many members of lists all these
- * steps may look at: some 10 ms.
+ * steps may examine: some 10 ms.
  */
-const [mostSteps, mostLookedAt] = [50_000, 1_000_000];
+const [mostSteps, mostExamined] = [50_000, 1_000_000];
 /** With so many kinds in two lists, some 10 ms, pairs are not counted by a flow. */
 const mostKindsOfPairs = 10_000;
 
@@ -332,7 +332,7 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
   const teams = kindsOfTeams(lists, needs);
   if (teams === undefined) return { count: 0, exact: false };
   const perStep = sumOf(lists.map(({ size }) => size)) * (1 + bitsOf(needs));
-  const most = Math.min(mostSteps, Math.ceil(mostLookedAt / perStep));
+  const most = Math.min(mostSteps, Math.ceil(mostExamined / perStep));
   let steps = 0;
   let best = 0;
   const descend = (index: number, made: number): void => {

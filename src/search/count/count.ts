@@ -2,7 +2,7 @@ import { hasAnyTrait } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overlay.ts';
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
+import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { anchorsFor, type Sharing, sharingIn } from '../anchors.ts';
 import { type Candidate, takenByProvider } from '../candidate.ts';
 import { candidatesOf } from '../combinations.ts';
@@ -118,7 +118,7 @@ function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: 
       const lastOf = (root: Provider): Provider => {
         let last = root;
         for (let next = joined.get(last); next !== undefined; next = joined.get(last)) last = next;
-        // So that the next way is short.
+        // So that the next search for the last one is short.
         if (last !== root) joined.set(root, last);
         return last;
       };
@@ -134,13 +134,13 @@ function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: 
   };
 }
 
-/** After the first way to place consumers in a part, others are tried for so many trees in all parts together. */
+/** After the first way to place consumers in a part, other ways are tried for so many trees in all parts together. */
 const mostTreesAgain = 4000;
 
 /**
- * Counts consumers in the trees of a part, all of them together. There is no rule for it: consumers are placed tree by tree, and
- * where that does not reach an upper bound, in other orders and ways. A tree in which few fit may need what the others share, and
- * one in which many fit may be the best use of it, so both come first once.
+ * Counts consumers in all trees of a part together. There is no rule for this count: consumers are placed tree by tree, and where
+ * that does not reach an upper bound, in other orders of the trees and in other ways. A tree in which few consumers fit may need what
+ * the sharing providers have; and a tree in which many fit may be the best use of it. So each kind of tree comes first in one attempt.
  */
 function partCounter(
   request: ResolvedRequest,
@@ -193,7 +193,7 @@ function* byPlacing(
   return { count, exact: count >= bound };
 }
 
-/** How many fit into trees at most: where each of them is counted exactly, their sum. */
+/** How many consumers fit into trees at most: the sum of the bounds of the trees, which is exact if each tree is counted exactly. */
 const mostOfAll = (trees: readonly CountedTree[]): number =>
   trees.every(({ alone }) => alone.exact)
     ? trees.reduce((sum, { alone }) => sum + alone.count, 0)
@@ -267,7 +267,7 @@ const mostOneByOne = 200;
 
 /**
  * @param work how many steps all trees may take together
- * @param turns those after which the work at a tree pauses
+ * @param turns the turns after which the work at a tree pauses
  */
 function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work, turns: Turns | undefined): TreeCounter {
   const atTree: Work = { steps: 0 };
@@ -313,7 +313,7 @@ type Counted = {
   /** The part of the work that may be done at the tree. */
   readonly atTree: Work;
   readonly turns: Turns | undefined;
-  /** The first ways to place a consumer in a tree, up to `most`. */
+  /** The first ways to place one consumer in a tree, at most `most` of them. */
   ways(anchor: Provider, most: number): readonly (readonly Amount[])[];
 };
 
@@ -328,7 +328,7 @@ function* fill(
   let placed = 0;
   let takes = first;
   while (placed < max && work.steps > 0) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
     if (takes === undefined) break;
     const times = Math.min(timesOf(takes), max - placed);
@@ -342,7 +342,7 @@ function* fill(
 function* spread({ work, turns, ways }: Counted, anchor: Provider, max: number, overlay: Overlay): Pieces<number> {
   let placed = 0;
   while (placed < max && work.steps > 0) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     let best: { readonly takes: readonly Amount[]; readonly left: number } | undefined;
     for (const takes of ways(anchor, mostWays)) {
       const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);

@@ -1,7 +1,7 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
+import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { type Sharing, sharingIn } from '../anchors.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { overspends } from '../request.ts';
@@ -56,8 +56,8 @@ const mostSteps = 6_000_000;
 
 /**
  * Explains what each condition of a query does: it searches for candidates of the query with some conditions dropped.
- * The work is counted and not timed, so that the same fleet has the same explanation. Where it pauses, the snapshot of the fleet must be
- * held (src/fleet/model/held_snapshots.ts).
+ * The work is counted and not timed, so that the same fleet has the same explanation. Where the work pauses, the snapshot of the fleet
+ * must be held (src/fleet/model/held_snapshots.ts).
  *
  * @param conditions of a query whose names exist
  */
@@ -79,7 +79,7 @@ export function* explain(
   const without = conditions.map(newTally);
   const mayFitOther: Provider[][] = conditions.map(() => []);
   const verdicts = newVerdicts(conditions.length);
-  /** Trees for which `judge.rest` is needed. It comes after `judge.first` for all trees, which matters more. */
+  /** Trees for which `judge.rest` is needed. It comes after `judge.first` for all trees: that matters more. */
   const later: { readonly anchor: Provider; readonly fits: Verdict }[] = [];
   const noteRest = (anchor: Provider): void => {
     countEach(left, verdicts.left);
@@ -106,7 +106,7 @@ export function* explain(
 
   const figures: ConditionFigures[] = [];
   for (const [index, condition] of conditions.entries()) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
     const trees = mayFitOther[index] ?? [];
     const largest =
@@ -168,7 +168,7 @@ function noteTrees(lists: readonly Provider[][], { otherAmount }: TreeVerdicts, 
   for (let index = 0; index < lists.length; index++) if (otherAmount[index] !== false) lists[index]?.push(anchor);
 }
 
-/** Caches the answer for the latest tree: many questions about one tree come before the next tree. */
+/** Caches the answer for the latest tree: many calls for one tree come before the next tree. */
 function rememberingLast(sharing: Sharing): Sharing {
   let last: { readonly root: Provider; readonly usable: readonly Provider[] } | undefined;
   return {
@@ -190,12 +190,12 @@ const mostSums = 1000;
  * The largest amount of a class that fits in some tree, if all other conditions stay; 0 if none fits.
  *
  * In a candidate, one provider gives the class to the group, and may give the same class to other groups. The amount is
- * bounded by what these leave, and by the units of the inventory. So only these bounds are tried: one for each provider
- * and each sum that other groups may take. A binary search is not possible: because of `step_size`, an amount may fit
+ * bounded by what the other groups leave, and by the units of the inventory. So only these bounds are tried: one for each
+ * provider and each sum that other groups may take. A binary search is not possible: because of `step_size`, an amount may fit
  * though a smaller one does not.
  *
  * @param trees the trees that may fit; all others certainly do not
- * @param turns those after which the work pauses
+ * @param turns the turns after which the work pauses
  * @returns undefined if it would take too much work
  */
 function* largestAmount(
@@ -240,7 +240,7 @@ function* largestAmount(
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;
-      if (turns?.isOver(roundsPerLook)) yield undefined;
+      if (turns?.isOver(roundsPerClockRead)) yield undefined;
       const probe = known.get(amount) ?? probeFor(amount);
       known.set(amount, probe);
       const verdict = probe(anchor);

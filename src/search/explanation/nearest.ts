@@ -46,8 +46,8 @@ export function checkOf(names: KnownNames, condition: Condition, conditions: rea
       return ofAggregate(group);
     default: {
       const { suffix } = condition;
-      const isLookedAt = conditions.some((other) => other.kind === 'resource' && other.suffix === suffix);
-      return ofTree(group, isLookedAt);
+      const hasResources = conditions.some((other) => other.kind === 'resource' && other.suffix === suffix);
+      return ofTree(group, hasResources);
     }
   }
 }
@@ -67,10 +67,10 @@ function ofAggregate(group: ResolvedGroup): ConditionCheck {
   };
 }
 
-/** @param isLookedAt whether the group has resources: for a group without, `in_tree` is ignored */
-function ofTree({ granular, treeRoot }: ResolvedGroup, isLookedAt: boolean): ConditionCheck {
+/** @param hasResources whether the group has resources: in a group without resources `in_tree` is ignored */
+function ofTree({ granular, treeRoot }: ResolvedGroup, hasResources: boolean): ConditionCheck {
   const isMetIn = (anchor: Provider): boolean => anchor === treeRoot;
-  if (!isLookedAt) return { meets: () => true, isMetIn };
+  if (!hasResources) return { meets: () => true, isMetIn };
   return { meets: granular ? ({ root }) => root === treeRoot : (_, anchor) => isMetIn(anchor), isMetIn };
 }
 
@@ -111,7 +111,7 @@ type Nearest = {
    * @param isEnough for each condition, whether the tree fits if only this one is dropped
    */
   note(anchor: Provider, isEnough: readonly (boolean | undefined)[]): void;
-  /** Whether the budget was enough to look at all of them. */
+  /** Whether the budget was enough to examine all trees that were noted. */
   isComplete(): boolean;
   /** Fewest unmet conditions first, then the smallest shortfall, then by name. */
   list(): Pieces<readonly NearTree[]>;
@@ -126,7 +126,7 @@ type Noted = {
 
 /**
  * @param limit how many trees are kept
- * @param turns those after which the listing pauses
+ * @param turns the turns after which the listing pauses
  */
 export function nearestTrees(
   { classes }: KnownNames,
@@ -196,9 +196,9 @@ export function nearestTrees(
     };
   };
   /**
-   * The provider that meets most conditions of the group, among those that may serve it.
+   * The provider that meets most conditions of the group, among the providers that may serve the group.
    *
-   * @param known those that were found at the same tree before, by suffix
+   * @param known the providers that were found at the same tree before, by suffix
    */
   const nearestTo = (
     condition: Condition,

@@ -1,6 +1,6 @@
 import { satisfiesTraits } from '../../fleet/model/filters.ts';
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
+import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import type { Sharing } from '../anchors.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
@@ -43,7 +43,7 @@ type TreeJudge = {
  * Creates the judge of the trees of a fleet. It searches for variants of the query as rarely as possible: a tree that
  * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
  *
- * @param turns those after which the work at a tree pauses
+ * @param turns the turns after which the work at a tree pauses
  */
 export function treeJudge(
   names: KnownNames,
@@ -141,7 +141,7 @@ function* judgeFirst(
 ): Pieces<void> {
   verdicts.fits = fitsAll(anchor);
   for (const [index, condition] of conditions.entries()) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     const isImplied = verdicts.fits === true && condition.kind === 'resource';
     verdicts.alone[index] = isImplied || alone[index]?.(anchor);
   }
@@ -155,14 +155,14 @@ function* judgeRest(
   const { fits } = verdicts;
   let failedAt = Number.POSITIVE_INFINITY;
   for (let index = 0; index < conditions.length; index++) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     const isImplied = isMonotone && (fits === true || failedAt < index);
     const verdict = isImplied ? fits === true : left[index]?.(anchor);
     verdicts.left[index] = verdict;
     if (isMonotone && verdict === false && index < failedAt) failedAt = index;
   }
   for (let index = 0; index < conditions.length; index++) {
-    if (turns?.isOver(roundsPerLook)) yield undefined;
+    if (turns?.isOver(roundsPerClockRead)) yield undefined;
     const isRelaxed = relaxes[index] === true;
     const failsBefore = isMonotone && failedAt < index;
     const isImplied = failsBefore || (isRelaxed && fits === true);
@@ -215,10 +215,10 @@ type Probe = (anchor: Provider) => Verdict;
 /** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostStepsAtTree = 200_000;
 
-/** Probes that run the search for candidates, and share one budget. */
+/** Probes that run the search for candidates. All of them share one budget. */
 export type Probes = {
   readonly work: Work;
-  /** A probe for the request that has some conditions. These are listed at the first use of the probe. */
+  /** A probe for the request that has some conditions. The conditions are listed at the first use of the probe. */
   of(conditions: () => readonly Condition[]): Probe;
   /** The same for a request whose names are already looked up. */
   ofResolved(request: ResolvedRequest): Probe;
