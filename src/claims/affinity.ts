@@ -7,11 +7,11 @@ import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../searc
 import type { CandidateRequest } from '../search/request.ts';
 import { type Claim, ClaimRefused, type ClaimRights, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 
-/** The trees in which the consumers of a claim, and those that its queries name, have something. */
+/** The trees in which the consumers of a claim, and the consumers that its queries name, have something. */
 export type Affinity = {
   /**
-   * The trees in which a consumer may be placed, by its index in the claim: those of the consumers that `with` names, but
-   * not those of the consumers that `apart_from` names, nor of those that name this one in their own `apart_from`.
+   * The trees in which a consumer may be placed, by its index in the claim: the trees of the consumers that `with` names, without
+   * the trees of the consumers that `apart_from` names, and without the trees of consumers that name this consumer in `apart_from`.
    */
   allowedTrees(index: number, request: CandidateRequest): AllowedTrees;
   /** Notes that a consumer of the claim is placed by a query. */
@@ -24,7 +24,7 @@ export type Affinity = {
 };
 
 /**
- * The consumers that a claim names in `with` or `apart_from` and does not write itself, in each spelling that the database may have.
+ * The consumers that a claim names in `with` or `apart_from` and does not write, in each spelling that the database may have.
  */
 export function namedOutside({ consumers, placing = [] }: Claim): readonly string[] {
   if (placing.length === 0 || !consumers.some(namesOthers)) return none;
@@ -41,13 +41,13 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
   return [...named];
 }
 
-/** Whether a claim may see a consumer. One that does not exist is seen. */
+/** Whether a claim may see a consumer. A consumer that does not exist may be seen. */
 export function maySee(rights: ClaimRights | undefined, state: ConsumerState | undefined): boolean {
   if (rights === undefined || state === undefined || (state.id === null && state.allocations.length === 0)) return true;
   return rights.allows(ownerOr(rights.incompleteOwner, state));
 }
 
-/** The consumers of a claim whose queries name others, and those that they name, in the usual spelling. */
+/** The consumers of a claim whose queries name other consumers, and the named consumers, in the usual spelling. */
 export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
   if (placing.length === 0 || !consumers.some(namesOthers)) return none;
   const related = new Set<string>();
@@ -60,9 +60,9 @@ export function relatedConsumers({ consumers, placing = [] }: Claim): readonly s
 }
 
 /**
- * Looks up where consumers have something. Of a consumer of the claim that was placed already, the new place counts.
+ * Looks up where consumers have something. For a consumer of the claim that was placed already, its new providers count.
  *
- * @param states the consumers of the claim, and those that its queries name, as they are
+ * @param states the consumers of the claim, and the consumers that its queries name, as they are
  * @param isCertain whether the fleet is fresh, so that providers which it lacks are gone
  */
 export function affinityOf(
@@ -107,7 +107,7 @@ export function affinityOf(
     if (index !== undefined) return after.get(index) ?? none;
     return treesBefore(uuid).union(treesBefore(normalUuid(uuid)));
   };
-  /** By the index of a consumer, the trees of those that are placed and want to be apart from it. */
+  /** By the index of a consumer, the trees of the placed consumers that want to be apart from it. */
   const avoidedBy = new Map<number, Set<Provider>>();
   return {
     allowedTrees: (index, request) => {

@@ -15,7 +15,7 @@ export type ConsumerClaim = {
    * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
-  /** Whether that goes on after the generations of former consumers with the same UUID (microversion 2.1 and above). */
+  /** Whether generations go on after those of former consumers with the same UUID (microversion 2.1 and above). */
   readonly generationGoesOn?: boolean;
   readonly projectId: string;
   readonly userId: string;
@@ -23,13 +23,13 @@ export type ConsumerClaim = {
   readonly consumerType: string | undefined;
   /** Amounts by class name, by provider UUID; none removes the consumer, unless it is by query. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Instead of allocations: queries that find the consumer a place (from 2.4). The first query that fits counts. */
+  /** Instead of allocations: queries by which the consumer is placed (from 2.4). The first query that fits counts. */
   readonly queries?: readonly PlacementQuery[] | undefined;
   /** The allocations that the consumer must have now, by their entity tag (microversion 2.1 and above). */
   readonly expected?: ExpectedAllocations | undefined;
-  /** How long the consumer has them (from 2.6), or `carried over`: its term stays. Without a term it is lasting. */
+  /** How long the consumer keeps its allocations (from 2.6), or `carried over`: its term stays. Without a term they last. */
   readonly term?: ClaimedTerm | undefined;
-  /** The name that it gets (from 2.9); null for none, and undefined keeps the one that it has. */
+  /** The name that the consumer gets (from 2.9); null for none, and undefined keeps its present name. */
   readonly name?: string | null | undefined;
 };
 
@@ -72,7 +72,7 @@ export type Claim = {
 
 /** How a claim that waits, or may wait, lets the claims go first that came to the process before it. */
 export type Precedence = {
-  /** Whether it must not be written now: its client has left, its wait was ended, or it is to wait behind others like it. */
+  /** Whether the claim must not be written now: its client has left, its wait was ended, or it is to wait behind claims like it. */
   isGivenUp(): boolean;
   /**
    * Whether a claim that came before it is being judged or written.
@@ -81,13 +81,13 @@ export type Precedence = {
    * @param isPatient whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
    */
   isBehind(judged: ReadonlySet<Precedence>, isPatient: boolean): boolean;
-  /** Notes that a row which it needs is locked, or that it is judged again. */
+  /** Notes that a row which the claim needs is locked, or that the claim is judged again. */
   noteHeldUp(isHeldUp: boolean): void;
   /** Its row among the claims that wait, and whether this must be stored by now. */
   readonly waitingRow: WaitingRow;
 };
 
-/** What a client may do that may not do everything. */
+/** The rights of a client that may not do everything. */
 export type ClaimRights = {
   allows(owner: Owner): boolean;
   /** The rule of the policy that says so, for the refusal. */
@@ -130,7 +130,7 @@ export type RefusalReason =
   | 'inventory in use'
   /** A query of a consumer fits nowhere. */
   | 'no candidates'
-  /** The search for a place took more work than one claim may take. */
+  /** The search for candidates took more work than one claim may take. */
   | 'query too wide'
   /** A query names a class or a trait that does not exist. */
   | 'query'
@@ -173,7 +173,7 @@ type RefusedAbout = {
   readonly consumer?: string;
 };
 
-/** The refusal of a claim whose wait has ended, or that waits beside equal ones, before it was written. */
+/** The refusal of a claim whose wait has ended, or that is to wait behind claims like it, before it was written. */
 export const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');
 
 /** The refusal of a claim that has lost too many races. */
@@ -182,13 +182,13 @@ export const lostTooOften = (): ClaimRefused => new ClaimRefused('concurrent upd
 /** The providers of each group of a query, by suffix. */
 export type Mappings = ReadonlyMap<string, readonly string[]>;
 
-/** What was found for the consumers of a claim that are by query. */
+/** What was found for the consumers by query of a claim. */
 export type Placement = {
   /** The claim with what these consumers are to have. */
   readonly claim: Claim;
   /** By the UUID of the consumer. */
   readonly mappings: ReadonlyMap<string, Mappings>;
-  /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
+  /** The ids of the providers that the choice relied on: nothing of them but their usage may have changed. */
   readonly reliedOn: readonly number[];
   /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
   readonly affinity: readonly AffinityGuard[];
@@ -196,7 +196,7 @@ export type Placement = {
   readonly names: { readonly classes: readonly NamedId[]; readonly traits: readonly NamedId[] };
 };
 
-/** What a claim came to. Empty for a claim without consumers by query: its client knows the outcome already. */
+/** The outcome of a claim. Empty for a claim without consumers by query: its client knows the outcome already. */
 export type ClaimOutcome = {
   /** In the order of the claim. */
   readonly consumers: readonly ConsumerOutcome[];
@@ -217,14 +217,14 @@ export type ProviderOutcome = {
 export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'projectId' | 'userId'> & {
   /** Of a consumer by query: the providers of each group. */
   readonly mappings: Mappings | undefined;
-  /** Null for one without a type. */
+  /** Null for a consumer without a type. */
   readonly consumerType: string | null;
-  /** Null for one without a name. */
+  /** Null for a consumer without a name. */
   readonly name: string | null;
   /** As clients know it from 2.1 on: claims by query are of later versions. */
   readonly generation: number;
-  /** Null for one that has nothing. */
+  /** Null for a consumer that has nothing. */
   readonly etag: EntityTag | null;
-  /** When its term ends, in milliseconds since 1970; null for one that lasts. */
+  /** When the term of the consumer ends, in milliseconds since 1970; null for a consumer without a term. */
   readonly expiresAtMs: number | null;
 };

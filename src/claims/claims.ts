@@ -36,7 +36,7 @@ import {
   rowsOf,
 } from './pending_claim.ts';
 import { openTryOut } from './try_out.ts';
-import { giveRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
+import { confirmRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
@@ -51,20 +51,20 @@ export type Claims = {
   tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
-/** How many claims one statement writes. Above that, a claim waits less for the next statement than for a longer one. */
+/** How many claims one statement writes. With more, a claim would wait longer for this statement than for the next one. */
 const batchLimit = 256;
 /**
- * This number of consumers by query counts as one claim. If all waiting gangs went with one batch, none would be left to
+ * This number of consumers by query counts as one claim. If all waiting gangs went with one batch, no gang would be left to
  * judge while the batch is written.
  */
 const placedAsOne = 2;
 
 /**
- * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement,
- * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
- * again with a later batch. While a batch with gangs is written, the next one is judged (judge_batch.ts). A claim that
- * the known fleet does not allow goes again too, and is judged on a fresh fleet: only that may refuse it
- * (write_batch.ts).
+ * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement. The
+ * guards of the statement prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard
+ * goes again with a later batch. While a batch with gangs is written, the next batch is judged (judge_batch.ts). A claim
+ * that the known fleet does not allow goes again too, and is judged on a fresh fleet: a claim may be refused only by a fresh
+ * fleet (write_batch.ts).
  *
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
@@ -109,7 +109,7 @@ export function openClaims(
     const haveOwners = fleet.known.limits.isCounting;
     const read = batch.filter(({ item }) => item.readsConsumers);
     const reading = readStates(read, haveOwners);
-    // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
+    // For a refusal the fleet must be newer than the consumers that were read: see confirmRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
     if (mayRefuse) await reading;
     const mustBeFresh = staleness.isSuspected() || mayRefuse;
@@ -123,7 +123,7 @@ export function openClaims(
     for (const { entry, error } of failed) entry.reject(error);
     const refuse = async (): Promise<void> => {
       const byLimits = await limitsBeforeRoom(refused, limits, fleet, states);
-      const changed = [...byLimits.changed, ...(await giveRefusals(byLimits.refused, states, readStates))];
+      const changed = [...byLimits.changed, ...(await confirmRefusals(byLimits.refused, states, readStates))];
       if (changed.length > 0) staleness.suspect();
       for (const entry of changed) judgeAgain(entry, onFreshFleet(entry.item), options);
     };
@@ -167,7 +167,7 @@ export function openClaims(
   };
 }
 
-/** How long a claim that lets an earlier one go first waits before it is judged again. */
+/** How long a claim that lets an earlier claim go first waits before it is judged again. */
 const yieldMs = 2;
 const yielding = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, yieldMs));
 
@@ -179,9 +179,9 @@ const consumer = 'consumer ';
 const provider = 'provider ';
 const relation = 'relation ';
 
-/** The key of the locks that claims take on whole tables. They must wait for these while an index is built, for example. */
+/** The key of the locks that claims take on whole tables. Claims must wait for these locks while an index is built, for example. */
 const tablesOfClaimsLock = 'tables of claims';
-/** The same for deletions, which need fewer tables. */
+/** The key of the locks that deletions take on whole tables: deletions need fewer tables. */
 export const tablesOfDeletionsLock = 'tables of deletions';
 const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
 /** The key of the lock on the record of a consumer and on its allocations. */
@@ -190,8 +190,8 @@ export const consumerLock = (uuid: string): string => consumer + uuid;
 const providerLock = (uuid: string): string => provider + uuid;
 
 /**
- * The key of the lock of a consumer that claims by query name, or that names others. Only this service takes it, for as
- * long as it writes.
+ * The key of the lock of a consumer that claims by query name, or whose query names other consumers. Only this service takes
+ * the lock, for as long as it writes.
  */
 const relationLock = (uuid: string): string => relation + uuid;
 

@@ -50,7 +50,7 @@ export function openDeletions(
       },
       async (batch, wait) => {
         const uuids = batch.map(({ item }) => item);
-        // What one transaction has deleted is done, also where the next one fails and its consumers are tried again.
+        // What one transaction has deleted stays deleted, also where the next transaction fails and its consumers are tried again.
         const settle = ({ counts, xid, released }: Deleted): void => {
           if (xid !== undefined) onReleased({ xid, effects: effectsOf(released) });
           for (const { item, resolve } of batch) {
@@ -134,8 +134,8 @@ const removalLine = ({ uuid, name, projectId, userId, expired, allocations }: Re
 const longestPauseMs = 3_600_000;
 
 /**
- * Forgets consumers that were removed long ago, from time to time. Every process does so; doing it more than once is
- * harmless.
+ * Deletes the records of consumers that were removed long ago, from time to time. Every process does so; doing it more than
+ * once is harmless.
  *
  * @param keepSeconds how long former consumers are remembered, at least
  * @returns a function that stops it, and resolves when its last statement has ended

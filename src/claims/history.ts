@@ -18,16 +18,17 @@ const takenInAtOnce = 500;
 const closedAtOnce = 1000;
 /** How many records one statement removes, and the time between two searches for old ones. */
 const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
-/** How many consumers without owner get one by one transaction, and the time between two. */
+/** How many consumers without an owner get their owner in one transaction, and the time between two such transactions. */
 const [givenAtOnce, giveEveryMs] = [100, 10_000];
-/** The time between two tries to switch it. */
+/** The time between two tries to switch the history. */
 const switchEveryMs = 5_000;
-/** So long a start waits until the history is on. A transaction that writes allocations may keep the switch waiting for longer. */
+/** How long a start waits until the history is on. A transaction that writes allocations may keep the switch waiting for longer. */
 const startsWithinMs = 2_000;
 
 /**
- * Switches the history of usages on or off, if it is not so, and removes old records from time to time. The triggers of the database write
- * it. A process that starts decides for all. Once this has resolved, all writes are recorded, unless the switch waits for a transaction.
+ * Switches the history of usages on or off where the database has it otherwise, and removes old records from time to time. Triggers of
+ * the database write the history. The process that starts last decides for all processes. Once the promise has resolved, all writes are
+ * recorded, unless the switch waits for a transaction.
  *
  * @param options.keep how many seconds a record is kept after its end
  * @returns a function that stops it, and resolves when its last statement has ended
@@ -105,7 +106,7 @@ async function untilSwitched({ database, reported, enabled, signal, failed, when
   }
 }
 
-/** Takes in what was held when the history was switched on. */
+/** Records the allocations that existed when the history was switched on. */
 function takeIn(database: Database, signal: AbortSignal): Promise<void> {
   let position: HeldPosition | undefined;
   return inParts(async () => {
@@ -114,7 +115,7 @@ function takeIn(database: Database, signal: AbortSignal): Promise<void> {
   }, signal);
 }
 
-/** Closes what is recorded as held, after the history was switched off. */
+/** Closes the open records, after the history was switched off. */
 const close = (database: Database, signal: AbortSignal): Promise<void> =>
   inParts(() => closeRecords(database, closedAtOnce), signal);
 

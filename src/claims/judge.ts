@@ -38,7 +38,7 @@ import { onCertainFleet, type PlacingOptions, placeConsumers } from './placing.t
  * generations that must still be the same when it is written. Entity tags are checked first; the other checks come in
  * upstream's order.
  *
- * @param states the consumers of the claim; one that is missing is taken to be new, which the guard of the write proves
+ * @param states the consumers of the claim; a missing consumer is taken to be new, which the guard of the write proves
  * @throws ClaimRefused
  */
 export function judge(
@@ -101,9 +101,10 @@ const placementGuards = (claim: Claim, { affinity }: Placement): Pick<ClaimWrite
 });
 
 /**
- * The providers that must be as they are, but for their usage: also those whose UUIDs are in the entity tags of an If-Match.
+ * The providers of which nothing but the usage may change before the write: also providers whose UUIDs are in the entity tags of an
+ * If-Match.
  *
- * @param locked those whose rows the write locks
+ * @param locked the providers whose rows the write locks
  */
 function relied(
   fleet: Fleet,
@@ -180,7 +181,7 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   bump,
 });
 
-/** A client with limited rights changes no consumer of another owner, and learns nothing of such a consumer but that it exists. */
+/** A client with limited rights changes no consumer of another owner, and learns only that such a consumer exists. */
 function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, ConsumerState>): void {
   if (rights === undefined) return;
   const { uncounted } = rights;

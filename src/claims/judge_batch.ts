@@ -22,7 +22,7 @@ import type { UsageChange } from './judge_capacity.ts';
 import { allCount, type CountingOptions, limitGuards, projectUsageChangesOf } from './limits.ts';
 import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
-/** The claims of a batch, by what comes next. None of them is settled. */
+/** The claims of a batch, by what happens to them next. None of them is settled. */
 type JudgedBatch = {
   /** Claims that can be written. */
   readonly judged: readonly Judged[];
@@ -40,8 +40,8 @@ type JudgedBatch = {
 };
 
 /**
- * Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. What it frees does not count
- * as free: if the claim loses its guards, others that took it would exceed the capacity.
+ * Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. What a claim frees does not
+ * count as free: if the claim loses its guards, claims that took the freed amount would exceed the capacity.
  */
 export function judgeBatch(
   fleet: Fleet,
@@ -109,8 +109,8 @@ export function judgeBatch(
         isFleetSuspected = true;
         again.push({ entry, item: onFreshFleet(item) });
       }
-      // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
-      // next batch.
+      // Claims before this one in the batch may be the reason, and may still lose their guards. So this claim is judged again
+      // in the next batch.
       else if (isAnyPromised) again.push({ entry, item });
       else {
         refused.push({ entry, refusal: error });
@@ -122,10 +122,10 @@ export function judgeBatch(
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
-/** After this number of batches a claim goes before earlier ones; before an equal one only if a locked row holds that up. */
+/** After this number of batches a claim goes before earlier claims; before an equal claim only if a locked row holds up the equal one. */
 const mostYields = 200;
 
-/** Keeps the claims of a batch that wait in the order in which they came. */
+/** Keeps the claims of a batch that have waited in the order in which they came. */
 function followPrecedence() {
   const judged = new Set<Precedence>();
   return {
@@ -140,11 +140,11 @@ function followPrecedence() {
 /** What a batch is judged by besides the fleet and what its consumers have. */
 type JudgedBy = {
   readonly counting?: CountingOptions;
-  /** Whether the owners of the consumers were read; without them it cannot be told from which project a claim takes something. */
+  /** Whether the owners of the consumers were read; without owners it is unknown from which project a claim takes something. */
   readonly haveOwners?: boolean;
 };
 
-/** Sums up by how much the claims of a batch may raise what limits are of. What they lower is left out: a claim may lose its guards. */
+/** Sums up by how much the claims of a batch may raise the limited usages. What claims lower is left out: a claim may lose its guards. */
 function sumOfRaises() {
   const sums = new Map<string, number>();
   return {
@@ -179,14 +179,14 @@ export type Judged = {
 };
 
 /**
- * Whether the effects of a claim are all that it changes. Inventories that it replaces are not among them: a refresh
- * reads these.
+ * Whether the effects of a claim are all that it changes. Inventories that a claim replaces are not among its effects: a
+ * refresh reads them.
  */
 export const canBeApplied = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 /**
- * What the fleet shows of a claim as soon as it is written, before the next refresh: one effect for each provider, since to show one
- * takes as long for three classes as for one.
+ * What the fleet shows of a claim as soon as it is written, before the next refresh: one effect for each provider, since to show an
+ * effect takes as long for three classes as for one.
  */
 export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
   const effects = new Map<number, { providerId: number; bump: number; used: { classId: number; delta: number }[] }>();
@@ -203,9 +203,9 @@ export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
 }
 
 /**
- * How much capacity the claims leave in the inventories that they take from. Other transactions may take it meanwhile.
+ * How much capacity the claims leave in the inventories that they take from. Other transactions may take this capacity meanwhile.
  *
- * @param fleet as it is now: claims that were judged ahead have inventories of that time
+ * @param fleet as it is now: the inventories of claims that were judged ahead are older
  */
 export function roomsOf(fleet: Fleet, judged: readonly Pick<Judged, 'usageChanges'>[]): Leeway['rooms'] {
   const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
@@ -228,7 +228,7 @@ export type Staleness = {
    * refresh.
    */
   suspect(): void;
-  /** Refreshes the fleet. A suspicion that comes meanwhile stays for the next batch. */
+  /** Refreshes the fleet. A call of `suspect` during the refresh counts for the next batch. */
   bringUpToDate(): Promise<void>;
 };
 
@@ -261,8 +261,8 @@ export type LostRaceOptions = {
 };
 
 /**
- * Puts a claim back to be judged again, because another request has changed what it was judged by; refuses it if it has
- * lost too often.
+ * Puts a claim back to be judged again, because another request has changed what the claim was judged by; refuses a claim
+ * that has lost too often.
  *
  * @param item the claim in the form that replaces it
  * @param prepare what it waits for before it is judged again
@@ -285,24 +285,24 @@ export function judgeAgain(
 export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };
 
 /**
- * A claim with this number of consumers by query, or more, is judged ahead: to judge it takes about as long as to write
- * it. A smaller claim is better written together with claims that come later.
+ * A claim with this number of consumers by query, or more, is judged ahead: judging such a claim takes about as long as
+ * writing it. A smaller claim is better written together with claims that come later.
  */
 const fewestPlaced = 16;
 
-/** Judges the next batch while one is being written, as if all claims of that one were written already. */
+/** Judges the next batch while a batch is being written, as if all claims of the batch under way were written already. */
 type JudgeAhead = {
   /** Whether to judge a claim takes so long that it should be judged ahead. */
   isWorthIt(claim: PendingClaim): boolean;
-  /** Judges a batch ahead. @returns false where that cannot be done, or where one of its claims is not allowed */
+  /** Judges a batch ahead. @returns false where it cannot be judged ahead, or where one of its claims is not allowed */
   prepare(batch: readonly BatchedClaim[]): boolean;
-  /** What came of that, if all came as was expected; undefined if the batch must be judged now. */
+  /** The claims as `prepare` judged them, if the batch before was written as expected; undefined if the batch must be judged now. */
   outcomeFor(batch: readonly BatchedClaim[]): readonly Judged[] | undefined;
   /**
    * Notes that claims are being written.
    *
-   * @param isWhole whether these are all claims of their batch; the others go again before any other batch
-   * @returns to be called when that is done: whether all of them were written, and the known fleet shows them
+   * @param isWhole whether `judged` are all claims of their batch; the other claims go again before any other batch
+   * @returns a function to be called after the write, with whether all of the claims were written and the known fleet shows them
    */
   noteWrite(judged: readonly Judged[], isWhole: boolean): (isAsExpected: boolean) => void;
 };
@@ -324,7 +324,7 @@ export function openJudgeAhead(
   staleness: Pick<Staleness, 'isSuspected'>,
   counting: CountingOptions = allCount,
 ): JudgeAhead {
-  /** More than one where a batch takes long or is repeated in parts. */
+  /** More than one batch where one takes long or is repeated in parts. */
   const underWay = new Set<Premise>();
   /** The batch whose write began last. */
   let latest: Premise | undefined;
@@ -335,7 +335,7 @@ export function openJudgeAhead(
       const [premise] = underWay;
       const isKnown = premise !== undefined && underWay.size === 1 && premise.canServe && !staleness.isSuspected();
       if (!isKnown || !batch.every(canBeAhead)) return false;
-      // Once is enough: a claim that finds no place now would find none again before that batch is written.
+      // Once is enough: a claim that fits nowhere now would fit nowhere again before that batch is written.
       premise.canServe = false;
       const { known, snapshot } = fleet;
       const written = { effects: premise.judged.flatMap(effectsOf) };

@@ -12,7 +12,7 @@ export type AllocationIds = { readonly providerId: number; readonly classId: num
 export type UsageChange = {
   readonly provider: Provider;
   readonly classId: number;
-  /** The inventory in the fleet; undefined if it has none, or if the claim itself brings it (the reshaper). */
+  /** The inventory in the fleet; undefined if the fleet has none, or if the claim itself brings it (the reshaper). */
   readonly inventory: Inventory | undefined;
   /** The amount that the claim's consumers had before. */
   readonly freed: number;

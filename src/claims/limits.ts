@@ -136,7 +136,9 @@ const holdingsOf = (state: ConsumerState | undefined): readonly Holding[] =>
     ? []
     : [{ project: state.projectId, consumerType: state.consumerType, amounts: state.allocations }];
 
-/** The limits that a claim comes nearer to wherever its consumers are placed: of a consumer by query, what each of its queries asks for. */
+/**
+ * The limits that a claim comes nearer to wherever its consumers are placed: a consumer by query takes what one of its queries asks for.
+ */
 function guardsOfAsked(
   fleet: Fleet,
   { consumers }: Claim,
@@ -174,7 +176,7 @@ function leastAmounts({ classes }: Fleet, { allocations, queries }: ConsumerClai
 /** The limits that a claim is judged by. */
 export type JudgingFleet = Pick<FleetKeeper, 'known' | 'snapshot'>;
 
-/** The refusal of a claim that exceeds a limit; undefined if it exceeds none; `changed` if the limits may have changed meanwhile. */
+/** The refusal of a claim that exceeds a limit; undefined if the claim exceeds no limit; `changed` if limits may have changed meanwhile. */
 type Exceeded = ClaimRefused | 'changed' | undefined;
 
 /** Reads whether writes exceed limits. */
@@ -182,7 +184,7 @@ export type LimitReads = {
   /**
    * Whether a claim exceeds a limit wherever its consumers are placed.
    *
-   * @param states its consumers with their owners
+   * @param states the consumers of the claim, with their owners
    */
   ofAsked(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
   /**
@@ -196,7 +198,7 @@ export type LimitReads = {
   correct(): Promise<void>;
 };
 
-/** How often usages are corrected for one read: another program may put them in doubt again. */
+/** How often usages are corrected for one read: another program may put the usages in doubt again. */
 const mostCorrections = 5;
 
 /** Opens the reads of a database. */
@@ -246,7 +248,7 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
   };
 }
 
-/** The time between two looks for projects with many rows of usages. */
+/** The time between two searches for projects with many rows of usages. */
 const compactEveryMs = 500;
 
 /** The time between two corrections of all usages, which another program may have put out of step unnoticed. */
@@ -255,7 +257,7 @@ const correctEveryMs = 600_000;
 const hasLimits = ({ projects, defaults }: ProjectLimits): boolean =>
   projects.size > 0 || defaults.resources.size > 0 || defaults.consumers.size > 0;
 
-/** Keeps the rows of usages few, and corrects them from time to time, while usages are counted. */
+/** Keeps the number of rows of usages small, and corrects the usages from time to time, while usages are counted. */
 export function compactFromTimeToTime(
   database: Database,
   fleet: Pick<FleetKeeper, 'known'>,
@@ -275,7 +277,7 @@ export function compactFromTimeToTime(
       // Reads count anew what is in doubt, and leave it in doubt.
       await correctUsages(database, isDue ? 'all' : 'doubtful');
       if (isDue) correctedAtMs = startedMs;
-      // With many projects a look takes longer: requests have the database for most of the time.
+      // With many projects a search takes longer: requests have the database for most of the time.
       await rest(10 * (performance.now() - startedMs), stopping);
     },
   });

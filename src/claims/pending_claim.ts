@@ -6,10 +6,10 @@ import type { Claim, ClaimOutcome, Placement } from './claim.ts';
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
   readonly claim: Claim;
-  /** Whether its consumers must be read first. For new consumers they need not: the write proves that they are new. */
+  /** Whether the consumers of the claim must be read first. New consumers need not be read: the write proves that they are new. */
   readonly readsConsumers: boolean;
   /**
-   * The fleet to judge it on. If the known fleet does not allow it, it is judged on a fresh one, which may refuse it.
+   * The fleet to judge the claim on. A claim that the known fleet does not allow is judged on a fresh fleet, which may refuse it.
    */
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   /** How often it lost a race. */
@@ -50,13 +50,15 @@ export function pending(claim: Claim): PendingClaim {
   };
 }
 
-/** Notes what was chosen for the consumers of a claim that are by query. */
+/** Notes which providers were chosen for the consumers by query of a claim. */
 export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placement): void {
   const placed = claim.consumers.filter(({ uuid }) => mappings.has(uuid));
   tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
 }
 
-/** Notes that some providers are locked. A claim by query that had chosen one of them need not wait for the lock: it avoids them. */
+/**
+ * Notes that some providers are locked. A claim by query that had chosen one of them avoids all of them, and need not wait for the lock.
+ */
 export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
   for (const { tried } of claims) {
     if (!tried.chosen.some(isLocked)) continue;
@@ -79,7 +81,7 @@ export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumer
 export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.affinity];
 
 /**
- * The UUIDs of the providers that a claim locks: those that it names, and those that were chosen for it. A claim may also
+ * The UUIDs of the providers that a claim locks: the providers that it names, and those that were chosen for it. A claim may also
  * lock the providers of its consumers' present allocations; these are not in the list.
  */
 export const providersOf = ({ claim, tried }: PendingClaim): string[] => [

@@ -23,7 +23,7 @@ import {
   type PlacementQuery,
 } from './claim.ts';
 
-/** What a search for places depends on besides the fleet. */
+/** What the placing of consumers depends on besides the fleet. */
 export type PlacingOptions = {
   /**
    * Whether the fleet is fresh and shows no claims that may still fail. Only then does a query that fits nowhere count
@@ -35,7 +35,7 @@ export type PlacingOptions = {
    * order they are not avoided: the claim waits for the first tree that fits.
    */
   readonly avoided: ReadonlySet<string>;
-  /** Whether only to find out if there is a place: all queries are tried, and a refusal names no reason. */
+  /** Whether only to find out if the consumers fit somewhere: all queries are tried, and a refusal names no reason. */
   readonly isOnlyAsked?: boolean;
   /** The trees to search, by their roots; absent for all. */
   readonly only?: ReadonlySet<Provider> | undefined;
@@ -52,9 +52,8 @@ const stepsOfOne = 400_000;
 const stepsOfAll = 1_000_000;
 
 /**
- * Finds places for the consumers of a claim that are by query. For the search, what all consumers of the claim have now
- * counts as free, and its plain allocations as taken. Then the consumers get their places one after the other, in the
- * order of `placing`.
+ * Finds candidates for the consumers by query of a claim. For the search, what all consumers of the claim have now counts as
+ * free, and its plain allocations count as taken. Then the consumers are placed one after the other, in the order of `placing`.
  *
  * @throws ClaimRefused `no candidates`, `query too wide` or `query`
  */
@@ -129,7 +128,7 @@ type PlacingCircumstances = PlacingOptions & {
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
 };
 
-/** The place of one consumer, by the first of its queries that fits somewhere. @throws ClaimRefused */
+/** Places one consumer, by the first of its queries that fits somewhere. @throws ClaimRefused */
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
@@ -195,7 +194,7 @@ function asRefusals<Result>(consumer: string, search: () => Result): Result {
   }
 }
 
-/** For each query, the condition that leaves no tree, as text. All of it may take as much work as one consumer. */
+/** For each query, the condition that leaves no tree, as text. All queries together may take as much work as one consumer. */
 function unmetOf(
   fleet: Fleet,
   queries: readonly PlacementQuery[],
@@ -284,8 +283,8 @@ function addTrees(ids: Set<number>, anchor: Provider, candidate: Candidate): voi
 }
 
 /**
- * The order in which the consumers by query of a claim are placed: the order of the claim, but each one after those that
- * its queries name in `with`.
+ * The order in which the consumers by query of a claim are placed: the order of the claim, but each consumer after the
+ * consumers that its queries name in `with`.
  *
  * @returns `placing`: indexes in the list; or `circle`: the UUIDs of consumers, each of which would have to come after
  *   the next one, and the last of them after the first

@@ -18,7 +18,7 @@ import { haveTheSame, isByCapacity } from './write_batch.ts';
 /** Of how many claims one statement reads the consumers. */
 const batchLimit = 256;
 
-/** Judges a claim, and writes nothing. @returns what it would come to @throws ClaimRefused */
+/** Judges a claim, and writes nothing. @returns the outcome that a write would have @throws ClaimRefused */
 type TryOut = (claim: Claim) => Promise<ClaimOutcome>;
 
 type TryOutOptions = Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads };
@@ -31,9 +31,9 @@ export function openTryOut(database: Database, fleet: FleetKeeper, options: TryO
 
 /**
  * Judges a claim on a fresh fleet, and writes nothing. The allocations of the consumers are read before the fleet and after it. If both
- * reads are equal, allocations and fleet were true at one moment. If not, the claim is judged again, as often as a claim that is written.
+ * reads are equal, allocations and fleet are of one snapshot. If not, the claim is judged again, as often as a claim that is written.
  *
- * @returns what the claim would come to
+ * @returns the outcome that a write of the claim would have
  * @throws ClaimRefused
  */
 async function tryOut(
@@ -56,7 +56,7 @@ async function tryOut(
     if (outcome instanceof ClaimRefused) throw outcome;
     return outcome.outcome;
   };
-  /** The refusal for a limit comes before that for want of room. */
+  /** The refusal for a limit comes before the refusal for lack of room. */
   const exceededBy = async (tried: Tried, judging: JudgingFleet): ReturnType<LimitReads['ofAsked']> => {
     if (!judging.known.limits.isCounting) return undefined;
     if (!(tried instanceof ClaimRefused)) return limits.ofUsages(judging, tried.usages);
@@ -93,7 +93,7 @@ async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<
   return new Map(given.map(({ uuid, seconds }) => [uuid, nowMs + seconds * 1000]));
 }
 
-/** What a claim would come to, and what it would add to the usages of projects. */
+/** The outcome that a write of a claim would have, and what it would add to the usages of projects. */
 type Tried = { readonly outcome: ClaimOutcome; readonly usages: readonly ProjectUsage[] } | ClaimRefused;
 
 function judgeOn(

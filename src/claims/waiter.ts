@@ -3,7 +3,7 @@ import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
-import { placesAlike, type TakenAmount } from './would_take.ts';
+import { fitKey, type TakenAmount } from './would_take.ts';
 
 /** How a claim waits. */
 export type Wait = {
@@ -13,17 +13,17 @@ export type Wait = {
   readonly line: string | undefined;
   /** The owner of its first consumer. */
   readonly owner: Owner;
-  /** The client, as those are told apart that share the seats. */
+  /** The client, by which the seats are shared. */
   readonly client: string;
-  /** Aborted where the client leaves. */
+  /** Aborted when the client leaves. */
   readonly gone: AbortSignal;
   /** Makes the claim again when it is its turn. @throws ApiError 401 or 403 where the client may not make it any more */
   askAgain(): Promise<Claim>;
 };
 
 /**
- * `entering`: it gets its number. `in line`: a claim of its line is before it. `waiting`: for room or for a limit. `under way`: it is judged and
- * written. `settled`: it is answered.
+ * `entering`: the claim gets its number. `in line`: another claim of its line is before it. `waiting`: it waits for room or for a limit.
+ * `under way`: it is judged and written. `settled`: it is answered.
  */
 type WaitState = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
 
@@ -32,7 +32,7 @@ export type Waiter = {
   readonly wait: Wait;
   /** The hash of its project and its consumers. */
   readonly key: string;
-  /** Equal for claims that exceed the same limits, and fit at the same places. */
+  /** Equal for claims that exceed the same limits, and fit on the same providers. */
   readonly kind: string;
   /** Whether fleet and limits alone tell if it can be written (would_take.ts). */
   readonly isAsked: boolean;
@@ -58,16 +58,16 @@ export type Waiter = {
   /** Whether its row is stored, and has its condition. */
   isStored: boolean;
   isDescribed: boolean;
-  /** What it would take by the last look; undefined before it was woken. */
+  /** What the claim would take, as found when it was woken; undefined before. */
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
-  /** When it was last found that it exceeds a limit. */
+  /** When the claim was last found to exceed a limit. */
   lookedAtMs: number;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
-  /** Whether the limits alone did not tell, when they were last asked, if it exceeds one of them. */
+  /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
   mustBeTried: boolean;
-  /** What a claim that is under way is answered if it is not written. */
+  /** The answer to a claim that is under way, if the claim is not written. */
   ending: { readonly error: unknown; readonly how: LeavingClaim['how'] } | undefined;
   isTimeOver: boolean;
   timer: NodeJS.Timeout | undefined;
@@ -87,7 +87,7 @@ export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'
 export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);
 
 export const kindOf = (claim: Claim, { owner }: Wait, index: number): string =>
-  JSON.stringify([owner.projectId, claim.consumers[0]?.consumerType, placesAlike(claim) ?? index]);
+  JSON.stringify([owner.projectId, claim.consumers[0]?.consumerType, fitKey(claim) ?? index]);
 
 /*
  * How the wait of a claim ends.

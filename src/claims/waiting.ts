@@ -37,12 +37,12 @@ import { canBeAsked, type TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
 export type WaitingClaims = {
-  /** How many wait. */
+  /** How many claims wait. */
   readonly size: number;
-  /** How long the one has waited that has waited longest, in seconds; 0 where none waits. */
+  /** How long the claim that has waited longest has waited, in seconds; 0 where no claim waits. */
   longestSeconds(): number;
   /**
-   * Writes a claim by query. Where it fits nowhere, or exceeds a limit, it waits.
+   * Writes a claim by query. A claim that fits nowhere, or exceeds a limit, waits.
    *
    * @throws ClaimRefused as `Claims.write`, where the time is over or it would not help to wait; ApiError 409 where a later request for
    *   the same consumers replaces it or its wait is ended, 429 where too many claims wait, 503 where the process ends
@@ -68,13 +68,13 @@ type WaitingOptions = {
 const lookEveryMs = 50;
 /** The time between two looks at limits and lines, and at a line whose first claim is of another process. */
 const [lookAtOthersEveryMs, lookElsewhereEveryMs] = [100, 40];
-/** After this time in which no claim of another process was before one of its own, the process takes its lines for its own. */
+/** If no claim of another process was before a claim of this process for this long, the process assumes that its lines have no others. */
 const aloneAfterMs = 1_000;
-/** The time between two notes that the process was heard of, and looks whether its rows are still there. */
+/** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
 const heardEveryMs = 1_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const lookForMs = 10;
-/** How long a claim is left alone that was refused although it seemed to fit: longer each time. */
+/** How long a claim that was refused although it seemed to fit is not tried: longer each time. */
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
@@ -88,12 +88,13 @@ const forgetAfterMs = 66_000;
 const afterFailureMs = 500;
 
 /**
- * A claim is written as others are. Only where that is refused for want of room or for a limit, it waits: the process then follows the
- * changes of the fleet, and writes it again when the known fleet has room for it. Claims are offered room in the order in which they came
- * (waiting_groups.ts); claims of a line one after the other, which the database guards over all processes (db/statements/waiting.ts).
+ * A claim is first written like any other claim. Only a claim that is refused for lack of room or for a limit waits: the process then
+ * follows the changes of the fleet, and writes the claim again when the known fleet has room for it. Claims are offered room in the order
+ * in which they came (waiting_groups.ts). Claims of a line are written one after the other, which the database guards over all processes
+ * (db/statements/waiting.ts).
  *
- * No wake-up is lost: all trees are looked at when a claim begins to wait, and from then on all that change. A claim that seemed to fit and
- * is refused comes back, and all trees are looked at again.
+ * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. A claim that seemed to
+ * fit and is refused comes back, and all trees are checked again.
  */
 export function openWaiting(
   database: Database,
@@ -107,10 +108,10 @@ export function openWaiting(
   /** By the hashes of their consumers. */
   const waiters = new Map<string, Waiter>();
   const underWay = openClaimsUnderWay();
-  /** Those that were refused although they seemed to fit, until all trees were looked at again. */
+  /** The claims that were refused although they seemed to fit, until all trees were checked again. */
   const tried = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
-  /** Those that wait for a limit. */
+  /** The claims that wait for a limit. */
   const forLimit = openLimitedClaims();
   /** The claims of each line that have their numbers, in the order of these. */
   const lines = new Map<string, Waiter[]>();
@@ -194,22 +195,22 @@ export function openWaiting(
       if (forLimit.size > 0) void offerByLimits();
     });
 
-  /** What claims like this one wait for: claims that fit exactly if this one does, or exceed a limit exactly if it does. */
+  /** What claims like this one wait for. A claim is like another one if both fit, or both do not fit, and exceed the same limits. */
   const alikeWaitFor = ({ kind, claim }: Waiter): Waiter['waitsFor'] | undefined => {
     if (forLimit.hasKind(kind)) return 'limit';
     return forRoom.hasAlike(claim) ? 'room' : undefined;
   };
 
   /**
-   * Whether claims like this one wait that came before it. Then it joins them unjudged: of a thousand such claims that come at once, one is
-   * judged. And if this one waited for something else before, it is not written before them.
+   * Whether claims like this one wait that came before it. Then this claim joins them unjudged: of a thousand such claims that come at
+   * once, one is judged. And if this claim waited for something else before, it is not written before them.
    */
   const mustJoin = (waiter: Waiter): boolean =>
     waiter.wait.line === undefined &&
     !waiter.isTimeOver &&
     (forLimit.hasKindBefore(waiter) || forRoom.hasAlikeBefore(waiter));
 
-  /** Lets a claim wait behind the claims like it: it must not be written before them. */
+  /** Lets a claim wait behind the claims like it: the claim must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
     const waitsFor = alikeWaitFor(waiter);
     if (waitsFor === undefined) return false;
@@ -256,7 +257,7 @@ export function openWaiting(
     return true;
   };
 
-  /** Answers a claim by an error; one that is under way only if it is refused. */
+  /** Answers a claim by an error; a claim that is under way gets the error only if it is refused. */
   const end = (waiter: Waiter, error: unknown, how: LeavingClaim['how'] = 'ended'): void => {
     if (waiter.state === 'settled') return;
     if (underWay.has(waiter)) {
@@ -474,7 +475,7 @@ export function openWaiting(
 
   /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
   const toTryOut = new Set<Waiter>();
-  /** Judges some of them with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
+  /** Judges some of these claims with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
   const tryOutSome = (): void => {
     for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
       toTryOut.delete(waiter);
@@ -627,7 +628,7 @@ export function openWaiting(
     }
     timer = setTimeout(() => void look(), ms).unref();
   };
-  /** The last rows are forgotten when their numbers need not be kept any more. */
+  /** The last rows are deleted when their numbers need not be kept any more. */
   let forgetting: NodeJS.Timeout | undefined;
   const forgetLast = (): void => {
     forgetting = undefined;
@@ -636,8 +637,8 @@ export function openWaiting(
   };
 
   /**
-   * Finds claims whose rows are gone, and stores them again: another process has forgotten them, because this one was not heard of, or has
-   * taken them, or another program has deleted them.
+   * Finds claims whose rows are gone, and stores them again. Another process has deleted the rows, because it took this process for dead,
+   * or has taken them over; or another program has deleted them.
    */
   const findLostRows = async (): Promise<void> => {
     const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);

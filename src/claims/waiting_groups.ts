@@ -3,7 +3,7 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { sharingIn } from '../search/anchors.ts';
 import type { Claim } from './claim.ts';
-import { canBeAsked, placesAlike, type TakenAmount, wouldTake } from './would_take.ts';
+import { canBeAsked, fitKey, type TakenAmount, wouldTake } from './would_take.ts';
 
 /** A claim that waits for room. */
 export type WaitingForRoom = {
@@ -32,45 +32,45 @@ export function insertInOrder<Item extends Pick<WaitingForRoom, 'sinceMs' | 'ind
   list.splice(low, 0, item);
 }
 
-/** Claims that fit at the same places: where the first one fits nowhere, none of them does. */
+/** Claims that fit on the same providers: where the first one fits nowhere, none of them does. */
 type Group<Item> = {
   readonly key: string;
   /** In the order of arrival. */
   readonly items: Item[];
   /** Whether the fleet alone tells if they fit. Otherwise the claim itself is tried after each change. */
   readonly isAsked: boolean;
-  /** All before this index of `freed` were looked at. */
+  /** All entries of `freed` before this index were checked. */
   looked: number;
-  /** Whether all trees must be looked at. */
+  /** Whether all trees must be checked. */
   mustLookAtAll: boolean;
-  /** It is not looked at before this time, by `performance.now()`. */
+  /** The group is not checked before this time, by `performance.now()`. */
   notBeforeMs: number;
   /** The number of changes of the fleet when its first claim was tried last. */
   triedAt: number;
 };
 
-/** The claims that wait for room, and what became free since they were looked at. */
+/** The claims that wait for room, and what became free since they were checked. */
 export type WaitingGroups<Item> = {
   /** How many claims wait for room. */
   readonly size: number;
-  /** @param pauseMs how long it is left alone, since it was refused although it seemed to fit; then all trees are looked at again */
+  /** @param pauseMs how long the claim is not checked, since it was refused although it seemed to fit; then all trees are checked again */
   add(item: Item, pauseMs: number): void;
   /** Removes a claim, if it is there. */
   remove(item: Item): void;
-  /** Whether a claim waits that fits at the same places as another one. */
+  /** Whether a claim waits that fits on the same providers as this one. */
   hasAlike(claim: Claim): boolean;
-  /** Whether a claim waits that fits at the same places as this one, and came before it. */
+  /** Whether a claim waits that fits on the same providers as this one, and came before it. */
   hasAlikeBefore(item: Item): boolean;
-  /** Whether it must still be found out if a claim fits. */
+  /** Whether a claim was not checked since something changed that may let it fit. */
   isUnlooked(item: Item): boolean;
   /** Notes that providers may have more room, or with an empty list that something else has changed. */
   noteFreed(providerIds: readonly number[] | 'all'): void;
   /**
-   * Takes the claims that fit now, in the order of arrival. Those that were taken before and may not be written yet count as written.
+   * Takes the claims that fit now, in the order of arrival. Claims that were taken before and may not be written yet count as written.
    *
-   * @param promised what these take
-   * @param mostMs for how long to look at most
-   * @returns isDone false where the time was over before all were looked at
+   * @param promised what the claims that were taken before take
+   * @param mostMs for how long to check claims at most
+   * @returns isDone false where the time was over before all claims were checked
    */
   take(
     fleet: Fleet,
@@ -87,7 +87,7 @@ export type WaitingGroups<Item> = {
  * many milliseconds as twice their number.
  */
 const tryEveryMs = 100;
-/** With more entries all trees are looked at instead. */
+/** With more entries all trees are checked instead. */
 const mostFreed = 1000;
 
 /** Starts without claims. */
@@ -134,7 +134,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     },
     add: (item, pauseMs) => {
       const isAsked = canBeAsked(item.claim);
-      const key = placesAlike(item.claim) ?? `claim ${item.index}`;
+      const key = fitKey(item.claim) ?? `claim ${item.index}`;
       let group = groups.get(key);
       const nowMs = performance.now();
       if (group === undefined) {
@@ -155,11 +155,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       if (group !== undefined) forget(group, item);
     },
     hasAlike: (claim) => {
-      const key = placesAlike(claim);
+      const key = fitKey(claim);
       return key !== undefined && groups.has(key);
     },
     hasAlikeBefore: (item) => {
-      const [first] = groups.get(placesAlike(item.claim) ?? '')?.items ?? [];
+      const [first] = groups.get(fitKey(item.claim) ?? '')?.items ?? [];
       return first !== undefined && isBefore(first, item);
     },
     isUnlooked: (item) => {

@@ -13,11 +13,11 @@ export type LimitedClaims = {
   hasKind(kind: string): boolean;
   /** Whether a claim of its kind waits that came before it. */
   hasKindBefore(waiter: Waiter): boolean;
-  /** The claims as they are now, by their kinds: where the first one of a kind exceeds a limit, the others do. */
+  /** The claims as they are now, by their kinds: where the first claim of a kind exceeds a limit, all claims of the kind do. */
   kinds(): readonly OfKind[];
   /** Notes that at this time all claims of a project exceeded a limit. */
   noteLooked(projectId: string, atMs: number): void;
-  /** Whether an earlier claim of the project was not looked at since this one came: it may not exceed its limit any more. */
+  /** Whether an earlier claim of the project was not checked since this claim came: the earlier one may not exceed its limit any more. */
   hasUnlookedBefore(waiter: Waiter): boolean;
 };
 

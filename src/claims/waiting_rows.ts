@@ -33,10 +33,10 @@ export function openWaitingRows(
   database: Database,
   process: string,
   told: {
-    /** Whether a later request for the same claim has its row, or is getting it. */
+    /** Whether a later request for the same claim has the row of the claim, or is getting it. */
     isTaken(key: string): boolean;
     onEntered(waiter: Waiter, claim: EnteredClaim): void;
-    /** A later request for the same waits in another process. */
+    /** A later request for the same claim waits in another process. */
     onOlder(waiter: Waiter): void;
     onFailed(waiter: Waiter, error: unknown): void;
     onLeft(): void;
@@ -78,12 +78,12 @@ export function openWaitingRows(
       for (const waiter of described) waiter.isDescribed = true;
       if (described.length > 0) {
         await describeWaiting(database, process, described.map(waitingClaimOf)).catch(() => {
-          for (const waiter of described) waiter.isDescribed = false; // the next look tries again
+          for (const waiter of described) waiter.isDescribed = false; // the next round tries again
         });
       }
       if (isLeft) continue;
       leaving = [...gone, ...leaving];
-      return; // the database is away; the next look tries again
+      return; // the database is away; the next round tries again
     }
   };
   const leave = async (

@@ -11,7 +11,7 @@ export type TakenAmount = { readonly providerId: number; readonly classId: numbe
 const asked = { isCertain: false, isOnlyAsked: true, avoided: new Set<string>() } as const;
 
 /**
- * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only the judgement of the claim can tell.
+ * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only judging the claim can tell.
  *
  * @param claim one for which `canBeAsked`
  * @param only the trees to search, by their roots, for a claim of one consumer; undefined for all
@@ -38,7 +38,9 @@ export function wouldTake(
   }
 }
 
-/** Whether one of the consumers of a claim fits alone in some trees. If none does, what became free there helps none of them. */
+/**
+ * Whether one of the consumers of a claim fits alone in some trees. If none of them does, what became free there does not help the claim.
+ */
 const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>): boolean =>
   claim.consumers.some(namesOthers) ||
   claim.consumers.some(
@@ -47,15 +49,15 @@ const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>)
       wouldTake(fleet, { consumers: [consumer], inventories: [], placing: [0] }, only) !== undefined,
   );
 
-/** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no others. */
+/** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no other consumers. */
 export const canBeAsked = (claim: Claim): boolean =>
   claim.consumers.every(({ knownGeneration }) => knownGeneration === null) && namedOutside(claim).length === 0;
 
 const numbers = new WeakMap<CandidateRequest, number>();
 let last = 0;
 
-/** A key that claims have in common which fit at the same places. Only a claim of one new consumer has a key: it is made of its queries. */
-export function placesAlike(claim: Claim): string | undefined {
+/** A key that is equal for claims that fit on the same providers. Only a claim of one new consumer has a key, made of its queries. */
+export function fitKey(claim: Claim): string | undefined {
   const [consumer, ...others] = claim.consumers;
   if (consumer?.queries === undefined || others.length > 0 || !canBeAsked(claim)) return undefined;
   return consumer.queries.map(({ request }) => numberOf(request)).join(' ');

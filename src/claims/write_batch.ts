@@ -24,7 +24,7 @@ import { type BatchedClaim, readBy } from './pending_claim.ts';
 
 /**
  * The age at which the fleet is refreshed while other transactions claim on the same providers. Each batch reads in the
- * change log what they did since the last refresh, so this should not be long ago.
+ * change log what these transactions did since the last refresh, so the last refresh should be recent.
  */
 const contestedAgeSeconds = 0.02;
 
@@ -32,7 +32,7 @@ const contestedAgeSeconds = 0.02;
 const expectedAfterwards = 8;
 
 /**
- * How often a batch is sent again if a consumer that should be new has a record. After that each claim is judged again.
+ * How often a batch is sent again if a consumer that should be new has a record. After these tries each claim is judged again.
  */
 const sendsAgain = 3;
 
@@ -49,14 +49,14 @@ export function openBatchWriter(
   options: LostRaceOptions & Pick<CountingOptions, 'uncountedTypes'>,
 ): (judged: readonly Judged[], wait: LockWait) => Promise<boolean> {
   /**
-   * For how many more batches it is expected that other transactions change the same providers: they are written with
-   * leeway.
+   * For how many more batches it is expected that other transactions change the same providers: such batches are written
+   * with leeway.
    */
   let expectingOthers = 0;
   /** For how many more batches it is expected that consumers which should be new have a record. */
   let expectingRecords = 0;
 
-  /** What the claims were judged by. It must be noted before anything is awaited, since a refresh may change it. */
+  /** What the claims were judged by. It must be noted before anything is awaited: a refresh may change the fleet. */
   const judgedBy = (judged: readonly Judged[]): Pick<WriteOptions, 'judgedOn' | 'leeway'> => ({
     judgedOn: fleet.snapshot,
     leeway:
@@ -96,14 +96,14 @@ export function openBatchWriter(
     for (const each of judged) afterLostRace(each, { readsConsumers: true });
   };
 
-  /** Puts a claim back to be judged again; refuses it if it has lost too often. */
+  /** Puts a claim back to be judged again; refuses a claim that has lost too often. */
   const afterLostRace = ({ entry }: Judged, { readsConsumers }: { readonly readsConsumers: boolean }): void => {
     const { item } = entry;
     const again = { ...item, readsConsumers: item.readsConsumers || readsConsumers, judgedOn: 'known fleet' } as const;
     judgeAgain(entry, again, options);
   };
 
-  /** Lets the owners of a claim be made, and judges it again. That happens once, unless another program removes them again. */
+  /** Lets the owners of a claim be made, and judges the claim again. That happens once, unless another program removes the owners again. */
   const afterMissingOwner = ({ entry, write }: Judged): void => {
     const { item } = entry;
     if (item.hadOwnersMade) judgeAgain(entry, item, options, () => owners.ensure(write));
@@ -111,8 +111,8 @@ export function openBatchWriter(
   };
 
   /**
-   * Refuses a claim that exceeds a limit. Where it does so only together with the claims before it in the batch, which may not have been
-   * written, it is judged again.
+   * Refuses a claim that exceeds a limit. A claim that exceeds it only together with the claims before it in the batch, which may not
+   * have been written, is judged again.
    */
   const afterLimit = ({ entry, write }: Judged, { limitedUsage }: WrittenClaims): void => {
     const exceeded = exceededLimit(write.counted?.limits ?? [], limitedUsage);
@@ -174,7 +174,7 @@ const notItsTurn = (): ClaimRefused =>
 type States = ReadonlyMap<string, ConsumerState>;
 
 /**
- * Replaces the refusal for want of room by the one for a limit, for claims that exceed a limit as well.
+ * Replaces the refusal for lack of room by the refusal for a limit, for claims that exceed a limit as well.
  *
  * @param states the consumers of the claims with their owners
  * @returns the refusals, and the claims that must be judged again, because limits may have changed
@@ -201,15 +201,15 @@ export async function limitsBeforeRoom(
 }
 
 /**
- * Refuses claims finally. Capacity is judged by the usage of the fleet minus what the claim's consumers have, and these
- * two are read by different statements. So the consumers are read again: if they have the same as before the fleet was
- * read, both were true at one moment, and the refusal is right.
+ * Refuses claims finally. Capacity is judged by the usage of the fleet minus what the claim's consumers have. Usage and
+ * consumers are read by different statements, so the consumers are read again: if they have the same as before the fleet
+ * was read, usage and consumers are of one snapshot, and the refusal is right.
  *
  * @param before the consumers as they were read before the fleet
  * @param readStates reads the consumers again
  * @returns the claims whose consumers have changed, which must be judged again
  */
-export async function giveRefusals(
+export async function confirmRefusals(
   refused: readonly Refused[],
   before: States,
   readStates: (batch: readonly BatchedClaim[]) => Promise<States>,
@@ -234,7 +234,7 @@ const capacityReasons: ReadonlySet<RefusalReason> = new Set([
 ]);
 export const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
 
-/** Whether some consumers have the same, at the same generations, in two readings. */
+/** Whether some consumers have the same allocations, at the same generations, in two reads. */
 export const haveTheSame = (consumers: readonly string[], before: States, now: States): boolean =>
   consumers.every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)));
 

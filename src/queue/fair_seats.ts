@@ -1,17 +1,17 @@
-/** Seats that clients share, a limited number: for questions that wait, or for clients that follow. */
+/** A limited number of seats that clients share: for requests that wait, or for clients that follow changes. */
 type FairSeats<T> = {
   /** How many are taken. */
   readonly size: number;
   /** How many of them one client has. */
   sizeOf(client: string): number;
   /**
-   * Takes a seat for a client. If all seats are taken, the client with most seats loses its youngest one, but only if it then
-   * still has at least as many as this client.
+   * Takes a seat for a client. If all seats are taken, the client with most seats loses its youngest seat, but only if it then
+   * still has at least as many seats as the other client.
    *
-   * @returns whether there was one
+   * @returns whether the client got a seat
    */
   take(client: string, occupant: T): boolean;
-  /** Gives a seat back. @returns whether it was still taken */
+  /** Gives a seat back. @returns whether the occupant still had it */
   leave(client: string, occupant: T): boolean;
   /** Gives back the oldest seat of the client that is next, and returns its occupant. Clients take turns. */
   next(): T | undefined;
@@ -20,8 +20,8 @@ type FairSeats<T> = {
 };
 
 /**
- * There are no occupants at first. While seats are free, a client may take all of them. When none is free, clients with fewer seats go
- * before those with more.
+ * There are no occupants at first. While seats are free, one client may take all of them. When no seat is free, clients with fewer seats go
+ * before clients with more seats.
  *
  * @param options.most how many seats there are
  * @param options.takeAway called with each occupant whose seat another client gets

@@ -7,10 +7,10 @@ export type Entry<Item, Result> = {
   resolve(result: Result | Promise<Result>): void;
   reject(error: unknown): void;
   /**
-   * Puts the item back at the head of the queue.
+   * Puts the item back to the head of the queue.
    *
    * @param item what replaces it
-   * @param after what it waits for first; if that fails, the item is rejected with the same error
+   * @param after a promise that the item waits for first; if it fails, the item is rejected with the same error
    */
   again(item?: Item, after?: Promise<unknown>): void;
 };
@@ -20,7 +20,7 @@ export type Queued<Item, Result> = Entry<Item, Result> &
   Batchable & {
     item: Item;
     share: number;
-    /** Whether it is tried in a batch of its own, because a batch with it was refused a lock that no locked key explains. */
+    /** Whether the item is tried in a batch of its own, because a batch with it was refused a lock that no locked key explains. */
     isAlone: boolean;
     /** How often a locked key explained that the item was refused a lock, in batches with others or alone. */
     explained: number;
@@ -29,7 +29,7 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     readonly askedBy: readonly RequestIds[];
     /** How much of its time is left. */
     remainingMs(): number;
-    /** Lets the item expire when its time is over, if it is in the queue then. An item under way may still succeed. */
+    /** Lets the item expire when its time is over, if the item is in the queue then. An item under way may still succeed. */
     expireInTime(): void;
     /** Rejects the item in any state. */
     readonly refuse: (error: unknown) => void;
@@ -41,9 +41,9 @@ type Listeners<Item, Result> = {
   reject(error: unknown): void;
   /** The item was settled for the first time. */
   onSettled(queued: Queued<Item, Result>): void;
-  /** What the item waited for is there. */
+  /** The promise that the item waited for has resolved. */
   onReady(): void;
-  /** What the item waited for has failed. */
+  /** The promise that the item waited for has failed. */
   giveUp(queued: Queued<Item, Result>, error: unknown): void;
   /** The time of the item is over. */
   onExpired(queued: Queued<Item, Result>): void;
@@ -119,23 +119,23 @@ export function openQueued<Item, Result>(
 
 /** What the choice of a batch depends on. */
 type Batchable = {
-  /** Keys of the item. Of two items with a common key, the later one waits for the earlier one. */
+  /** Two items with a common conflict key never go together: the later one waits for the earlier one. */
   readonly conflictKeys: readonly string[];
   /** The largest batch that the item may be part of; 1 if it must be alone. */
   readonly share: number;
   /** As how many items it counts for the size of a batch. */
   readonly weight: number;
-  /** Whether what the item itself waits for is there. */
+  /** Whether the promise that the item waits for, if any, has resolved. */
   readonly isReady: boolean;
 };
 
 /**
- * Chooses the next batch: all items that can go now, in the order of the queue. It ends before the first item that would
+ * Chooses the next batch: all items that can go now, in the order of the queue. The batch ends before the first item that would
  * make it too large.
  *
  * @param limit the largest number of items
  * @param isFree whether what an item needs is neither locked nor in use
- * @param keep is called with each item that must wait, except for those that only find no room in this batch
+ * @param keep is called with each item that must wait, except for items that only find no room in this batch
  */
 export function takeBatch<Item extends Batchable>(
   queue: readonly Item[],
@@ -167,11 +167,11 @@ export function takeBatch<Item extends Batchable>(
 export type BatchOptions<Item, Result = never> = {
   /** The largest number of items in a batch. */
   readonly limit: number;
-  /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
+  /** The conflict keys of an item. Of two items with a common one, the later item goes in a later batch. */
   readonly conflictKeysOf?: (item: Item) => readonly string[];
   /**
-   * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
-   * beside a long batch that locks the same.
+   * Keys of what else an item locks in the database. Items with a common lock may share a batch, but none of them starts
+   * beside a long batch that has the same lock.
    */
   readonly locksOf?: (item: Item) => readonly string[];
   /** A key of the lock of a table that every item takes, and that items can hold at the same time. */
@@ -195,13 +195,13 @@ export type BatchOptions<Item, Result = never> = {
   readonly awaitLock?: (key: string, wait: LockWait) => Promise<unknown>;
   /** The shortest time between the starts of two batches, in milliseconds. */
   readonly everyMs?: number;
-  /** How the next batch is prepared while one is performed; without it, it is not. */
+  /** How the next batch is prepared while a batch is performed; if absent, no batch is prepared. */
   readonly ahead?: {
-    /** Whether to prepare an item takes so long that it should be done before the turn of its batch. */
+    /** Whether preparing an item takes so long that it should be done before its batch can begin. */
     readonly isWorthIt: (item: Item) => boolean;
     /**
      * Prepares a batch, and settles none of its entries. `perform` gets the same batch next, unless items of the batch before are put
-     * back or that batch takes long: then the items of this one are put back as well.
+     * back or the batch before takes long: then the items of the prepared batch are put back as well.
      *
      * @returns false if it cannot be prepared; then its items stay in the queue
      */

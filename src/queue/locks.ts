@@ -18,7 +18,7 @@ export type LockedKeys<Item> = {
    * @param refusal the error by which the lock was refused
    */
   waitFor(key: string, refusal: unknown): void;
-  /** Does so if the database says that the key, which these items need, is locked. */
+  /** As `waitFor`, but only if the database says that the key, which these items need, is locked. */
   waitIfLocked(key: string, items: readonly Needing<Item>[], refusal: () => unknown): Promise<void>;
 };
 
@@ -67,8 +67,8 @@ export function openLockedKeys<Item>(
 }
 
 /**
- * After this many refusals that a locked key explains, an item is tried alone all the same: a row that is often locked for
- * a moment would otherwise hide another lock for ever.
+ * After this many refusals that a locked key explains, an item is tried alone all the same. Otherwise a row that is often
+ * locked for a short time would hide another lock for ever.
  */
 const explainedRefusals = 3;
 
@@ -118,7 +118,7 @@ export function openFailedItems<Item, Result>(
       return;
     }
     lastRefusal = error;
-    // An item may have to wait for its turn among many others, so its time is measured from now on.
+    // An item may have to wait behind many others before it is tried alone, so its time is measured from now on.
     for (const waiting of failed) waiting.expireInTime();
     const keys = await locked.find(failed);
     for (const key of keys) locked.waitFor(key, error);

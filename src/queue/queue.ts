@@ -15,12 +15,12 @@ const longBatches = 4;
 
 /**
  * Lets items that are asked for one by one share a batch. Items that come while a batch is under way go with the next
- * one, so an idle process serves the first item at once. No item joins a batch that has started before the item came, so
+ * batch, and an idle process serves the first item at once. No item joins a batch that has started before the item came, so
  * a reader sees what was committed before.
  *
  * A batch waits for a lock in the database only briefly (`briefWait`). If another program keeps the lock, the whole batch
- * fails, and nothing of it was done. Then each item is in one of three states, so that it waits only for locks that it needs,
- * however many locks there are:
+ * fails, and nothing of it was done. Then each item is in one of three states, so that an item waits only for locks that it
+ * needs, however many locks there are:
  *
  * | state | goes on to |
  * | --- | --- |
@@ -77,7 +77,7 @@ export function inBatches<Item, Result>(
     let prepared: readonly Waiting[] = [];
     for (;;) {
       if (prepared.length === 0) await untilGathered();
-      // Nothing may come between this look at the queue and the end of the loop: an item that came then would begin no
+      // Nothing may be awaited between this check of the queue and the end of the loop: an item that came then would begin no
       // run, and would stay in the queue.
       const batch = prepared.length > 0 ? prepared : take(false);
       if (batch.length === 0) break;
@@ -99,7 +99,7 @@ export function inBatches<Item, Result>(
   };
 
   const gather = async (): Promise<void> => {
-    // If one item waits and the batch before had one, mostly one client sends at a time, and looking would only cost time.
+    // If one item waits and the batch before had one, mostly one client sends at a time, and to gather more would only cost time.
     if (engine === 'postgresql' && queue.length < 2 && performing.length < 2) return;
     await gatherMore(pollSockets, () => queue.length);
   };
@@ -158,7 +158,7 @@ export function inBatches<Item, Result>(
       long.delete(batch);
       wake();
     });
-    // If it waits for the lock of a table, no other batch may start before the table is free.
+    // If the batch waits for the lock of a table, no other batch may start before the table is free.
     if (sharedLock !== '') void locked.waitIfLocked(sharedLock, batch, failures.lastRefusal);
   };
 
@@ -179,7 +179,7 @@ export function inBatches<Item, Result>(
     for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
   };
 
-  /** Puts items back to the head of the queue. Those of the prepared batch go behind them: both may share a batch. */
+  /** Puts items back to the head of the queue. The items of the prepared batch go behind them: both may share a batch. */
   const putBack = (again: readonly Waiting[]): void => {
     const items = [...again, ...ahead.drop()];
     for (const waiting of items) waiting.state = 'queued';
@@ -235,7 +235,7 @@ type Others<Item> = {
   readonly long: Iterable<readonly NeedingNow<Item>[]>;
   readonly alone: Iterable<NeedingNow<Item>>;
   readonly slow: Iterable<NeedingNow<Item>>;
-  /** A batch that will have ended by then: only conflict keys that are in common matter. */
+  /** A batch that will have ended before the next one begins: only its conflict keys matter. */
   readonly before: readonly NeedingNow<Item>[];
 };
 
@@ -254,7 +254,8 @@ function freeBeside<Item>(
   const others = [...slowest, ...alone, ...slow, ...before];
   if (!locked.areAny() && others.length === 0) return () => true;
   const inUse = new Set(others.flatMap(({ conflictKeys }) => conflictKeys));
-  // If two items that are tried alone lock the same, the one that gets the lock and waits for another would make the other fail.
+  // If two items that are tried alone need the same lock, the item that gets it and waits for a further lock would make the other item
+  // fail.
   const lockedByUs = new Set((isAlone ? [...slowest, ...alone] : slowest).flatMap(({ item }) => locksOf(item)));
   return ({ conflictKeys, item }) =>
     !locked.has(sharedLock) &&
@@ -283,7 +284,7 @@ async function gatherMore(pollSockets: () => Promise<void>, count: () => number)
   }
 }
 
-/** Whether work that never rejects ends in time. It goes on in any case. */
+/** Whether work that never rejects ends in time. The work goes on in any case. */
 function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

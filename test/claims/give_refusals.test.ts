@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { ClaimRefused, type RefusalReason } from '../../src/claims/claim.ts';
 import { type BatchedClaim, pending } from '../../src/claims/pending_claim.ts';
-import { giveRefusals } from '../../src/claims/write_batch.ts';
+import { confirmRefusals } from '../../src/claims/write_batch.ts';
 import { claimOn } from '../races/claim_on.ts';
 
 const stateOf = (used: number, generation = 1): ReadonlyMap<string, ConsumerState> =>
@@ -32,7 +32,7 @@ async function endOf(reason: RefusalReason, now: ReadonlyMap<string, ConsumerSta
   const item = pending(claimOn('p', 'c', 1));
   const entry: BatchedClaim = { item, resolve: fail, again: fail, reject: (error) => rejections.push(error) };
   const refusal = new ClaimRefused(reason, 'refused');
-  const changed = await giveRefusals([{ entry, refusal }], stateOf(1), async () => now);
+  const changed = await confirmRefusals([{ entry, refusal }], stateOf(1), async () => now);
   assert.deepEqual([rejections.length, changed.length].toSorted(), [0, 1]);
   return changed.length === 1 ? 'again' : 'refused';
 }
