@@ -9,7 +9,7 @@ import {
 import type { Tables } from '../tables.ts';
 import { begin, type Connect, type Connection } from './connection.ts';
 
-/** Kysely, whose statements are sent on connections that `connect` lends. Whoever has opened their pool closes it. */
+/** Kysely, whose statements are sent on connections that `connect` lends. Their pool is closed by the code that opened it. */
 export const kyselyOn = (connect: Connect): Kysely<Tables> =>
   new Kysely<Tables>({
     dialect: {

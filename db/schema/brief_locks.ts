@@ -38,7 +38,7 @@ export async function waitBriefly(trx: QueryExecutorProvider): Promise<void> {
  * Locks several tables that a migration changes. It waits for all of them together as long as for a single lock: one after the other, the
  * first ones would be locked while it waits for the last ones. So a migration calls it late, when it has done what needs no lock.
  *
- * If the transaction does not wait briefly, since nobody else uses the database, nothing is done.
+ * If the transaction does not wait briefly, since no other process uses the database, nothing is done.
  *
  * @throws an error of the code `lockNotAvailable` if a lock was not granted in time
  */

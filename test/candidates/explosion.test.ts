@@ -102,7 +102,7 @@ suite('explosions of combinations', () => {
     assert.ok(steps() < 200_000, `${steps()} steps to refuse`);
   });
 
-  test('a search with different amounts, of which it is not noticed that they do not fit, ends with an error', () => {
+  test('a search for different amounts that do not fit, which no check notices, ends with an error', () => {
     // Twelve devices are left with one of four, which no group can use, and the other eight have 16 pairs for 17
     // groups.
     const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepBest } from '../../src/search/order.ts';
 
-test('the best items are those that a stable sort puts first, also where many are equal', () => {
+test('keepBest keeps the items that a stable sort puts first, also where many are equal', () => {
   for (const limit of [0, 1, 2, 7, 100, 1_000]) {
     for (const kinds of [1, 3, 50, 10_000]) {
       const items = Array.from({ length: 500 }, (_, index) => ({ index, value: (index * 7_919 + limit) % kinds }));

@@ -36,7 +36,7 @@ const mixedTopology: fc.Arbitrary<Topology> = fc
 const withoutSpaces = (text: string): string => text.replaceAll(/([,:]) /g, '$1');
 
 suite('answers to candidates queries', () => {
-  test('the text is that of the same answer built as objects, at each version', () => {
+  test('the text is equal to the text of the same answer built as objects, at each version', () => {
     let candidates = 0;
     fc.assert(
       fc.property(mixedTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {

@@ -113,7 +113,7 @@ suite('search for candidates', () => {
     for (const [what, times] of counts) assert.ok(times > numRuns / 1000, `${what}: only ${times} of ${numRuns} times`);
   });
 
-  test('finds exactly these if nearly every combination fails', (t) => {
+  test('finds exactly the candidates that fit if nearly every combination fails', (t) => {
     let [candidates, requests] = [0, 0];
     fc.assert(
       fc.property(crowdedTree, crowdedRequest, (topology, request) => {
@@ -198,7 +198,7 @@ suite('search for candidates', () => {
     }
   });
 
-  test('a random sample shows all trees before it shows one twice, and any of their providers', () => {
+  test('a random sample shows all trees before it shows one tree twice, and any of their providers', () => {
     const fleet = fleetOf(threeTrees);
     const seen = new Set<string>();
     for (let time = 0; time < 200; time++) {

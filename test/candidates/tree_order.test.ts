@@ -182,7 +182,7 @@ function manyTrees(random: (most: number) => number): readonly Node[] {
   return nodes;
 }
 
-test('among many trees those that cannot fit are passed, and no others', () => {
+test('among many trees the search passes exactly those that cannot fit', () => {
   const requests = [
     requestOf([groupOf('', { VCPU: 6, MEMORY_MB: 7 })]),
     requestOf([groupOf('', { VCPU: 2 }), groupOf('_A', { VCPU: 8 }), groupOf('_B', { VCPU: 7 })]),
@@ -232,7 +232,7 @@ test('among many trees those that cannot fit are passed, and no others', () => {
   assert.ok(answers > 50, `${answers} answers`);
 });
 
-test('a root that takes the index of another one, which it equals by all keys, does not hide that this one is a root no more', () => {
+test('a root that takes the index of an equal root does not hide that the other one is a root no more', () => {
   const stock = { VCPU: stockOf(8) };
   let rows = rowsOf(Array.from({ length: 4 }, (_, number) => nodeAt(number, { stock })));
   const { fleet, apply } = createFleet(rows);

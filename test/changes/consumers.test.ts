@@ -254,7 +254,7 @@ test('a client without a token is refused, or told of the switch, while the hist
   });
 });
 
-test('a deletion is told to who asks for consumers only, also by a process that reads it from the log', async () => {
+test('a client that asks for consumers only is told of a deletion, also by a process that reads it from the log', async () => {
   const database = await freshDatabase('postgresql');
   const options = { history: { enabled: true, keep: 86_400 } };
   const one = await openServiceOn(database, options);

@@ -74,9 +74,9 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
     ],
   ]);
 
-const nobody: ReadonlyMap<string, ConsumerState> = new Map();
+const noConsumers: ReadonlyMap<string, ConsumerState> = new Map();
 
-const judged = (fleet: Fleet, claim: Claim, states = nobody) => judge(fleet, claim, states);
+const judged = (fleet: Fleet, claim: Claim, states = noConsumers) => judge(fleet, claim, states);
 
 function refusalOf(...parameters: Parameters<typeof judged>): string {
   try {
@@ -203,7 +203,7 @@ suite('judging a claim', () => {
           const consumers = wishes.map((used, index) =>
             consumer({ [host]: { VCPU: used } }, { uuid: `c${index + 1}` }),
           );
-          const states = own === 0 ? nobody : having(own);
+          const states = own === 0 ? noConsumers : having(own);
           const freed = wishes.length > 0 ? own : 0;
           let sum = 0;
           const fits = wishes.every((wish) => {
@@ -224,7 +224,7 @@ suite('judging a claim', () => {
 });
 
 suite('what a claim that is accepted writes', () => {
-  test('the generation of each provider that it names grows by one, and is guarded', () => {
+  test('the generation of each provider that a claim names grows by one, and is guarded', () => {
     const claim = claimOf(
       consumer({ [host]: { VCPU: 1, MEMORY_MB: 1 }, [disk]: { DISK_GB: 1 } }),
       consumer({ [host]: { VCPU: 1 } }, { uuid: 'c2' }),
@@ -264,7 +264,7 @@ suite('what a claim that is accepted writes', () => {
     assert.deepEqual(removed.inventories, [{ providerId: 2, put: [], remove: [3] }]);
   });
 
-  test('a reshape can delete an inventory together with the last allocation of it, but not before', () => {
+  test('a reshape can delete an inventory together with its last allocation, but not before', () => {
     const gone = [
       {
         providerUuid: host,

@@ -56,7 +56,7 @@ const entryOf = (item: PendingClaim): BatchedClaim => {
 const providersOf = ({ write }: ReturnType<typeof judgeBatch>['judged'][number]): readonly number[] =>
   write.providers.map(({ providerId }) => providerId);
 
-test('a claim is placed by its first query if the claim before it, which took the last place for that, is not written', () => {
+test('a claim is placed by its first query if the claim before it, which took the last room for that query, is not written', () => {
   const fleet = makeFleet();
   for (const before of [byQueries('first'), plain('first', 2)]) {
     const batch = [before, byQueries('second')].map((claim) => entryOf(onFreshFleet(pending(claim))));
@@ -77,7 +77,7 @@ test('a claim is placed by its first query if the claim before it, which took th
   }
 });
 
-test('a claim that only fits without the one before it is not refused while that one may not be written', () => {
+test('a claim that only fits without the claim before it is not refused while that claim may still fail', () => {
   const fleet = makeFleet();
   const batch = ['first', 'second'].map((uuid) => entryOf(onFreshFleet(pending(plain(uuid, 2)))));
   const together = judgeBatch(fleet, batch, new Map());
@@ -94,7 +94,7 @@ test('a claim that only fits without the one before it is not refused while that
   assert.equal(tooLarge.refused.length, 1);
 });
 
-test('a claim that raises what its consumer has promises only what it adds', () => {
+test('only the added amount of a claim counts as used for the claims after it', () => {
   const fleet = makeFleet(4);
   const provider = fleet.byUuid.get(fast);
   const classId = fleet.classes.byName.get('VCPU')?.id;

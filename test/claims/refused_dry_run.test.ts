@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { answerTo } from '../../src/api/allocations/claim_requests.ts';
 import { ApiError } from '../../src/request/errors.ts';
 
-test('the refusal of a dry run is that of the claim, with a header more', async () => {
+test('the refusal of a dry run is the refusal of the claim with one more header', async () => {
   const refusal = new ApiError(409, 'in the words of upstream', {
     code: 'placement.capacity_exceeded',
     headers: { 'retry-after': '1' },

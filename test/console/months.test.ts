@@ -127,7 +127,7 @@ for (const [colorScheme, viewport] of [
   });
 }
 
-test('a host tells who had it before, and why that ended', async (t) => {
+test('the page of a host shows which consumers had it before, and why each ended', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   const consumer = randomUUID();

@@ -92,7 +92,7 @@ suite('a database with default_transaction_read_only', () => {
         and pid <> pg_backend_pid()`,
       );
       await until('it is not ready', async () => (await send('GET', '/readyz')).status === 503);
-      // This session has the setting for good, and nobody ends it.
+      // This session has the setting for good, and no program ends it.
       await execute(server.url, `alter database ${named(url)} reset default_transaction_read_only`);
       await until('it is ready', async () => (await send('GET', '/readyz')).status === 200);
       accepted(await claim(send, host, randomUUID()));

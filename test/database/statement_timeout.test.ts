@@ -54,7 +54,7 @@ async function untilIdle(): Promise<void> {
 type Setup = {
   readonly service: PlacementService;
   readonly send: Send;
-  /** Somebody else's connection to the database. */
+  /** The connection of another program to the database. */
   readonly other: pg.Client;
   /** What the service logged. */
   readonly entries: readonly Readonly<Record<string, unknown>>[];

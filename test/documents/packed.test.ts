@@ -1,4 +1,4 @@
-/** Who installs the package has every file that its README leads to. */
+/** The installed package has every file that its README leads to. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

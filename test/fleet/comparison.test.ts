@@ -186,7 +186,7 @@ test('a change that no trigger logged is found', async (t) => {
   });
 });
 
-test('it is told in the log and counted, and all processes load what is there', async () => {
+test('a difference is logged and counted, and all processes load their fleets anew', async () => {
   await withFreshDatabase('postgresql', async (fresh) => {
     const lines: Record<string, unknown>[] = [];
     const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
@@ -284,7 +284,7 @@ test('while others write, nothing is taken for a difference', async (t) => {
   });
 });
 
-test('odd rows that another program wrote are no difference, once they are loaded', async () => {
+test('odd rows that another program wrote are no difference once the fleet has loaded them', async () => {
   await withTestService('postgresql', {}, async (service) => {
     const { database, fleet } = service;
     await fill(requestsTo(service));

@@ -5,7 +5,7 @@ import { createFleet } from './made_up_fleet.ts';
 
 const depth = 50_000;
 
-test('a tree may have any depth, with each provider below the one before', () => {
+test('a tree may have any depth, with each provider below the provider before it', () => {
   const { fleet } = createFleet({
     providers: Array.from({ length: depth }, (_, index) => ({
       id: index + 1,

@@ -45,7 +45,7 @@ const steps = fc.array(
   { minLength: 2, maxLength: 25 },
 );
 
-test('a held snapshot stays as it is, and the fleet is the same as without it', () => {
+test('a held snapshot stays as it is, and the fleet is the same as without a held snapshot', () => {
   const seen = { compared: 0, replaced: 0 };
   const request = requestOf([groupOf('', { VCPU: 1 })]);
   const all = { strategy: 'depth-first', randomize: false, limited: false } as const;
@@ -154,7 +154,7 @@ test('however many snapshots are held, no more is kept than is allowed; the olde
   assert.deepEqual(snapshots.counts, { held: 1, kept: size });
 });
 
-test('what was kept for a snapshot counts for the next older one when it ends, and for none after the last', () => {
+test('when a snapshot ends, what was kept for it counts for the next older snapshot, and for none after the last', () => {
   const snapshots = createHeldSnapshots();
   const none = () => assert.fail('nothing must be given up');
   const [older, newer] = [snapshots.hold(10, none), snapshots.hold(10, none)];

@@ -61,7 +61,7 @@ test('a loop is shown as a tree whose root is the oldest provider in it', async 
   });
 });
 
-test('a provider that SQL moves into the loop and out of it is shown where it is', async () => {
+test('a provider that SQL moves into a loop of parents and out of it is shown where it is', async () => {
   await withLoop(async (service, send) => {
     await service.fleet.fresh();
     const put = (parent: string, child: string) =>

@@ -4,7 +4,7 @@ import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts'
 import { createProvidersById } from '../../src/fleet/model/providers_by_id.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
-test('providers by id are those of a Map, whatever integers of PostgreSQL the ids are', (t) => {
+test('ProvidersById has the same providers as a Map, whatever integers of PostgreSQL the ids are', (t) => {
   const random = randomFrom(seedFor(t));
   const odd = [0, -1, -(2 ** 31), 2 ** 31 - 1, 2 ** 31 - 2, 1_000_000];
   const providers = createProvidersById();

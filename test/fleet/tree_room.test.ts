@@ -73,7 +73,7 @@ const moving = ['claim', 'ownClaim', 'inventory', 'move', 'remove', 'add'] as co
 const changesUpTo = (maxLength: number, at: number) =>
   fc.array(fc.record({ kind: fc.constantFrom(...moving), at: fc.nat(at), what: fc.nat(20) }), { maxLength });
 
-test('the trees that have room are those that plain sums find, whatever changed before', () => {
+test('the trees with room are equal to those that plain sums find, whatever changed before', () => {
   let some = 0;
   fc.assert(
     fc.property(
@@ -95,7 +95,7 @@ test('the trees that have room are those that plain sums find, whatever changed 
   assert.ok(some > 500, `${some} answers`);
 });
 
-test('they are so among thousands of trees, with more changes than are taken in one by one', () => {
+test('the trees with room are right among thousands of trees, with more changes than are taken in one by one', () => {
   const largest = 30;
   fc.assert(
     fc.property(
@@ -163,7 +163,7 @@ test('a list is made once, and no more than sixteen are kept', () => {
   assert.equal(fleet.treeRoom.made, 18, 'the first one was given up');
 });
 
-test('a query of more classes than lists are kept makes none anew when it is repeated', () => {
+test('a repeated query of more classes than lists are kept makes no list anew', () => {
   const { fleet } = createFleet(rowsOf([]));
   const demands = Array.from({ length: 17 }, (_, classId) => ({ classId, ofOne: 1, total: 2 }));
   fleet.treeRoom.meeting(demands, 1);

@@ -1,4 +1,4 @@
-/* Several writers of the same consumers, or of old records: what is recorded, and who waits. */
+/* Several writers of the same consumers, or of old records: what is recorded, and which writer waits. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

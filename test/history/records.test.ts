@@ -321,7 +321,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`on ${engine}, what is held at the switch is taken in, whoever begins it`, async () => {
+  test(`on ${engine}, allocations that exist at the switch are recorded, whichever process switches`, async () => {
     await withWorld(engine, async (world) => {
       const { database } = world;
       const consumers = Array.from({ length: 7 }, () => randomUUID()).toSorted();

@@ -14,7 +14,7 @@ import { classes, hosts, run, together, type World } from './world.ts';
 export type Actor = {
   readonly world: World;
   readonly random: Random;
-  /** Consumers of all actors. Their records are locked by whoever writes their allocations. */
+  /** Consumers of all actors. Each writer of their allocations locks their records. */
   readonly shared: readonly string[];
   /** Consumers of this actor alone, which may lose their records, and get new ones. */
   readonly own: readonly string[];

@@ -16,7 +16,7 @@ const patienceMs = 120;
 /** How long it waits for other answers; on a busy machine they may take a while. */
 const longPatienceMs = 60_000;
 
-/** A connection, whose bytes go to whoever sends a train on it. */
+/** A connection, whose bytes go to the sender of the present train. */
 type Line = { readonly socket: net.Socket; onData: (data: Buffer) => void };
 
 /** Opens a client of a port. */

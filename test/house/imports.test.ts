@@ -1,4 +1,4 @@
-/** Which files import which: so that whoever reads a file needs to know only what is below it. */
+/** Which files import which: so that the reader of a file needs to know only what is below it. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** A name of a type means one thing: whoever meets it in a file need not ask which of several types it is. */
+/** A name of a type means one thing: the reader of a file need not ask which of several types is meant. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -110,7 +110,7 @@ test('projects are listed in pages, in the order of their names; a name may have
   });
 });
 
-test('/metrics has the limits of projects with values of their own, and what these use', async () => {
+test('/metrics has the limits of projects with values of their own, and the usages of these projects', async () => {
   await withSend(async (send) => {
     const host = '00000000-0000-4000-8000-00000000000a';
     await makeProvider(send, host, { VCPU: { total: 8 } });
@@ -141,7 +141,7 @@ test('an import replaces nothing but what an import has stored, also where the g
   });
 });
 
-test('what is in doubt is counted anew by each read, however often another program puts it in doubt', async () => {
+test('usages in doubt are counted anew by each read, however often another program puts them in doubt', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.7');
     const host = randomUUID();

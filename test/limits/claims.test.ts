@@ -306,7 +306,7 @@ test('the rows of usages stay few', async () => {
   });
 });
 
-test('what another program has deleted is not counted by the next claim, also where it would exceed the limit', async () => {
+test('allocations that another program deleted do not count for the next claim, also where the claim would exceed the limit with them', async () => {
   await withHost(anyEngine, async ({ send, service, claim }) => {
     accepted(await limit(send, { resources: { PGPU: 10 } }));
     const uuid = randomUUID();
@@ -318,7 +318,7 @@ test('what another program has deleted is not counted by the next claim, also wh
   });
 });
 
-test('a consumer counts whichever of several queries it is placed by, before there is room or not', async () => {
+test('a consumer counts by whichever of its queries it is placed, whether there is room yet or not', async () => {
   await withHost(anyEngine, async ({ send }) => {
     accepted(await limit(send, { consumers: { all: 0 } }));
     const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: null, consumer_type: 'JOB' };

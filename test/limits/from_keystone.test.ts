@@ -76,7 +76,7 @@ async function shownBy({ config }: CommandWorld, ...projects: readonly string[])
   }
 }
 
-test('limits are imported, and follow those of Keystone', async () => {
+test('limits are imported, and follow the limits of Keystone', async () => {
   await withImport(async (imported, standIn, world) => {
     const defaults = [
       registered('class:VCPU', 20),

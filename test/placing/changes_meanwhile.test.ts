@@ -127,13 +127,13 @@ async function isHeldUp({ change, affinity = nowhere, before = 'select' }: Case)
 }
 
 for (const [name, what] of Object.entries(waiting)) {
-  test(`a change waits for the commit of a claim that relied on what it changes: ${name}`, async () => {
+  test(`a change waits for the commit of a claim that relied on what is changed: ${name}`, async () => {
     assert.ok(await isHeldUp(what));
   });
 }
 
 for (const [name, what] of Object.entries(free)) {
-  test(`a change does not wait for the commit of a claim that did not rely on it: ${name}`, async () => {
+  test(`a change does not wait for the commit of a claim that did not rely on what is changed: ${name}`, async () => {
     assert.ok(!(await isHeldUp(what)));
   });
 }

@@ -47,7 +47,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a gang that is sent again is refused by the name of the consumer that it finds, on ${engine}`, async () => {
+  test(`the refusal of a gang that is sent again names the consumer that exists, on ${engine}`, async () => {
     await withHosts(engine, 2, async (send) => {
       const [old, fresh] = [randomUUID(), randomUUID()];
       const one = placed('resources=VCPU:1');
@@ -62,7 +62,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a consumer comes after those that its with names, and a circle is refused, on ${engine}`, async () => {
+  test(`a consumer is placed after the consumers that its with names, and a circle is refused, on ${engine}`, async () => {
     await withHosts(engine, 8, async (send) => {
       const [follower, leader, apart] = [randomUUID(), randomUUID(), randomUUID()];
       const gang = {

@@ -61,7 +61,7 @@ const otherChanges = {
 };
 
 for (const [name, statement] of Object.entries(otherChanges)) {
-  test(`a claim is written though this changed that it did not rely on: ${name}`, async () => {
+  test(`a claim is written though something changed that it did not rely on: ${name}`, async () => {
     await withTwoConnections(async (connections) => {
       assert.equal(await lostGuard(connections, placement(), () => connections.other.query(statement)), undefined);
     });
@@ -78,7 +78,7 @@ test('a claim whose neighbour has another provider by now is not written', async
   });
 });
 
-test('a claim is not written where a consumer that it stays apart from comes by a move into the chosen tree', async () => {
+test('a claim is not written where a move brings a consumer of its apart_from into the chosen tree', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`delete from inventories where resource_provider_id = 2;
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
@@ -102,7 +102,7 @@ test('a claim is not written where a consumer that it stays apart from comes by 
   });
 });
 
-test('a claim is not written by what it relied on before it had to wait for a provider', async () => {
+test('a claim that had to wait for a provider is not written if what it relied on changed meanwhile', async () => {
   for (const [name, statement] of Object.entries(wholeChanges)) {
     if (name === 'a table that is emptied') continue; // it has to wait for the table before it has a snapshot
     await withTwoConnections(async (connections) => {

@@ -7,7 +7,7 @@ import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { byQuery } from './by_query.ts';
 
-test('consumers are placed on other hosts, and wait for it only where there is no other one', async () => {
+test('consumers are placed on other hosts, and wait for a locked host only where there is no other host', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     await other.query('begin; select from resource_providers where id = 1 for update');

@@ -110,7 +110,7 @@ test('the searches of a claim have a budget together, which many that are nearly
     }
   };
   const { placed, steps } = place(1);
-  assert.ok(placed === 1 && steps > 360_000, `${steps} looks for one`);
+  assert.ok(placed === 1 && steps > 360_000, `${steps} steps for one`);
   assert.equal(place(2).placed, 2);
   const { refused, message, steps: all } = place(3);
   assert.equal(refused, 'query too wide');
@@ -118,7 +118,7 @@ test('the searches of a claim have a budget together, which many that are nearly
   assert.ok(all < 1_100_000, `${all} looks for all`);
 });
 
-test('the list of an order is counted once, and leaves the budget of the search as it is', () => {
+test('the steps for the list of an order are counted once, and do not come from the budget of the search', () => {
   const { fleet } = createFleet(
     rowsOf(Array.from({ length: 1000 }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(4) } }))),
   );

@@ -173,7 +173,7 @@ for (const [name, order] of Object.entries<readonly OrderKey[]>({
   'most first': [{ kind: 'free', className: 'VCPU', mostFirst: true }],
   'a trait first': [{ kind: 'prefer', traitName: 'CUSTOM_FAST' }],
 })) {
-  test(`among thousands of full hosts a consumer finds the one that it is on, by ${name}`, () => {
+  test(`among thousands of full hosts a consumer finds its own host, by ${name}`, () => {
     // Of every host 8 are used, of its own one more than there are.
     const nodes = Array.from({ length: 3000 }, (_, index) =>
       nodeAt(index, { stock: { VCPU: { ...stockOf(index === 0 ? 7 : 8), max_unit: 8, used: 8 } } }),
@@ -202,7 +202,7 @@ async function shrink(send: Send, host: string, total: number, reserved = 0): Pr
   accepted(await send('PUT', path, { resource_provider_generation, total, reserved }));
 }
 
-test('on an overcommitted host a consumer keeps, reduces and does not raise what it has', async () => {
+test('on an overcommitted host a consumer may keep or reduce its amounts, and not raise them', async () => {
   await withHosts(anyEngine, 1, async (send, [host = '']) => {
     const [consumer, other] = [randomUUID(), randomUUID()];
     for (const uuid of [consumer, other])
@@ -266,7 +266,7 @@ test('an Ironic node that is reserved keeps its instance, and takes no other', a
   });
 });
 
-test('a consumer does not raise what it has where another program lowers the capacity, and may keep it', async () => {
+test('where another program lowers the capacity, a consumer may keep its amounts, and not raise them', async () => {
   await withHosts(anyEngine, 1, async (send, [host = ''], { database }) => {
     accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 4 } })));
     for (const raised of [0, 1]) {

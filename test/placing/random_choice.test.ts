@@ -46,7 +46,7 @@ for (const [name, request, fits] of [
   });
 }
 
-test('the one host of many that has room is found', () => {
+test('the only host with room among many is found', () => {
   const full = hosts.map((host, index) =>
     index === 123 ? host : { ...host, stock: { ...host.stock, VCPU: { ...stockOf(4), used: 4 } } },
   );

@@ -65,7 +65,7 @@ test('the same where the neighbour is a plain consumer of the same claim', async
   );
 });
 
-test('the same where a consumer is to leave the tree that it is in', async () => {
+test('a claim is judged right on a stale fleet where its consumer is to leave its tree', async () => {
   const uuid = randomUUID();
   const prepare = async ({ sendToOther }: TwoServices, { held }: Trees) =>
     accepted(await sendToOther('PUT', `/allocations/${uuid}`, newClaim({ [held]: { VCPU: 1 } })));

@@ -1,4 +1,4 @@
-/** Every operation of the API by every kind of caller: who gets 401, who 403, and who passes, by the defaults of upstream. */
+/** Every operation of the API by every kind of caller: which callers get 401, which 403, and which pass, by the defaults of upstream. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';

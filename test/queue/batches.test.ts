@@ -30,7 +30,7 @@ async function gathered(t: TestContext, turnMs: number, come: string[][]): Promi
   return batches;
 }
 
-test('a batch also has the items that come while it is gathered, for five turns at most', async (t) => {
+test('a batch also has the items that come while it is gathered, for five iterations of the event loop at most', async (t) => {
   const come = [['c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
   assert.deepEqual(await gathered(t, 0.1, come), [['a', 'b'], ['c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
 });
@@ -70,7 +70,7 @@ test('on the embedded database also an item that comes alone looks for others, w
   assert.deepEqual(batches, [3]);
 });
 
-test('an item is taken at any moment after the batch before it, also while the queue looks for more', async () => {
+test('an item is taken at any time after the batch before it, also while the queue gathers more', async () => {
   const isTaken = async (steps: number): Promise<boolean> => {
     const { ask, batches } = recorded({});
     await ask('first');
@@ -100,7 +100,7 @@ test('an item that is rejected fails alone, and an error of the batch fails all 
   assert.equal(await ask('next'), 'next');
 });
 
-test('if one item makes its batch fail, the others are still done', async () => {
+test('if one item makes its batch fail, the other items are still done', async () => {
   const { ask, batches } = recorded({ isOfOne: () => true }, (batch) => {
     if (batch.some(({ item }) => item === 'bad')) throw new Error('of one');
   });

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { openFairSeats } from '../../src/queue/fair_seats.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
-test('a client loses a seat only if it has most of them; a client is refused only if no other has two more', (t) => {
+test('only the client with most seats loses one; a client is refused only if no other client has two seats more', (t) => {
   const random = randomFrom(seedFor(t));
   const most = 12;
-  // What must be there: who has a seat, the oldest first.
+  // What must be there: the clients that have a seat, the oldest first.
   let there: { readonly client: string; readonly id: number }[] = [];
   let lost: number[] = [];
   const seats = openFairSeats<number>({ most, takeAway: (id) => lost.push(id) });

@@ -56,7 +56,7 @@ test('a transaction is given up when its time is over, however many are ahead of
   }
 });
 
-test('a new transaction is tried before those that were refused a lock, whether it holds other locks or not', async () => {
+test('a new transaction is tried before transactions that were refused a lock, whether it holds other locks or not', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();

@@ -52,7 +52,7 @@ type Behaviour = {
   readonly perform: (batch: readonly Entry<string, string>[], count: number) => void;
 };
 
-test('a batch is prepared while one is performed, and is the next one as it was prepared', async () => {
+test('a batch is prepared while another one is performed, and goes next as it was prepared', async () => {
   const { ask, batches, prepared, end } = preparing();
   const asked = [ask('a')];
   await ticks(20);
@@ -73,7 +73,7 @@ test('a batch is prepared while one is performed, and is the next one as it was 
   assert.deepEqual(await Promise.all(asked), ['a', 'b', 'C', 'D', 'e']);
 });
 
-test('without an item that is worth it, or if it cannot be prepared, the next batch has all that came meanwhile', async () => {
+test('without an item that is worth preparing, or if it cannot be prepared, the next batch has all items that came meanwhile', async () => {
   const { ask, batches, prepared, end } = preparing({}, { canPrepare: (names) => !names.includes('C') });
   const asked = [ask('a')];
   await ticks(20);
@@ -101,7 +101,7 @@ test('an item whose key is in the batch that is performed is not prepared, and s
   await Promise.all(asked);
 });
 
-test('if items are put back, those of the prepared batch go behind them in one batch', async () => {
+test('if items are put back, the items of the prepared batch go behind them in one batch', async () => {
   const { ask, batches, prepared, end } = preparing(
     {},
     {

@@ -66,7 +66,7 @@ test('together the claims take exactly the whole capacity', async () => {
   });
 });
 
-test('one of several claims for a new consumer succeeds, and the others are refused', async () => {
+test('one of several claims for a new consumer succeeds, and the other claims are refused', async () => {
   await withClaims(async (setup) => {
     const claims = Array.from({ length: 10 }, () => outcomeOf(setup.claims.write(claimOf('c', 1, null))));
     const outcomes = await Promise.all(claims);

@@ -117,7 +117,7 @@ for (const [way, use] of Object.entries(ways)) {
     }));
 }
 
-test('with synchronous_commit = off: a claim that was read and is lost in the crash is not taken for the one with its number', () =>
+test('with synchronous_commit = off: a claim that was read and lost in the crash is not taken for the new transaction with its number', () =>
   withTwoServices(async ({ url, first, second, host }) => {
     const feed = await followFrom((method, path, body) => first(method, path, body, `placement ${newestVersion}`));
     const crash = await server.loseInCrash();

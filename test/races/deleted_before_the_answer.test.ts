@@ -62,7 +62,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`traits that are written are in the answer, though they are gone by then, on ${engine}`, async () => {
+  test(`traits that are written are in the answer, though they are deleted before it is sent, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const { kysely } = service.database;
       const send = requestsTo(service, 'placement 2.6');
@@ -83,7 +83,7 @@ for (const engine of engines) {
   });
 }
 
-test('a provider that is given the parent it has is there, also if another request moves it meanwhile', async () => {
+test('a provider that is given its present parent stays, also if another request moves it meanwhile', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.6');
     const [uuid, parent, other] = [randomUUID(), randomUUID(), randomUUID()];

@@ -140,7 +140,7 @@ test('a rewrite fails after another one of the same generation, and after a dele
   });
 });
 
-test('a DELETE sees the changes of the writer that it waited for', async () => {
+test('a DELETE sees the changes of the writer whose lock it waited for', async () => {
   await withTwoConnections(async (connections) => {
     for (const statement of madeByOther) await connections.other.query(statement);
     const rewritten = [

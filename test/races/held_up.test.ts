@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 import { claimOn } from './claim_on.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 
-test('claims on other providers are written while claims wait for a lock; those are written after it', async () => {
+test('claims on other providers are written while claims wait for a lock; the waiting claims are written when it is free', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     const written: string[] = [];
@@ -71,7 +71,7 @@ test('several locks delay only the claims that need them', async () => {
   });
 });
 
-test('of claims that were sent together only those wait that need a locked row', async () => {
+test('of claims that were sent together only the claims that need a locked row wait', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     await other.query('begin; select from resource_providers where id = 1 for update');
@@ -89,7 +89,7 @@ test('of claims that were sent together only those wait that need a locked row',
   });
 });
 
-test('of deletions that were sent together only the one with the locked consumer waits', async () => {
+test('of deletions that were sent together only the deletion of the locked consumer waits', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     for (const uuid of ['a', 'b', 'c']) await claims.write(claimOn('rp2', uuid, 1));
@@ -195,7 +195,7 @@ test('a row that no key tells of, which many claims need, keeps no other claim o
   });
 });
 
-test('claims that take a consumer with a record for new are refused, and those beside them lose nothing', async () => {
+test('claims that take an existing consumer for new are refused, and other claims of their batch are written', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`update inventories set total = 1000, max_unit = 1000;
       insert into consumers (uuid, project_id, user_id, generation) select 'recorded ' || n, 1, 1, 3 from generate_series(0, 7) as n`);

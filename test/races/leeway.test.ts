@@ -52,7 +52,7 @@ test('a claim that waited for another claim on its provider is written, too', as
   });
 });
 
-test('it fails if the other claim took more than the room that was left', async () => {
+test('leeway fails if the other claim took more than the room that was left', async () => {
   await withTwoConnections(async (connections) => {
     const since = await now(connections);
     const written = await whileOther(connections, otherClaim(3), () => write(connections, since, 2));
@@ -86,7 +86,7 @@ const harms: Readonly<Record<string, string>> = {
   'a log that was pruned': 'update provider_changes_horizon set xid = pg_current_xact_id()',
 };
 for (const [harm, statement] of Object.entries(harms)) {
-  test(`it fails after ${harm}`, async () => {
+  test(`leeway fails after ${harm}`, async () => {
     await withTwoConnections(async (connections) => {
       const since = await now(connections);
       const written = await whileOther(connections, [bump, statement], () => write(connections, since, 8));
@@ -104,7 +104,7 @@ for (const [change, statement] of Object.entries({
   deleted: 'delete from inventories where resource_provider_id = 1',
   truncated: 'truncate inventories',
 })) {
-  test(`it fails after inventories were ${change}, even at the same generation, with leeway and without`, async () => {
+  test(`the guard fails after inventories were ${change}, even at the same generation, with leeway and without`, async () => {
     await withTwoConnections(async (connections) => {
       const { database, other } = connections;
       const since = await now(connections);
@@ -116,7 +116,7 @@ for (const [change, statement] of Object.entries({
   });
 }
 
-test('it fails after a change of inventories that was open at its judgement, but not while it is open', async () => {
+test('leeway fails after a change of inventories that was open when the claim was judged, but not while it is open', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query('begin');
@@ -130,7 +130,7 @@ test('it fails after a change of inventories that was open at its judgement, but
   });
 });
 
-test('it fails if changes since its judgement may be pruned, but not after changes of other providers', async () => {
+test('leeway fails if changes since the claim was judged may be pruned, but not after changes of other providers', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     const since = await now(connections);
@@ -145,7 +145,7 @@ test('it fails if changes since its judgement may be pruned, but not after chang
   });
 });
 
-test('it fails if the provider was deleted, and in another run of the server', async () => {
+test('leeway fails if the provider was deleted, and in another run of the server', async () => {
   await withTwoConnections(async (connections) => {
     const since = await now(connections);
     assert.equal((await write(connections, { ...since, serverRun: 'another' }, 8)).lost, 'provider');

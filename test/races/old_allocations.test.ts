@@ -53,7 +53,7 @@ const ofOther = {
 };
 const isTaken = (error: unknown) => hasSqlstate(error, sqlstate.uniqueViolation);
 
-test('they are deleted, and no record stays', async () => {
+test('old allocations are deleted, and no record stays', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     assert.deepEqual((await writeClaims(connections.database, [emptied])).lost, [undefined]);
@@ -92,7 +92,7 @@ test('a claim fails if another claim has just replaced them', async () => {
   });
 });
 
-test('a claim fails if another claim replaces them at the same time, or comes before it', async () => {
+test('a claim fails if another claim replaces the old allocations at the same time, or before it', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const rewriting = async () => (await writeClaims(connections.database, [rewritten])).lost;

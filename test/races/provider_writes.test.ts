@@ -103,7 +103,7 @@ for (const engine of engines) {
   });
 }
 
-test('if one of many simultaneous writes is refused, the others are done, on few connections', async () => {
+test('if one of many simultaneous writes is refused, the other writes are done, on few connections', async () => {
   await withTestService('postgresql', {}, async (service) => {
     const send = senderTo(service);
     const names = ['first', ...Array.from({ length: 64 }, (_, n) => (n === 30 ? 'first' : `name ${n}`))];
@@ -214,7 +214,7 @@ test('a write with a text that the database cannot store fails alone', async () 
   });
 });
 
-test('while a table is locked, the writes that need it wait for it in the slow lane, and others go on', async () => {
+test('while a table is locked, writes that need the table wait in the slow lane, and other writes go on', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const other = new pg.Client({ connectionString: database.config.connection });
     await other.connect();

@@ -175,7 +175,7 @@ test('what was there is shown exactly, clients that follow get 410, and claims g
     await makeProvider(sendAnew, lost, { VCPU: { total: 1 } });
     assert.equal(at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU'), 7);
 
-    // Whoever reads anew can follow again.
+    // A client that reads anew can follow again.
     const anew = await followFrom(requestsTo(service, version));
     accepted(await sendAnew('PUT', '/traits/CUSTOM_ANEW'));
     accepted(

@@ -85,7 +85,7 @@ async function besideOthers(
   }
 }
 
-/** For people who measure. */
+/** Printed for measurements. */
 const tell = (what: string, longestMs: number) =>
   console.log(`${what}: others waited for ${longestMs.toFixed(0)} ms at most`);
 

@@ -120,7 +120,7 @@ for (const engine of engines) {
     ['inventories', 'POST', `${provider}/inventories`, { resource_class: 'VCPU', total: 8 }, '1.39'],
     ['aggregates', 'PUT', `${provider}/aggregates`, [parent], '1.18'],
   ] as const) {
-    test(`it gets no ${what} from a slow request either, while the fleet is loaded again, on ${engine}`, async () => {
+    test(`the provider that took the id over gets no ${what} from a slow request either, while the fleet is loaded again, on ${engine}`, async () => {
       await withScene(engine, async ({ service, takeOver, readStranger }) => {
         const status = await sendSlowly(service, [...request], async () => {
           await takeOver();

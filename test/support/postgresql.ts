@@ -97,7 +97,7 @@ export type FreshDatabase = { readonly url: string; drop(): Promise<void> };
  * Creates a database with a name of its own. Copying the files of the template costs half the CPU time of writing all
  * its pages to the log, which is PostgreSQL's default.
  *
- * @param template a database that the new one is a copy of; nobody may be connected to it.
+ * @param template a database that the new one is a copy of; no program may be connected to it.
  */
 export async function createDatabase(serverUrl: string, template = 'template0'): Promise<FreshDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;

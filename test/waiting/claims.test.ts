@@ -51,7 +51,7 @@ async function inTurn(
 }
 
 for (const engine of engines) {
-  test(`${engine}: a claim that fits is written at once, and says that it would have waited`, () =>
+  test(`${engine}: a claim that fits is written at once, and its answer says that the claim would have waited`, () =>
     withTestedServices(engine, {}, async ({ claim, listed }) => {
       placed(await claim());
       assert.deepEqual(await listed(), []);

@@ -87,7 +87,7 @@ for (const engine of engines) {
     }));
 }
 
-test('it is told of a claim that can never fit, at the refusal and in the list', () =>
+test('the refusal and the list say of a claim that it can never fit', () =>
   withTestedServices(anyEngine, {}, async ({ claim, listed, untilListed, send, take }) => {
     await take(1);
     const never = /no provider gives more than 4 of PGPU to one consumer\.$/;
@@ -205,7 +205,7 @@ test('a wrong claim does not wait, alone or in a line', () =>
     await untilListed(2);
   }));
 
-test('as many claims wait as may, and the others are refused', () =>
+test('as many claims wait as may, and further claims are refused', () =>
   withTestedServices(
     anyEngine,
     { units: 1, overrides: { placement: { maxWaiting: 2 } } },

@@ -188,7 +188,7 @@ test('a request without a line is answered at once where its consumer is written
     }
   }));
 
-test('claims that share a consumer with an earlier one do not keep it from its room', () =>
+test('claims that share a consumer with an earlier claim do not take its room', () =>
   withTwo(async ({ clients: [here, there], holder }) => {
     const [one, other] = [randomUUID(), randomUUID()];
     const first = claimOne(here, one);
@@ -204,7 +204,7 @@ test('claims that share a consumer with an earlier one do not keep it from its r
     for (const { status } of await Promise.all(gangs)) assert.equal(status, 409);
   }));
 
-test('a line goes on when the process of its first claim is killed, and the claim keeps its place if it comes again', () =>
+test('a line goes on when the process of its first claim is killed, and the claim keeps its place in the line if it comes again', () =>
   withTwo(async ({ servers, clients, holder }) => {
     const [here, there] = clients;
     const [first, second] = [randomUUID(), randomUUID()];

@@ -139,7 +139,7 @@ async function askUntilPlaced(client: WaitingClient, uuid: string, line?: string
   }
 }
 
-test('in a rolling restart behind HAProxy every claim has its answer, and those of a line keep their order', (t) =>
+test('in a rolling restart behind HAProxy every claim has its answer, and the claims of a line keep their order', (t) =>
   withProxy(t, async (client, services) => {
     const holder = await takeOnlyOne(client);
     const inLine: string[] = Array.from({ length: 8 }, () => randomUUID());

@@ -1,6 +1,6 @@
 /**
- * No wake-up is lost, and the order is kept, in random schedules of claims that wait, through two processes. `SCHEDULES=10000` tries that many on
- * PostgreSQL, and a tenth of them on the embedded database.
+ * No wake-up is lost, and the order is kept, in random schedules of claims that wait, through two processes. `SCHEDULES=10000` tries that
+ * many on PostgreSQL, and a tenth of them on the embedded database.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,33 +19,37 @@ const plans: Readonly<Record<Engine, { readonly processes: number; readonly sche
 const atOnce = 10;
 
 for (const engine of engines) {
-  test(`whoever fits is placed, and in order, on ${engine}`, asked === undefined ? {} : { timeout: 7_200_000 }, (t) => {
-    const random = randomFrom(seedFor(t));
-    const { processes, schedules } = plans[engine];
-    return withSharedDatabase(engine, async (config) => {
-      const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config)));
-      const clients = servers.map(({ url }) => clientOf(url));
-      const [server] = servers;
-      assert.ok(server);
-      try {
-        for (const statement of noteWrites) await server.query(statement);
-        let left = asked === undefined ? schedules : Number(asked) * (engine === 'embedded' ? 0.1 : 1);
-        let slowestMs = 0;
-        const go = async (choice: typeof random): Promise<void> => {
-          while (left > 0) {
-            left -= 1;
-            const { found, slowestMs: ms } = await liveSchedule({ clients, query: server.query }, choice);
-            slowestMs = Math.max(slowestMs, ms);
-            assert.equal(found && `${found.kind}: ${found.text}`, undefined);
-          }
-        };
-        await Promise.all(Array.from({ length: atOnce }, () => go(random.fork())));
-        t.diagnostic(`the slowest claim that fitted waited for ${Math.round(slowestMs)} ms`);
-      } finally {
-        for (const each of servers) assert.equal(each.log(), '');
-        for (const client of clients) client.close();
-        await Promise.all(servers.map((each) => each.kill()));
-      }
-    });
-  });
+  test(
+    `claims that fit are placed, and in order, on ${engine}`,
+    asked === undefined ? {} : { timeout: 7_200_000 },
+    (t) => {
+      const random = randomFrom(seedFor(t));
+      const { processes, schedules } = plans[engine];
+      return withSharedDatabase(engine, async (config) => {
+        const servers = await Promise.all(Array.from({ length: processes }, () => startServer(config)));
+        const clients = servers.map(({ url }) => clientOf(url));
+        const [server] = servers;
+        assert.ok(server);
+        try {
+          for (const statement of noteWrites) await server.query(statement);
+          let left = asked === undefined ? schedules : Number(asked) * (engine === 'embedded' ? 0.1 : 1);
+          let slowestMs = 0;
+          const go = async (choice: typeof random): Promise<void> => {
+            while (left > 0) {
+              left -= 1;
+              const { found, slowestMs: ms } = await liveSchedule({ clients, query: server.query }, choice);
+              slowestMs = Math.max(slowestMs, ms);
+              assert.equal(found && `${found.kind}: ${found.text}`, undefined);
+            }
+          };
+          await Promise.all(Array.from({ length: atOnce }, () => go(random.fork())));
+          t.diagnostic(`the slowest claim that fitted waited for ${Math.round(slowestMs)} ms`);
+        } finally {
+          for (const each of servers) assert.equal(each.log(), '');
+          for (const client of clients) client.close();
+          await Promise.all(servers.map((each) => each.kill()));
+        }
+      });
+    },
+  );
 }

@@ -120,7 +120,7 @@ function judgeRule(
   }
 }
 
-/** What the checks of a request look at: who sends it, what it is about, and the rules that checks refer to. */
+/** What the checks of a request read: which user sends it, what it is about, and the rules that checks refer to. */
 export const circumstancesOf = (rules: Rules, identity: Identity, target: Values): Circumstances => ({
   credentials: credentialsOf(identity),
   target,

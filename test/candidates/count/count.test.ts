@@ -128,7 +128,7 @@ suite('how many consumers can be claimed', () => {
     assert.deepEqual(mostTeams(lists, 3), { count: many, exact: true });
   });
 
-  test('mostTeams pairs two lists with many kinds, though pairs that were made first must be dissolved for it', () => {
+  test('mostTeams pairs two lists with many kinds, though it must dissolve pairs that it made first', () => {
     const kinds = fc.array(fc.tuple(fc.integer({ min: 1, max: 15 }), fc.integer({ min: 1, max: 3 })), { maxLength: 6 });
     fc.assert(
       fc.property(kinds, kinds, (left, right) => {

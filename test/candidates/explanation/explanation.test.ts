@@ -120,7 +120,7 @@ suite('explanation of a query', () => {
     );
   });
 
-  test('a number that takes too much work is undefined, and the others are right', () => {
+  test('a number that takes too much work is undefined, and the other numbers are right', () => {
     let incomplete = 0;
     let known = 0;
     fc.assert(
@@ -155,7 +155,7 @@ suite('explanation of a query', () => {
     );
   });
 
-  test('an explanation is complete only if it was enough to look for the nearest trees', () => {
+  test('an explanation is complete only if the budget was enough to search the nearest trees', () => {
     const fleet = fleetOf([0, 1, 2].map((index) => nodeAt(index, { stock: { VCPU: stockOf(1) } })));
     const text = 'resources=VCPU:2&required=CUSTOM_RARE';
     const whole = explained(fleet, text);
