@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Work that is done in rounds, beside the requests. A round begins only when the one before has ended: after a round that took longer
- * than the interval, the next one begins at the next multiple of it. The first round begins after half an interval to a whole one, so
- * that processes that start together do not work at the same time. The process may end between two rounds.
+ * Work that is done in rounds, beside the requests. A round begins only when the round before has ended: after a round that took longer
+ * than the interval, the next round begins at the next multiple of the interval. The first round begins after half an interval to a whole
+ * one, so that processes that start together do not work at the same time. The process may end between two rounds.
  *
  * @param work.everyMs from the beginning of a round to the beginning of the next one
  * @param work.failed called with what a round has thrown; the next round comes nevertheless
  * @param work.round has to end soon after `stopping` is aborted
- * @returns a function that stops the rounds, and resolves when none is under way
+ * @returns a function that stops the rounds, and resolves when no round is under way
  */
 export function inBackground(work: {
   readonly everyMs: number;
@@ -37,6 +37,6 @@ export function inBackground(work: {
   };
 }
 
-/** Lets others use the database during a long round. It ends early when the rounds are stopped. */
+/** Pauses a long round, so that requests can use the database. The pause ends early when the rounds are stopped. */
 export const rest = (ms: number, stopping?: AbortSignal): Promise<void> =>
   sleep(ms, undefined, { ref: false, ...(stopping === undefined ? {} : { signal: stopping }) }).catch(() => {});

@@ -5,12 +5,12 @@ import { CommitsUnconfirmed, isTimedOut } from './failures.ts';
 import { onlyRow } from './only_row.ts';
 
 /**
- * Watches the answers to writes. A server whose synchronous standby is gone answers no commit, for as long as it is gone, and no time limit
- * of a statement ends that. Each write that is sent then occupies a connection, and its locks keep other writes waiting.
+ * Watches the answers to writes. A server whose synchronous standby is gone answers no commit until a standby is back, and no time limit of
+ * a statement ends this wait. Each write that is sent meanwhile occupies a connection, and its locks keep other writes waiting.
  */
 export type CommitWatch = {
   /**
-   * What a transaction that writes has to await before it is sent: undefined if nothing.
+   * What a transaction that writes has to await before it is sent; undefined if it can be sent at once.
    *
    * @throws CommitsUnconfirmed where commits have been unconfirmed for too long to wait for them
    */
@@ -19,11 +19,12 @@ export type CommitWatch = {
   isUnconfirmed(): boolean;
   /** Whether the answer to a statement is to be watched: it writes, locks or commits. */
   isWatched(text: string): boolean;
-  /** The error with which a statement is refused that would write; undefined if it may be sent. */
+  /** The error with which a statement that would write is refused; undefined if the statement may be sent. */
   refusalOf(text: string): CommitsUnconfirmed | undefined;
   /**
-   * Watches an answer. Where it does not come in time, since commits are unconfirmed, the request is given up, and the connection stays
-   * in use until the answer comes: the server would keep its own end open anyway. In any other case the connection is closed.
+   * Watches an answer. If the answer does not come in time because commits are unconfirmed, the request is given up, and the connection
+   * stays in use until the answer comes: the server would keep its own end open anyway. If it does not come for another reason, the
+   * connection is closed.
    *
    * @returns the answer
    */
@@ -44,7 +45,7 @@ type Holder = {
 const slowMs = 250;
 /** How often it is checked for missing answers, while some are missing. */
 const checkEveryMs = 100;
-/** For so long further writes wait while commits are unconfirmed; then they are refused. A standby may just be slow. */
+/** How long further writes wait while commits are unconfirmed, before they are refused. A standby may just be slow. */
 const longestHoldMs = 5_000;
 
 const writes = /^\s*(truncate|lock)\b|\b(insert\s+into|update\s+\w|delete\s+from|for\s+(no\s+key\s+)?update)\b/i;
@@ -53,8 +54,8 @@ const writes = /^\s*(truncate|lock)\b|\b(insert\s+into|update\s+\w|delete\s+from
  * Begins to watch.
  *
  * @param options.isConfirming asks the server whether no commit has waited for a standby for so many milliseconds
- * @param options.statementTimeoutMs after this time a request is given up whose commit is unconfirmed; 0 means never
- * @param options.graceMs how much longer the answer of a server may take that does not wait for a standby
+ * @param options.statementTimeoutMs after this time a request whose commit is unconfirmed is given up; 0 means never
+ * @param options.graceMs how much longer the answer may take if the server does not wait for a standby
  */
 export function watchCommits(options: {
   readonly isConfirming: (ms: number) => Promise<boolean>;
@@ -71,11 +72,11 @@ export function watchCommits(options: {
   let isAsking = false;
   /** Since when it is known that commits are unconfirmed. */
   let heldSinceMs: number | undefined;
-  /** What the writes wait for that come meanwhile. */
+  /** What the writes that come meanwhile wait for. */
   let held: PromiseWithResolvers<void> | undefined;
 
   let isClosed = false;
-  /** Set by the timer only, so that of the statements of a transaction, which are sent at once, either all are refused or none. */
+  /** Set by the timer only: the statements of a transaction are sent at once, and so either all of them are refused or none. */
   let isRefusing = false;
   const isWriting = (text: string): boolean => {
     let known = isWrite.get(text);
@@ -133,7 +134,7 @@ export function watchCommits(options: {
       // Where all answers have come meanwhile, no timer checks any more, and nothing would end the wait of the next writes.
       else if (missing.size > 0) heldSinceMs ??= performance.now();
     } catch {
-      // If the server does not answer, that does not tell whether it waits for a standby: what is known of the server stays as it is.
+      // A server that does not answer may or may not wait for a standby: what is known of the server stays as it is.
     } finally {
       isAsking = false;
     }
@@ -184,8 +185,8 @@ export function watchCommits(options: {
 }
 
 /**
- * Whether the server confirms commits: none in this database has waited for a synchronous standby for longer than this time. A role sees
- * this of its own connections, and those are what matters.
+ * Whether the server confirms commits: no commit in this database has waited for a synchronous standby for longer than this time. A role
+ * sees this of its own connections, and only these matter.
  *
  * @param ms the time in milliseconds
  */

@@ -77,7 +77,7 @@ export type Database = {
    * Sends the statements as one transaction without waiting between them: one round trip on PostgreSQL. Each statement
    * sees what was committed before it began, and what the earlier statements of the transaction wrote.
    *
-   * Where a new row gets an id that is taken, the transaction is repeated with others.
+   * Where a new row gets an id that is taken, the transaction is repeated with other ids.
    *
    * @param wait how long the transaction may wait for each lock, and on which connections. Without it, the time limit
    *   of a statement applies.
@@ -100,7 +100,7 @@ export type Database = {
   readonly statementTimeoutMs: number;
   /**
    * Resolves when the requests that wait at the sockets were read, so that a batch can collect several of them for one
-   * statement. The embedded engine keeps the process busy while it works: without this, a batch would never find a
+   * statement. The embedded engine keeps the process busy while it works: without this call a batch would never find a
    * second request. On PostgreSQL the answer to a statement is often read before requests that came earlier.
    */
   pollSockets(): Promise<void>;
@@ -196,12 +196,12 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
-/** So long the embedded database may work, statement after statement, before the event loop goes on, in milliseconds. */
+/** How long the embedded database may work, statement after statement, before the event loop goes on, in milliseconds. */
 const yieldAfterMs = 5;
 
 /**
- * The embedded database answers in the iteration of the event loop in which it is asked: a loop of statements would keep the requests at the
- * sockets waiting, and the timers, until its end.
+ * The embedded database answers in the iteration of the event loop in which it is asked: a loop of statements would keep the requests at
+ * the sockets waiting, and the timers, until its end.
  */
 function yieldingToEventLoop(take: TakeClient): TakeClient {
   let sinceMs = Number.NEGATIVE_INFINITY;
@@ -217,7 +217,7 @@ function yieldingToEventLoop(take: TakeClient): TakeClient {
 /** Whether a pool has neither an idle connection nor room for another one. */
 const isInUse = ({ idleCount, totalCount, options }: pg.Pool): boolean => idleCount === 0 && totalCount >= options.max;
 
-/** After a lock was refused on a connection of the requests, the slow lane uses none of these for so long, in milliseconds. */
+/** After a lock was refused on a connection of the requests, how long the slow lane uses none of these connections, in milliseconds. */
 const pauseOnSharedMs = 200;
 
 function database(
@@ -234,7 +234,7 @@ function database(
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: OpenPool;
-    /** Lends connections without time limits. Where the server has no room for another one, `database` lends one of the requests' own. */
+    /** Lends connections without time limits. If the server has no room for another one, `database` lends a connection of the requests. */
     readonly lendPatiently?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;
@@ -242,7 +242,7 @@ function database(
     readonly closeEngine: () => Promise<void>;
   },
 ): Database {
-  // While commits are unconfirmed, writes may occupy all connections of the requests: then one of the slow lane is used.
+  // While commits are unconfirmed, writes may occupy all connections of the requests: then a connection of the slow lane is used.
   const freeKysely = (): Kysely<Tables> => (slowPool !== undefined && isInUse(main.pool) ? slowKysely : kysely);
   const commits =
     engine === 'embedded'

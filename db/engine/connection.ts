@@ -68,7 +68,7 @@ export function lendingFrom(
   };
   const open = (client: pg.PoolClient): Lent => {
     const plain = plainConnection(client);
-    /** What the connection must be kept for after its release, which is reset by each loan. */
+    /** What the connection must be kept for after its release. Each loan resets it. */
     let keptUntil: Promise<unknown> | undefined;
     let isSpent = false;
     const holder = {
@@ -81,8 +81,8 @@ export function lendingFrom(
      * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
      * then the connection looks usable, and the caller would put it back into the pool.
      *
-     * A connection that refuses writes is not used again: it may be of a time when this was the default of the role or the database, or
-     * lead to a server that was the primary. The next one need not.
+     * A connection that refuses writes is not used again: it may be from a time when read-only was the default of the role or the database,
+     * or lead to a server that was the primary. A new connection may accept writes.
      */
     const failed = async (error: unknown): Promise<never> => {
       if (isReadOnly(error)) isSpent = true;
@@ -141,7 +141,7 @@ export function lendingFrom(
 /** @param begin called when the connection is lent again */
 type Lent = { readonly connection: Connection; begin(): void };
 
-/** A connection without anything around it. */
+/** A connection of node-postgres as it is. */
 function plainConnection(client: pg.PoolClient): Connection {
   return {
     send: (text, values = []) => client.query(text, [...values]),
@@ -219,10 +219,10 @@ const timed =
 const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
 
 /**
- * A list of numbers or of texts as PostgreSQL reads it. node-postgres would make the same text, but with two searches in each element:
- * that is a twentieth of the CPU time of a claim for a hundred consumers.
+ * A list of numbers or of texts in the form in which PostgreSQL reads it. node-postgres would make the same text, but with two searches in
+ * each element: they take a twentieth of the CPU time of a claim for a hundred consumers.
  *
- * @returns the list as it is where it contains something else, or a text that must be escaped
+ * @returns the list itself if it contains other values, or a text that must be escaped
  */
 export function arrayText(values: readonly unknown[]): string | readonly unknown[] {
   const [first] = values;

@@ -12,16 +12,16 @@ import { lockFolder, prepareFolder } from './embedded_folder.ts';
 
 /** A running embedded PostgreSQL. */
 export type Embedded = {
-  /** For one pool. The next pool, when that one has ended, needs another one: what ends belongs to the config. */
+  /** The config for one pool. When that pool has ended, the next pool needs a new config: the pool ends what its config contains. */
   poolConfig(): pg.PoolConfig;
   close(): Promise<void>;
 };
 
-/** Where a new database comes from. Without either, PostgreSQL makes an empty one. */
+/** Where a new database comes from. If neither is given, PostgreSQL makes an empty one. */
 export type EmbeddedOrigin = {
-  /** A dump of a data folder (PGlite's `dumpDataDir`) that it starts from. */
+  /** A dump of a data folder (PGlite's `dumpDataDir`) that the new database starts from. */
   readonly template?: Blob;
-  /** Gives a running one in memory, such as one that another test has used before. */
+  /** Gives a running database in memory, such as one that another test has used before. */
   readonly inMemory?: () => Promise<Embedded>;
 };
 
@@ -30,7 +30,7 @@ export type EmbeddedSettings = EmbeddedOrigin & {
   readonly embeddedPath: string;
   /**
    * Called when PostgreSQL has stopped by itself, since it could not write or sync its files. No statement is answered
-   * after that. A new process may open the database, which then has everything that was acknowledged.
+   * from then on. A new process may open the database, which then has everything that was acknowledged.
    */
   readonly stopped?: (error: Error) => void;
 };
@@ -41,7 +41,7 @@ export type EmbeddedSettings = EmbeddedOrigin & {
  */
 const sharedBuffers = ['-c', 'shared_buffers=32MB'];
 
-/** Without it a recovery starts a timer, which keeps the process from ending after the recovery has failed. */
+/** Switches off a timer of recoveries, which would keep the process from ending after a recovery has failed. */
 const noProgressTimer = ['-c', 'log_startup_progress_interval=0'];
 
 /** The parameter of PGlite with which PostgreSQL syncs nothing. */
@@ -156,9 +156,9 @@ type DurableFiles = {
 
 /**
  * The files of an embedded database in a folder, which are synced to the disk when PostgreSQL asks for that, and before
- * it goes on. So all that PostgreSQL promises after a power failure holds here as well: it syncs its log before it
+ * PostgreSQL goes on. So all that PostgreSQL promises after a power failure holds here as well: it syncs its log before it
  * commits, data files before a checkpoint counts, and folders after a file was made or renamed. PGlite's own `NodeFS`
- * answers all that without doing it.
+ * answers the requests to sync without syncing.
  */
 function durableFiles(folder: string): DurableFiles {
   const fs = new NodeFS(folder);
@@ -187,13 +187,13 @@ type HostFiles = {
   tryFSOperation(operation: () => void): void;
 };
 
-/** Whether it is a file of the log. Of these only content and size matter, and the disk has half of the work with that. */
+/** Whether a file is of the log. Of such a file only content and size are synced, which is half of the work for the disk. */
 const isOfLog = (path: string): boolean => path.startsWith(`${PGlite.paths.PGDATA}/pg_wal/`);
 
 /**
  * Makes a PGlite whose PostgreSQL has stopped refuse every statement. PostgreSQL stops at once if it cannot write or sync
  * its log, as on a full or a broken disk. A server would be started again, and its clients would lose their connections.
- * PGlite ignores this, and goes on with what is left in memory: it acknowledges writes that it does not carry out.
+ * PGlite ignores that PostgreSQL stopped, and goes on with what is left in memory: it acknowledges writes that it does not carry out.
  *
  * @param onStop called once, when PostgreSQL has stopped
  * @returns whether it has stopped
@@ -229,7 +229,7 @@ function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => 
   return hasStopped;
 }
 
-/** Answers messages as a server does that ends: an error for each statement, and after it nothing until the next one. */
+/** Answers messages as a server that ends does: an error for each statement, and nothing more until the next statement. */
 function refuser(text: string): (message: Uint8Array) => messages.BackendMessage[] {
   let refused = false;
   return (message) => {
@@ -256,7 +256,7 @@ const errorOfStatement = 100;
 const isOfStatement = (error: unknown): boolean =>
   typeof error === 'object' && error !== null && 'status' in error && error.status === errorOfStatement;
 
-/** How often the tables and the log are looked at, in milliseconds. */
+/** How often the tables and the log are checked, in milliseconds. */
 const everyMs = 15_000;
 
 /**
@@ -269,7 +269,7 @@ const longestLogBytes = 256 * 2 ** 20;
  * connection like any statement: 25 ms for a table of 1,000 live and 27,000 dead rows.
  *
  * @param failed called with an error; the next round tries again.
- * @returns a function that stops this, and resolves when nothing of it is under way.
+ * @returns a function that stops this work, and resolves when none of it is under way.
  */
 export const keepUp = (kysely: Kysely<Tables>, failed: (error: unknown) => void): (() => Promise<void>) =>
   inBackground({
@@ -293,7 +293,9 @@ export async function vacuumTables(kysely: Kysely<Tables>): Promise<void> {
   for (const { name } of rows) await sql`vacuum (analyze) ${sql.table(name)}`.execute(kysely);
 }
 
-/** Makes a checkpoint if the write-ahead log since the last one is longer. What is before it is removed, or used again. */
+/**
+ * Makes a checkpoint if the write-ahead log since the last checkpoint is longer. The log before the checkpoint is removed, or used again.
+ */
 export async function shortenLog(kysely: Kysely<Tables>, longestBytes: number): Promise<void> {
   const { rows } = await sql<{ isLonger: boolean }>`
     select pg_current_wal_insert_lsn() - redo_lsn > ${longestBytes} as "isLonger"

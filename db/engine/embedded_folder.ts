@@ -41,13 +41,13 @@ export async function prepareFolder(folder: string, template: Blob | undefined):
   return data;
 }
 
-/** Only the owner may look into PostgreSQL's files, also where the folder around them is open to every user. */
+/** Lets only the owner read PostgreSQL's files, also where the folder around them is open to every user. */
 async function closeToOthers(data: string): Promise<void> {
   const { mode } = await lstat(data);
   if ((mode & 0o077) !== 0) await chmod(data, 0o700);
 }
 
-/** This file in a folder says that all files were synced. It has the identity of the folder, so a copy of it does not count. */
+/** A file of this name says that all files of its folder were synced. It contains the identity of the folder, so a copy does not count. */
 const mark = 'synced';
 
 async function identityOf(folder: string): Promise<string> {
@@ -90,7 +90,9 @@ async function syncPath(folder: string): Promise<void> {
   }
 }
 
-/** Where folders cannot be opened, or synced, there is no need to, or no way. PostgreSQL ignores these errors as well. */
+/**
+ * On systems where folders cannot be opened or synced, syncing them is not needed or not possible. PostgreSQL ignores these errors as well.
+ */
 const notForFolders: readonly (string | undefined)[] = ['EACCES', 'EPERM', 'EISDIR', 'EINVAL', 'EBADF'];
 
 const syncFolder = (folder: string): Promise<void> =>
@@ -111,9 +113,9 @@ async function sync(file: string, flags: 'r' | 'r+'): Promise<void> {
 const held = new Set<DatabaseSync>();
 
 /**
- * Lets one process at a time use the folder of an embedded database, which is created if it does not exist: it holds a
- * lock of the operating system on a file there. The system grants this lock to one process of all that ask at the same
- * time, also in several containers, and takes it back when the process ends, also after a kill -9.
+ * Lets one process at a time use the folder of an embedded database, which is created if it does not exist: the process
+ * holds a lock of the operating system on a file there. The system grants this lock to one process of all that ask at the
+ * same time, also in several containers, and releases it when the process ends, also after a kill -9.
  *
  * Node.js can lock files only by its SQLite: a transaction that may write holds such a lock on its file. Nothing is written,
  * and the file is never removed: two processes could then hold locks on two files of the same name.
@@ -129,7 +131,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   await (await open(file, 'a', 0o600)).close();
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
-    // Without a journal in a file, none is left by a process that was killed.
+    // With the journal in memory, a process that is killed leaves no journal file.
     lock.exec('pragma journal_mode = memory; begin immediate');
     if (await isUsedByOlderRelease(folder)) throw inUse(folder);
   } catch (error) {

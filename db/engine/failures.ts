@@ -45,8 +45,8 @@ export const isPassing = (error: unknown): boolean =>
   (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
 
 /**
- * Whether the server, or a pooler, has no room for a further connection. Of several servers it is enough that one has none: it may be the
- * wanted one.
+ * Whether the server, or a pooler, has no room for a further connection. Of several servers it is enough that one has no room: that server
+ * may be the wanted one.
  */
 export const isTooManyConnections = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.tooManyConnections) ||
@@ -126,7 +126,7 @@ export const isTakenIn = (error: unknown, table: string): boolean =>
 /**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
  * another program holds, or a new row for which no id is left. False if the database went away, since then it is unknown
- * whether the transaction was committed. False for a time-out, a deadlock or a serialization failure, since these concern all items.
+ * whether the transaction was committed. False for a time-out, a deadlock or a serialization failure: they concern all items.
  */
 export const isFaultOfOne = (error: unknown): boolean =>
   error instanceof NoIdLeft ||
@@ -161,8 +161,8 @@ const brokenConnection =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired)/;
 
 /**
- * Whether an error is that of one write of a batch, so that the others may be written without it: its text or number cannot be stored,
- * or it needs a new row for which no id is left. A claim that only removes what a consumer has needs none.
+ * Whether one write of a batch caused an error, so that the other writes may be done without it: its text or number cannot be stored,
+ * or it needs a new row for which no id is left. A claim that only removes what a consumer has needs no new row.
  */
 export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || error instanceof NoIdLeft;
 
@@ -232,9 +232,8 @@ export function failureOf(error: unknown): string {
 const attempts = 10;
 
 /**
- * Repeats an operation that the server ended because of a deadlock or a serialization failure, and that so changed
- * nothing. While a migration runs, which locks one table after the other, this also happens to reads, and to the
- * migration itself.
+ * Repeats an operation that the server ended because of a deadlock or a serialization failure, and that therefore changed
+ * nothing. While a migration locks one table after the other, deadlocks also happen to reads, and to the migration itself.
  *
  * @param operation one transaction
  * @throws any other error of the operation, and the error of the last attempt.
@@ -250,8 +249,8 @@ export async function repeatLostRaces<T>(operation: () => Promise<T>): Promise<T
 }
 
 /**
- * The server does not confirm commits: it waits for a synchronous standby. What was sent may be committed later; what was not sent is
- * not done.
+ * The server does not confirm commits: it waits for a synchronous standby. A write that was sent may be committed later; a write that was
+ * not sent is not done.
  */
 export class CommitsUnconfirmed extends Error {
   constructor() {
@@ -269,5 +268,5 @@ export class LockWaitTooLong extends Error {
 /** Whether a transaction failed because another one held a lock for too long; nothing of it was done. */
 export const isLockRefused = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);
 
-/** The error where another process uses the folder of an embedded database: it may also be starting or ending. */
+/** The error if another process uses the folder of an embedded database: that process may also be starting or ending. */
 export class FolderInUse extends Error {}

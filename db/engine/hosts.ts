@@ -20,7 +20,7 @@ function urlOf(url: string, { host, port }: Host): string {
 /** Takes a connection of a pool. @throws the error of the server, or of the network, if there is none */
 export type TakeClient = () => Promise<pg.PoolClient>;
 
-/** Which server new connections are sent to. The pools of one database share it. */
+/** Which server new connections are sent to. The pools of one database share this search. */
 type HostSearch = {
   /** The index of the server that is tried next: the one that answered last. */
   current: number;
@@ -52,7 +52,7 @@ export function openHostsPool(
   const { connectionTimeoutMillis = 0 } = config;
   const eachTimeoutMs = asked.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
   const indexOf = new WeakMap<pg.ClientBase, number>();
-  /** Errors that a server caused, in contrast to those that the pool throws itself. */
+  /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
 
   const failed = (index: number, error: Error): void => {
@@ -117,7 +117,7 @@ export function openHostsPool(
 }
 
 /**
- * Whether a server refused the connection for good. Errors of a server have a `severity`, those of the network have
+ * Whether a server refused the connection for good. Errors of a server have a `severity`, errors of the network have
  * none.
  */
 const isFinal = (error: Error): boolean => 'severity' in error && !isPassing(error);

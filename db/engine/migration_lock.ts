@@ -17,9 +17,9 @@ const pauseMs = 100;
 const number = 3853314791062309107n;
 
 /**
- * The lock on a PostgreSQL server. It belongs to a transaction, so that a pooler in transaction mode carries it. It is asked for again and
- * again: a statement that waits for it would have a snapshot, and a process that has the lock waits for all older snapshots where it
- * builds an index while others write.
+ * The lock on a PostgreSQL server. It belongs to a transaction, so that it works behind a pooler in transaction mode. The lock is asked for
+ * again and again: a statement that waits for it would have a snapshot, and a process that has the lock and builds an index concurrently
+ * waits for all older snapshots.
  *
  * @param connect lends a connection for the lock alone
  */

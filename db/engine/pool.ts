@@ -40,8 +40,8 @@ function replacingBroken(pool: pg.Pool): pg.Pool {
 export const graceMs = 5_000;
 
 /**
- * Sends the settings of a connection ahead of its first statement. They are not among the parameters of the connection,
- * since poolers such as PgBouncer refuse these.
+ * Sends the settings of a connection ahead of its first statement. They are not sent as parameters of the connection,
+ * since poolers such as PgBouncer refuse such parameters.
  *
  * `plan_cache_mode`: a statement keeps one plan for all values until its tables are analysed. By default the server
  * compares the cost of that generic plan with the cost that it once estimated for plans with given values. When newer
@@ -94,18 +94,18 @@ function sendSettings(client: pg.PoolClient, settings: readonly string[]): void 
   client.query(settings.join(';')).catch(() => {});
 }
 
-/** So long after the server has refused a connection no further one is opened, in milliseconds. */
+/** How long after the server has refused a connection no further connection is opened, in milliseconds. */
 const fullServerPauseMs = 1_000;
 
 /**
- * Lets requests wait for one of the open connections of a pool where the server has no room for a further one: other programs may have
- * taken all. node-postgres would fail the request for which it opened that connection, while others go on.
+ * Lets requests wait for one of the open connections of a pool while the server has no room for a further connection: other programs may
+ * have taken all. node-postgres would fail the request for which it tried to open the connection, while other requests go on.
  *
- * After a refusal no connection is opened for some time, then one; each that succeeds lets the next one be opened. Meanwhile no open one
- * is closed for being idle, since there may be no room for another one.
+ * After a refusal no connection is opened for some time, then one; each success lets the next connection be opened. Meanwhile no open
+ * connection is closed for being idle, since there may be no room for a new one.
  *
- * @param options.hasOther whether callers have another pool to turn to. Then a pool without any connection does not ask the server again
- *   before that time is over.
+ * @param options.hasOther whether callers have another pool. Then a pool without any connection does not ask the server again before
+ *   that time is over.
  * @returns how a connection is taken, which fails with the refusal only if the pool has no open connection
  */
 export function sparingFullServer(
@@ -124,7 +124,7 @@ export function sparingFullServer(
   pool.on('remove', () => {
     opened -= 1;
   });
-  /** The pool counts connections that are being opened, and `opened` those that are being closed. */
+  /** The pool also counts connections that are being opened, and `opened` also counts connections that are being closed. */
   const openNow = (): number => Math.min(opened, pool.totalCount);
   const allow = (connections: number): void => {
     options.max = Math.min(most, Math.max(1, connections));
@@ -159,8 +159,8 @@ export function sparingFullServer(
 }
 
 /**
- * Lets work that has to use the connections of others go one after the other, with a pause after what fails: what waits for a lock would
- * otherwise occupy them again and again.
+ * Lets work that has to use the connections of the requests go one after the other, with a pause after work that fails: work that waits
+ * for a lock would otherwise occupy these connections again and again.
  */
 export function oneAfterTheOther(pauseMs: number): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
@@ -173,38 +173,38 @@ export function oneAfterTheOther(pauseMs: number): <T>(work: () => Promise<T>) =
 }
 
 /**
- * Which connections to the server broke. The server may have crashed then, another one may answer from now on, or a virtual machine may
- * have gone back to an earlier state: what was read before may be of transactions that are lost.
+ * Which connections to the server broke. When a connection breaks, the server may have crashed, another server may answer from now on, or
+ * a virtual machine may have gone back to an earlier state: what was read before may be of transactions that are lost.
  */
 export type Breaks = {
   /** How many connections broke so far. */
   readonly count: number;
-  /** Whether one broke, and since then nothing was read anew, and nothing has proved that the server goes on as before. */
+  /** Whether a connection broke, and since then the fleet was not loaded anew, and nothing has proved that the server goes on as before. */
   isInDoubt(): boolean;
-  /** Notes that all was read anew, beginning when so many had broken. */
+  /** Notes that everything was read anew. @param count how many connections had broken when the reading began */
   settle(count: number): void;
 };
 
-/** The same for those that open connections and send statements. */
+/** `Breaks` for the code that opens connections and sends statements. */
 export type BreakWatch = Breaks & {
   /** Watches a connection from its beginning. */
   watch(client: pg.PoolClient): void;
-  /** Notes when a statement is answered that is being sent on a connection. @returns the answer */
+  /** Notes when a statement that is sent on a connection is answered. @returns the answer */
   noteAnswer<T>(client: pg.PoolClient, answer: Promise<T>): Promise<T>;
 };
 
 /**
  * A server that crashes ends all its connections. So a statement that is sent after a break, and answered on a connection that was open
- * before it, proves that the server goes on: only the other one was cut off, as by an administrator or a firewall.
+ * before the break, proves that the server goes on: only the other connection was cut off, as by an administrator or a firewall.
  *
- * A connection to a pooler proves nothing, since the pooler connects to the server anew when it has to. For the same reason it means nothing
- * that it breaks, if each statement tells the run of the server.
+ * A connection to a pooler proves nothing, since the pooler connects to the server anew when it has to. For the same reason a break of
+ * such a connection means nothing, if each statement tells the run of the server.
  */
 export function watchForBreaks(): BreakWatch {
   type Connection = { readonly openedAfter: number; isDirect: boolean; isIgnored: boolean };
   const connections = new WeakMap<pg.PoolClient, Connection>();
   let count = 0;
-  /** The breaks up to this one are of no consequence any more. */
+  /** The number of breaks that are of no consequence any more, counted from the first. */
   let settled = 0;
   return {
     get count() {
@@ -217,7 +217,7 @@ export function watchForBreaks(): BreakWatch {
     watch: (client) => {
       const connection = { openedAfter: count, isDirect: false, isIgnored: false };
       connections.set(client, connection);
-      // It is not emitted for a connection that this process ends.
+      // 'error' is not emitted for a connection that this process ends.
       client.once('error', () => {
         if (!connection.isIgnored) count += 1;
       });
@@ -237,5 +237,5 @@ export function watchForBreaks(): BreakWatch {
   };
 }
 
-/** The process that the server named when the connection was opened. A pooler names one of its own. */
+/** The id of the server process, as named when the connection was opened. A pooler names an id of its own. */
 const processIdOf = (client: pg.PoolClient): unknown => ('processID' in client ? client.processID : undefined);

@@ -40,8 +40,8 @@ export async function requireWritable({
 }
 
 /**
- * Whether the server tells by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: it forgets its statistics
- * then. PostgreSQL 14 would read a file for it.
+ * Whether the server tells by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: a crash resets the
+ * statistics. PostgreSQL 14 would read a file for this time.
  */
 export const tellsCrashes = `current_setting('server_version_num')::integer >= 150000`;
 

@@ -5,7 +5,7 @@ export type LockWait = {
   /** How long it waits for each lock, in milliseconds. */
   readonly lockTimeoutMs: number;
   /**
-   * A longer limit for the locks of providers, which are taken first: the transaction holds no other lock meanwhile.
+   * A longer limit for the locks of providers. These locks are taken first: the transaction holds no other lock while it waits for them.
    */
   readonly firstLockTimeoutMs?: number;
   /**
@@ -91,14 +91,14 @@ const longestPauseMs = 200;
  * each attempt waits for a shorter time and then goes to the end of the queue. So a transaction whose lock is free
  * again runs soon, even while many others wait for locks that are still held. New transactions come first.
  *
- * Transactions that hold other locks run one after the other. After an attempt that fails there is a pause; after one
- * that succeeds, the next begins at once.
+ * Transactions that hold other locks run one after the other. After an attempt that fails there is a pause; after an
+ * attempt that succeeds, the next one begins at once.
  *
- * @param isUnconfirmed whether commits wait for a standby at the moment
+ * @param isUnconfirmed whether commits wait for a standby now
  */
 export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLane {
   type Attempt = { readonly run: (wait: LockWait) => Promise<'over' | 'refused'>; isOver: boolean };
-  /** Transactions that hold no other lock: those that were not tried yet, and those that were. */
+  /** Transactions that hold no other lock: in `fresh` those that were not tried yet, in the other queue those that were. */
   const fresh: Attempt[] = [];
   const tried: Attempt[] = [];
   /** Transactions that hold other locks. The two queues alternate, so that neither of them delays the other. */

@@ -4,9 +4,9 @@ import { isDatabaseError, NoIdLeft, sqlstate } from './failures.ts';
 
 /** How often a transaction is tried whose new rows got ids that are taken. */
 const attempts = 7;
-/** After the first attempt, ids are drawn from a gap in which so many follow each other; after each further one, from one four times as wide. */
+/** After the first attempt, ids are drawn from a gap of so many free ids; after each further attempt, from a gap four times as wide. */
 const firstGap = 64;
-/** So many rows are searched for a gap at once, and so many ids are passed at most: 0.2 s, the longest that one attempt may take. */
+/** How many rows are searched for a gap at once, and how many ids are passed at most: 0.2 s, the longest that one attempt may take. */
 const [rowsSearched, idsPassed] = [100_000, 1_000_000];
 
 /**
@@ -36,8 +36,8 @@ export async function withFreeIds<T>(kysely: Kysely<Tables>, operation: () => Pr
 type Numbered = { readonly table: string; readonly sequence: string | null };
 
 /**
- * The table in which an id is taken; undefined if another key is. The columns of the index tell, since the names of constraints differ
- * between databases. New resource classes get the next id after all others, not one of their sequence.
+ * The table in which an id is taken; undefined if another key is taken. The columns of the index tell, since the names of constraints
+ * differ between databases. New resource classes get the id after the largest one, and not an id of their sequence.
  */
 async function takenIdOf(
   kysely: Kysely<Tables>,
@@ -53,8 +53,8 @@ async function takenIdOf(
 }
 
 /**
- * Draws ids until the next ones are free, but for those that are being taken. It only draws, and never sets the sequence: so many
- * processes may do it at once.
+ * Draws ids until the next ids are free, except ids that other transactions are taking. It only draws ids, and never sets the sequence: so
+ * several processes may do this at once.
  */
 async function passTakenIds(kysely: Kysely<Tables>, { table, sequence }: Numbered, gap: number): Promise<void> {
   await sql`
