@@ -38,7 +38,8 @@ export const newestXid = (first: string, ...others: readonly (string | null)[]):
   others.reduce<string>((newest, xid) => (xid !== null && BigInt(xid) > BigInt(newest) ? xid : newest), first);
 
 /**
- * The parts of the text of a `pg_snapshot`: transactions from `xmax` on had not begun, those in `underWay` were running, all others had ended.
+ * The parts of the text of a `pg_snapshot`: transactions from `xmax` on had not begun, those in `underWay` were running, all others had
+ * ended.
  */
 export function snapshotParts(pgSnapshot: string): { readonly xmax: string; readonly underWay: readonly string[] } {
   const [, xmax = '0', list = ''] = pgSnapshot.split(':');
@@ -58,9 +59,9 @@ type Unread = {
 };
 
 /**
- * What was not read at a point. A transaction that ended without rows in the log, as one that was rolled back, is not taken for read if
- * it is newer than all that have rows. If the server crashes before anything of it is in the write-ahead log, its number is given again.
- * A number up to that of a transaction whose commit is on the disk is never given again.
+ * What was not read at a point. A transaction that ended without rows in the log, such as a rolled-back one, does not count as read if
+ * it is newer than all transactions with rows. If the server crashes before anything of it is in the write-ahead log, its number is given
+ * again. A number up to that of a transaction whose commit is on the disk is never given again.
  */
 function unreadAt({ pgSnapshot, lastXid }: LogPoint): Unread {
   const { underWay } = snapshotParts(pgSnapshot);
@@ -84,8 +85,8 @@ export function isRead({ pgSnapshot, lastXid }: LogPoint, xid: string): boolean 
 }
 
 /**
- * Those of the transactions under way at a point that have ended since, ascending. The others have committed no row
- * yet, but an index may hold many rows of theirs.
+ * The transactions that were under way at a point and have ended since, ascending. Transactions that are still under way have
+ * committed no row yet, but an index may hold many of their rows.
  */
 const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
         select xid from unnest(${underWay}::xid8[]) as xid where pg_visible_in_snapshot(xid, pg_current_snapshot())`;
@@ -95,8 +96,8 @@ const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
  * some transaction has been open. Usually no transaction was under way, and only one range is read.
  *
  * Each range has two bounds, so that the planner takes it for a short one. In the first range the upper bound excludes
- * no visible row. For those that were under way both bounds are the same: for an equality the planner would assume the average number
- * of rows of a transaction, and where that is thousands, it would read the whole log.
+ * no visible row. For transactions that were under way both bounds are the same. For an equality instead, the planner would assume the
+ * average number of rows of a transaction, and where that is thousands, it would read the whole log.
  */
 function rowsSince(query: RawBuilder<unknown>, point: LogPoint, condition = sql``): RawBuilder<unknown> {
   const { underWay, gaps, from } = unreadAt(point);
@@ -117,8 +118,8 @@ export const changesSince = (point: LogPoint): RawBuilder<unknown> =>
   );
 
 /**
- * The newest transaction in `changes`; null without rows. It is ordered by the column: the plain name would be that of
- * the result, a text, in which 999 is above 1000.
+ * The newest transaction in `changes`; null without rows. Rows are ordered by the column `changes.xid`: the plain name `xid` would
+ * mean the result, a text, in which 999 is above 1000.
  */
 export const lastXid = sql`(select changes.xid::text from changes order by changes.xid desc limit 1)`;
 

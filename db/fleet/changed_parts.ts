@@ -30,18 +30,19 @@ const limitsBit = 64;
 export const consumersBit = 128;
 /** Set where a consumer has nothing any more. */
 export const goneBit = 256;
-/** Set where its term had ended. */
+/** Set where the consumer has nothing because its term ended. */
 export const termBit = 512;
 
 /** Whether a row of the change log tells that limits changed (migration 010), which clients do not follow. */
 export const areLimits = sql`provider_id is null and whole and parts is not distinct from ${sql.lit(limitsBit)}`;
-/** Whether it tells that names of traits or of resource classes changed. */
+/** Whether a row of the change log tells that names of traits or of resource classes changed. */
 export const areNames = sql`provider_id is null and whole and (parts is null or parts < ${sql.lit(limitsBit)})`;
 
 /**
- * A row of the change log for clients that follow it. Without `providerId` it is about a consumer, or about names. Of a consumer the row has what
- * it is as of the reading, and without a UUID it stands for all. Of names, the bit of inventories stands for resource classes, that of traits for
- * traits, and `ids` are those that were renamed. `xid` is null where rows of several transactions were merged.
+ * A row of the change log for clients that follow it. Without `providerId` the row is about a consumer, or about names. A row about a
+ * consumer has the state of the consumer when the row was read; without a UUID it stands for all consumers. In a row about names, the bit
+ * of inventories stands for resource classes, the bit of traits for traits, and `ids` are the renamed ones. `xid` is null where rows of
+ * several transactions were merged.
  */
 export type ChangedParts = readonly [
   xid: string | null,
@@ -66,12 +67,12 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
     from ${changes} where provider_id is not null or (${areNames})
   ) as told where bits > 0`;
 
-/** How many consumers are told by one statement. If there are more, clients that want to be told of them read everything anew. */
+/** How many consumers one statement reads. If there are more, clients that follow consumers read everything anew. */
 const mostConsumers = 20_000;
 
 /**
- * The consumers that rows of the log tell of, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later one
- * holds; of two at the same time the one that tells of a term.
+ * The consumers that rows of the log tell of, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later
+ * one holds; of two at the same time the one that tells of a term.
  *
  * @param changes a relation with the columns of `changesSince`
  */
@@ -193,8 +194,8 @@ export const readChangedParts = (
   );
 
 /**
- * What the present snapshot knows of each consumer. Rows that the client is told later are read as well: whether a consumer is gone is as of now,
- * and why it is gone must be so, too.
+ * The last row of each consumer in the present snapshot. Rows that the client is told later are read as well: whether a consumer is gone is
+ * read as of now, so the reason must be of the same snapshot.
  */
 const lastOfEach = (from: LogPoint, most: number) =>
   sql`select distinct on (uuid) provider_id, uuid, bits, ids

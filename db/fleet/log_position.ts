@@ -5,12 +5,12 @@ import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 import { horizon, newestIn } from './change_log.ts';
 
-/** Which change log it is, and how far it goes. */
+/** The identity of the change log, and its newest transaction. */
 export type LogState = {
   /**
-   * The database on its server, the timeline of the server's write-ahead log, and the age of our schema. A restart keeps it. After a
-   * failover, or in a restored copy, transactions may be missing or have other numbers, and it is another one. If commits do not wait
-   * for the disk, the run of the server is part of it: a crash loses transactions that clients may have been told of.
+   * The database on its server, the timeline of the server's write-ahead log, and the age of our schema. A restart keeps the identity.
+   * After a failover, or in a restored copy, transactions may be missing or have other numbers, and the identity is another one. If commits
+   * do not wait for the disk, the run of the server is part of the identity: a crash loses transactions that clients may have been told of.
    */
   readonly identity: string;
   /** The newest transaction in the log, as the text of an `xid8`. */

@@ -33,8 +33,8 @@ export const usualPage = 2000;
  * Reads pages in order. The next pages are read while the caller handles a page, so that the server and this process
  * work at the same time.
  *
- * @param readers transactions that see the same snapshot, and read pages in turns. Others may be added meanwhile. One of these that fails
- *   is removed, and the first one reads its pages
+ * @param readers transactions that see the same snapshot, and read pages alternately. More may be added meanwhile. If one of the added
+ *   transactions fails, it is removed, and the first one reads its pages
  * @param pages the ids of the providers of each page
  */
 export async function* readPages(

@@ -46,7 +46,7 @@ export type Changes = {
   readonly lastXid: string | null;
   /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
   readonly lastInventoryXid: string | null;
-  /** Which parts changed, for clients that follow; null if none did, or this was not asked for. */
+  /** Which parts changed, for clients that follow; null if none changed, or the parts were not asked for. */
   readonly told: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
@@ -82,8 +82,8 @@ const mostRows = 12_000;
 const mostWhole = 3_000;
 
 /**
- * Reads everything that changed since an earlier snapshot by one statement, and so in one snapshot, unless it is too
- * much.
+ * Reads everything that changed since an earlier snapshot by one statement, and so in one snapshot, unless too much
+ * changed.
  *
  * @param options.tellsParts whether to tell which parts changed
  */
@@ -149,8 +149,8 @@ const ifNamesChanged = (query: RawBuilder<unknown>) =>
 
 /**
  * Deletes logged changes of transactions that have not begun on this server. Only a dump of another server can have
- * brought them, and every refresh would take them for new; visible changes of this server are below the snapshot's
- * xmax. A dump may also lack the row of the horizon: it is inserted, because without it every refresh would load
+ * brought such rows, and every refresh would take them for new; visible changes of this server are below the snapshot's
+ * xmax. A dump may also lack the row of the horizon: this row is inserted, because without it every refresh would load
  * everything.
  *
  * Where `default_transaction_read_only` is on, nothing is done, so that reads are served: they are correct, and only slower where there are

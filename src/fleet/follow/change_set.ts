@@ -25,7 +25,7 @@ export type Change =
   | { readonly consumer: string }
   | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
 
-/** What a client wants to be told of. */
+/** Which changes a client wants to be told of. */
 export type Interest = {
   /** The bits of the parts, and that of consumers. */
   readonly bits: number;
@@ -37,7 +37,7 @@ export type Interest = {
   readonly key: string;
 };
 
-/** Makes what a client wants to be told of. Without parts it is all of providers, and no consumer. */
+/** Makes the interest of a client. Without parts it is all parts of providers, and no consumers. */
 export function interestOf(
   parts: readonly (Part | 'consumers')[] = partNames,
   { className, inTree }: Pick<Interest, 'className' | 'inTree'> = {},
@@ -46,7 +46,9 @@ export function interestOf(
   return { bits, className, inTree, key: `${bits} ${className ?? ''} ${inTree ?? ''}` };
 }
 
-/** The bits of the parts by which a provider may begin or end to be of interest: it may get or lose the class, or enter or leave the tree. */
+/**
+ * The bits of the parts by which a provider may begin or end to be of interest: it may get or lose the class, or enter or leave the tree.
+ */
 const decidingBits = ({ className, inTree }: Interest): number =>
   (className === undefined ? 0 : partBits.inventories) | (inTree === undefined ? 0 : partBits.provider);
 
@@ -55,16 +57,16 @@ export const bitsToRead = (interest: Interest): number => interest.bits | decidi
 
 /** What changed between two positions, for clients that want to be told of the same or of other things. */
 export type ChangeSet = {
-  /** How many entries there are for a client; infinite where any consumer may have changed, and it wants to be told of them. */
+  /** How many entries there are for a client; infinite where any consumer may have changed and the client wants to be told of consumers. */
   size(interest: Interest): number;
-  /** The entries as a JSON list. It is made once for all clients that want the same. */
+  /** The entries as a JSON list. The text is made once for all clients with the same interest. */
   text(interest: Interest): string;
 };
 
 /**
  * Merges rows of the change log by UUID, to the state that a fleet shows.
  *
- * @param fleet shows all that the rows tell of, or more
+ * @param fleet shows all changes of the rows, and maybe later ones
  */
 export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): ChangeSet {
   const parts = new Map<string, number>();
@@ -159,7 +161,7 @@ function takeNames(
   }
 }
 
-/** Those whose root may be another one: the descendants, and where parents form a loop the whole tree. */
+/** The providers that may have another root now: the descendants, and where parents form a loop the whole tree. */
 const movedWith = (provider: Provider): readonly Provider[] =>
   provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
@@ -182,8 +184,8 @@ function* toldParts(fleet: Fleet, parts: ReadonlyMap<string, number>, interest: 
 }
 
 /**
- * The providers of the tree that the provider of `inTree` may just have moved to: they did not change, and the client knows nothing of them.
- * Empty where it did not move, or the client is told nothing of the tree.
+ * The providers of the tree that the provider of `inTree` may just have moved to: these providers did not change, but the client does not
+ * know them yet. Empty where the provider of `inTree` did not move, or the client is told nothing of the tree.
  */
 function treeEntered(fleet: Fleet, parts: ReadonlyMap<string, number>, { inTree }: Interest): ReadonlySet<Provider> {
   const anchor = inTree === undefined ? undefined : fleet.byUuid.get(inTree);
@@ -198,7 +200,7 @@ function filterOf(fleet: Fleet, { className, inTree }: Interest): (uuid: string)
   const root = inTree === undefined ? undefined : fleet.byUuid.get(inTree)?.root;
   return (uuid) => {
     const provider = fleet.byUuid.get(uuid);
-    if (provider === undefined) return true; // it was deleted since the rows were read
+    if (provider === undefined) return true; // the provider was deleted after the rows were read
     const hasClass = className === undefined || provider.inventories.some(({ fields }) => fields.classId === classId);
     return hasClass && (inTree === undefined || provider.root === root);
   };

@@ -14,9 +14,9 @@ export type Follower = {
   /** What it wants to be told of. */
   readonly interest: Interest;
   /**
-   * Called when something was logged, even if none of it is of interest. `expired`: the client must read everything
+   * Called when something was logged, even if nothing of it is of interest. `expired`: the client must read everything
    * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
-   * seat is given to another user. After these two it is not called again.
+   * seat is given to another user. After `expired` or `ended` the function is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
@@ -29,19 +29,19 @@ export type FollowerSeat = {
 
 /** Tells clients what changed. All of them share the refreshes of the fleet. */
 export type Followers = {
-  /** How many follow. */
+  /** How many clients follow. */
   readonly size: number;
-  /** What was logged since a position, until the one that the fleet shows. */
+  /** What was logged since a position, until the position that the fleet shows. */
   since(position: Position, interest: Interest): Promise<Told | 'expired'>;
   /**
    * Takes a seat. If none is free, the user with most seats loses its youngest one.
    *
-   * @returns undefined where there is none, and no user has more than this one
+   * @returns undefined where no seat is free, and no user has more seats than this one
    */
   takeSeat(user: string): FollowerSeat | undefined;
   /** How many seats a user has. */
   seatsOf(user: string): number;
-  /** Ends all, and from now on those that begin. */
+  /** Ends all followers, and from now on each new one at once. */
   end(): void;
 };
 
@@ -56,11 +56,11 @@ const attempts = 3;
 
 type State = Follower & { position: Position };
 
-/** A seat, which another user may get before a client follows there, or afterwards. */
+/** A seat. Another user may get it before or after a client follows from it. */
 type ReservedFollow = { state: State | undefined; isLost: boolean };
 
 /**
- * Opens it without clients.
+ * Opens `Followers` without clients.
  *
  * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
  *   no more often than that
@@ -115,7 +115,7 @@ export function openFollowers(
       }
     }
   };
-  /** Positions that are no longer in memory, and are being read from the log: each once, for all clients that are there. */
+  /** Positions whose changes are no longer in memory, and are being read from the log: each once, for all clients at the position. */
   const reading = new Set<Position>();
   const readFor = async (position: Position, states: readonly State[]): Promise<void> => {
     reading.add(position);

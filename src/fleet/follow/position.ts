@@ -6,8 +6,8 @@ import type { LogState } from '../../../db/fleet/log_position.ts';
 /**
  * A point of a change log. The client has been told all rows of the transactions before `next`, but none of the transactions in
  * `underWay`, which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may
- * have a higher number, but after a crash of the server that number may be given again; one that was committed is never given
- * again.
+ * have a higher number, but after a crash of the server that number may be given again. The number of a committed transaction is
+ * never given again.
  *
  * Transaction ids are numbers here: 2^53 transactions take centuries.
  */
@@ -34,8 +34,8 @@ export const pointOf = ({ next, underWay }: Position): LogPoint => ({
 });
 
 /**
- * How many transactions under way a position has at most, so that its token is short. With more of them it is taken to be before
- * the later ones: then some changes are told twice.
+ * How many transactions under way a position has at most, so that its token is short. With more of them, `next` is set before the
+ * later ones: then some changes are told twice.
  */
 const mostUnderWay = 64;
 
@@ -64,8 +64,8 @@ function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: numb
 
 /*
  * A token says a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the
- * transactions under way as differences, downwards from `next`), and a check sum, by which a truncated token is told from one
- * of another database.
+ * transactions under way as differences, downwards from `next`), and a check sum, which distinguishes a truncated token from a
+ * token of another database.
  */
 const form = 1;
 const logBytes = 9;
@@ -77,7 +77,7 @@ const logName = (identity: string): string => digest(identity).subarray(0, logBy
 /** The texts of positions that were asked for: many clients are told the same one. */
 const texts = new WeakMap<Position, string>();
 
-/** The token of a position, of some 30 to 400 characters that need no escape in a URL. */
+/** The token of a position: some 30 to 400 characters that need no escape in a URL. */
 export function tokenOf(position: Position): string {
   const known = texts.get(position);
   if (known !== undefined) return known;
@@ -98,7 +98,7 @@ function textOf({ log, next, underWay }: Position): string {
   return Buffer.concat([body, digest(body).subarray(0, checkBytes)]).toString('base64url');
 }
 
-/** The position that a token says; undefined if the text is none. */
+/** The position that a token says; undefined if the text is no token. */
 export function readToken(text: string): Position | undefined {
   if (!/^[\w-]{20,1000}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
@@ -142,7 +142,7 @@ function varintsOf(bytes: Buffer): readonly number[] {
 
 /** What refreshes of the fleet read from the change log lately, for clients that follow. */
 export type RecentChanges = {
-  /** The position that the fleet shows. It is the same object until something is logged, or the fleet is loaded. */
+  /** The position that the fleet shows. The object stays the same until something is logged, or the fleet is loaded. */
   readonly position: Position;
   /** Whether the fleet has reached a position: it is of this log (same database, same timeline), and the fleet shows all of it. */
   hasReached(position: Position): boolean;
@@ -152,13 +152,13 @@ export type RecentChanges = {
   record(): void;
   /** Whether refreshes should read which parts changed. */
   isRecording(): boolean;
-  /** Takes what a refresh read. Without `told` the parts are unknown, and what was recorded ends there. */
+  /** Takes what a refresh read. Without `told` the changed parts are unknown, and the record ends there. */
   note(refresh: {
     readonly pgSnapshot: string;
     readonly lastXid: string | null;
     readonly told?: readonly ChangedParts[] | null | undefined;
   }): void;
-  /** Begins anew, after the fleet was loaded. */
+  /** Begins a new record, after the fleet was loaded. */
   restart(loaded: LoadedChanges): void;
 };
 
@@ -174,7 +174,7 @@ type Mark = {
 
 /** How long refreshes record after a client asked, in milliseconds. */
 const recordMs = 5 * 60_000;
-/** How many rows are kept: a second or more of the fastest claims, and some 10 MB. Older ones are read from the log. */
+/** How many rows are kept: a second or more of the fastest claims, and some 10 MB. Older rows are read from the log. */
 const usualRows = 50_000;
 
 /** @param mostRows how many rows are kept in memory */

@@ -4,18 +4,18 @@ import type { Slots } from '../model/providers_by_id.ts';
 /** Slots of providers in an order, in blocks, so that adding and removing one moves few others. */
 type SortedSlots = {
   readonly blocks: readonly Block[];
-  /** The first slot that is not before what is looked for; behind the last block where all are. */
+  /** The position of the first slot for which `isBefore` is false; behind the last block if there is none. */
   find(isBefore: (slot: number) => boolean): ScanPosition;
-  /** @returns the block that has it now, whose `mostFree` leaves it out */
+  /** @returns the block that has the slot now; the `mostFree` of the block does not count the slot yet */
   add(slot: number): Block;
-  /** Removes a slot, which must compare as it did when it was added. @returns whether it was there */
+  /** Removes a slot, which must compare as it did when it was added. @returns whether the slot was there */
   remove(slot: number): boolean;
 };
 
 /** Some slots that follow each other in the order; at least one. */
 export type Block = {
   readonly slots: readonly number[];
-  /** By class id, what a single provider of these trees has free at most. It may be too much if there are doubts. */
+  /** By class id, what a single provider of these trees has free at most. The number may be too large if there are doubts. */
   mostFree: Map<number, number> | undefined;
   /** How often a slot was removed since, and how often `mostFree` was relied on after that. */
   doubts: number;
@@ -123,7 +123,7 @@ export class Postings<Key> {
   }
 
   /**
-   * The inner list whose keys have the fewest providers, and how many these are at most: a provider may have several of the keys.
+   * The inner list whose keys have the fewest providers, and at most how many providers have them: a provider may have several of the keys.
    *
    * @param required a condition: at least one key of each inner list; not empty
    */
@@ -198,7 +198,7 @@ export class Postings<Key> {
   }
 }
 
-/** If the providers of several keys together are so many times as many as there are, the set of all takes less time. */
+/** If the sets of several keys together have so many times as many entries as there are providers, the set of all takes less time. */
 const mostJoined = 4;
 
 /** If at least one of this number of providers has a key, one bit for each provider needs less memory than a `Set`. */
@@ -209,7 +209,7 @@ const fewest = 64;
 
 /**
  * A set of many providers of a fleet, as one bit for each slot: a `Set` needs about 250 times as much memory for each
- * provider in it. An iteration during which the set changes yields at least the providers that are in it all the time.
+ * provider in it. If the set changes during an iteration, the iteration yields at least the providers that stay in the set.
  */
 class DenseSet {
   readonly #slots: Slots;

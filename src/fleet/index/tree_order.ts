@@ -14,8 +14,8 @@ export type TreeRun = {
 /** All trees in the order of some keys. Trees with equal values are in the order of `fleet.roots`. */
 export type TreeOrder = {
   /**
-   * The roots in order: a run for each combination of values. Trees that cannot meet the demands may be left out, and large
-   * numbers of them are passed at once. Use no run after anything was awaited.
+   * The roots in order: a run for each combination of values. Trees that cannot meet the demands may be left out; large
+   * numbers of such trees are passed at once. Use no run after anything was awaited.
    */
   runs(demands: readonly Demand[]): Generator<TreeRun>;
   /** Negative where the tree of the first root comes before that of the second; never 0. */
@@ -24,15 +24,15 @@ export type TreeOrder = {
   areEqual(one: Provider, other: Provider): boolean;
 };
 
-/** A `TreeOrder`, and what its keeper tells it. */
+/** A `TreeOrder`, and how its keeper tells it of changes. */
 type LivingTreeOrder = TreeOrder & {
   /**
-   * Notes that the tree of a root may have changed, or that a provider became a root or is one no more.
+   * Notes that the tree of a root may have changed, or that a provider became a root or is no root any more.
    *
-   * @returns false once so much was noted that making the order anew takes less time
+   * @returns false once so many changes were noted that making the order anew takes less time
    */
   note(provider: Provider): boolean;
-  /** Takes in what was noted. */
+  /** Applies the changes that were noted. */
   bringUpToDate(): void;
   /** Drops a provider that is about to lose its slot in the fleet. */
   forget(provider: Provider): void;
@@ -41,7 +41,7 @@ type LivingTreeOrder = TreeOrder & {
 /** Up to this number of changes an order is always kept; in a large fleet up to a quarter of its trees. */
 const fewChanges = 64;
 
-/** Orders all trees. It keeps 8 bytes of each root for each key, and about 16 more. */
+/** Orders all trees. The order takes 8 bytes for each root and key, and about 16 more for each root. */
 function orderTrees(
   keys: readonly TreeKey[],
   roots: readonly Provider[],
@@ -89,7 +89,7 @@ function orderTrees(
     (one, other) => compareUpTo(one, other, keys.length + 1),
   );
 
-  /** Whether one provider of the trees of a block has as much free as one must have. */
+  /** Whether a provider of the trees of a block has as much free as one provider must have. */
   const mayMeet = (block: Block, demands: readonly Demand[]): boolean => {
     for (const { classId, ofOne } of demands) {
       if (block.mostFree === undefined) {
@@ -111,7 +111,7 @@ function orderTrees(
     return true;
   };
 
-  /** By number of the key, between which values trees may meet the demands. */
+  /** By index of the key: the values between which trees may meet the demands. */
   const boundsOf = (demands: readonly Demand[]): readonly Bounds[] =>
     keys.map((key) => {
       const total = key.kind === 'free' ? demands.find(({ classId }) => classId === key.classId)?.total : undefined;
@@ -159,7 +159,7 @@ function orderTrees(
           return value < least || value > most;
         });
         if (beyond !== -1) {
-          // If the value is too small, go on at the first tree whose value suffices. If it is too large, go on behind all
+          // If the value is too small, go on at the first tree with a sufficient value. If it is too large, go on behind all
           // trees that are equal up to the key before.
           const column = values[beyond];
           const { least = 0 } = bounds[beyond] ?? {};
@@ -222,8 +222,8 @@ function slotAt(pieces: readonly OrderPiece[], number: number): number {
 type Bounds = { readonly least: number; readonly most: number };
 
 /**
- * Orders of the trees of a fleet. An order is made when it is first asked for, and then follows the fleet. It is given up
- * when others are asked for, or when a quarter of the trees has changed since it was asked for last.
+ * Orders of the trees of a fleet. An order is made when it is first asked for, and then follows the fleet. An order is dropped
+ * when many other orders are asked for, or when a quarter of the trees has changed since it was asked for last.
  */
 export type TreeOrders = {
   /** The trees in the order of some keys, as they are now. */
@@ -241,7 +241,7 @@ const mostOrders = 8;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeOrders(roots: readonly Provider[], slots: Slots): TreeOrders {
-  /** Those that were used last. */
+  /** The orders that were used last. */
   const kept = new Cache<string, LivingTreeOrder>(mostOrders);
   let made = 0;
   const make = (keys: readonly TreeKey[]): LivingTreeOrder => {

@@ -12,29 +12,29 @@ export type Demand = {
 };
 
 /**
- * How much room each tree has, by class, in lists of numbers. To read them for a million trees takes about a
- * millisecond. To look at the providers takes a tenth of a second or more, since most of their data is in no cache of
+ * How much room each tree has, by class, in lists of numbers. To read the lists for a million trees takes about a
+ * millisecond. To read the providers takes a tenth of a second or more, since most of their data is in no cache of
  * the processor. A list is made when it is first asked for, and then follows the fleet.
  */
 export type TreeRoom = {
   /**
    * The roots of all trees that have room for the demands, as they are now.
    *
-   * @returns undefined if these are more than `most`, or if there are no demands
+   * @returns undefined if more than `most` trees have room, or if there are no demands
    */
   meeting(demands: readonly Demand[], most: number): readonly Provider[] | undefined;
   /** How many lists were made so far. */
   readonly made: number;
-  /** Notes that the tree at an index of the roots may be another one, or may have changed. */
+  /** Notes that another tree may be at an index of the roots, or that the tree there may have changed. */
   note(rootIndex: number): void;
-  /** Applies the noted changes if they are many, so that the next query need not. Only while trees and roots agree. */
+  /** Applies the noted changes if they are many, so that the next query need not do it. To be called only while trees and roots agree. */
   settle(): void;
 };
 
 /** How much room trees have for a class. */
 type RoomList = {
   readonly classId: number;
-  /** Whether the room is that of all providers of a tree together; else that of one allocation from one of them. */
+  /** Whether the room is what all providers of a tree have together; else it is the largest allocation that one of them can give. */
   readonly together: boolean;
   /** By index of the root. */
   room: Int32Array;
@@ -56,7 +56,7 @@ const inBlock = 1024;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
-  /** Those that were used last. */
+  /** The lists that were used last. */
   const kept = new Cache<string, RoomList>(mostLists);
   let made = 0;
   /** Indexes at which the lists may be wrong. */
@@ -147,7 +147,7 @@ function write({ room, mostOf }: RoomList, index: number, value: number): void {
   else if (former === most) mostOf[block] = unknown;
 }
 
-/** Stands for the largest of a block after that became smaller. It is computed again only when it is needed. */
+/** Stands for the largest value of a block after that value became smaller. The new one is computed only when it is needed. */
 const unknown = maxInteger;
 
 function mostIn({ room, mostOf }: Need, block: number): number {
@@ -185,7 +185,7 @@ function roomIn(tree: readonly Provider[], { classId, together }: Pick<RoomList,
   return room;
 }
 
-/** An amount of a class above which `hasRoomFor` is false for each amount. A smaller one may not fit either. */
+/** An amount of a class above which `hasRoomFor` is false for each amount. A smaller amount may not fit either. */
 function roomOf(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) return 0;

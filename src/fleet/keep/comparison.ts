@@ -15,13 +15,13 @@ import type { FleetKeeper } from './keeper.ts';
 /*
  * Writes that run no trigger leave nothing in the change log: with session_replication_role = replica, as logical replication and
  * pg_restore --disable-triggers write. They are found by reading all providers again from time to time, piece by piece, beside the
- * fleet. What the log names since the snapshot of the fleet, as of the snapshot of the piece, is left out: so the writes of others,
- * which go on, are no difference.
+ * fleet. Providers that the log names since the snapshot of the fleet, as of the snapshot of the piece, are left out: so writes of other
+ * transactions, which go on meanwhile, are no difference.
  */
 
 /** What differs between the fleet and the database. */
 export type Difference = {
-  /** The tables in which it is: `inventories`. */
+  /** The tables that differ: `inventories`. */
   readonly tables: readonly string[];
   /** The providers by id; empty where names differ. */
   readonly ids: readonly number[];
@@ -29,7 +29,7 @@ export type Difference = {
   readonly uuids: readonly string[];
 };
 
-/** Where the comparison tells what it finds. */
+/** Where the comparison reports differences. */
 export type ComparisonOptions = Reported & {
   readonly logger: Pick<Logger, 'error'>;
   /** The time between the beginnings of two comparisons, in milliseconds. */
@@ -46,7 +46,7 @@ const pauseForEach = 4;
 const mostNamed = 5;
 
 /**
- * Compares the fleet with the database from time to time. A difference is logged, and all processes load their fleets. On the embedded
+ * Compares the fleet with the database from time to time. A difference is logged, and all processes load their fleets anew. On the embedded
  * database nothing is compared, since no other program can write to it.
  *
  * @returns a function that stops it
@@ -86,9 +86,9 @@ const lineOf = ({ tables, ids, uuids }: Difference): string => {
 
 /** Some providers that are compared at once. */
 type ComparedPiece = {
-  /** Those that the fleet had at the beginning. */
+  /** The ids that the fleet had at the beginning. */
   readonly ids: readonly number[];
-  /** The same in the database, with those that the fleet lacks. */
+  /** The range of ids to read from the database, also of providers that the fleet lacks. */
   readonly wanted: Ids;
 };
 
@@ -127,7 +127,7 @@ async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
     (id < 0 ? below : ids).push(id);
     if (ids.length % 20_000 === 0) await nextIteration();
   }
-  // Ids below zero come only after all others were given, or from other programs: so there are few.
+  // Ids below zero come only after all other ids were given, or from other programs: so there are few.
   return below.length === 0 ? ids : [...below.sort((a, b) => a - b), ...ids];
 }
 
@@ -193,7 +193,7 @@ const differingTables = (one: ComparedContent | undefined, other: ComparedConten
 
 const contentOf = (provider: Provider): ComparedContent => textsOf(rowOf(provider), provider);
 
-/** @param isKnown whether the fleet has a provider: one whose parent is not there is a root in it */
+/** @param isKnown whether the fleet has a provider: a provider whose parent the fleet lacks is a root in it */
 function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): ReadonlyMap<number, ComparedContent> {
   const rows = new Map(page.providers.map((row) => [row.id, row]));
   const contents = new Map<number, ComparedContent>();

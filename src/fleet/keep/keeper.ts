@@ -16,7 +16,7 @@ import { type CaughtUp, catchUp, loadFleet } from './load.ts';
 /** Keeps one fleet in step with the database. */
 export type FleetKeeper = {
   /**
-   * Refreshes the fleet: it has everything that was committed before this call. Calls that wait share one round trip.
+   * Refreshes the fleet: then it has everything that was committed before this call. Calls that wait share one round trip.
    */
   fresh(): Promise<Fleet>;
   /**
@@ -25,11 +25,11 @@ export type FleetKeeper = {
    */
   readonly known: Fleet;
   /**
-   * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes it
+   * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes the write
    * again, and reads what was really written.
    *
-   * @returns false if it was not added: too many are shown already and no refresh has succeeded, or it does not fit to what is known.
-   *   Then a refresh must come before the next judgement.
+   * @returns false if the write was not added: too many are shown already and no refresh has succeeded, or it does not fit to what is
+   * known.   Then a refresh must come before the next judgement.
    */
   applyOwnWrite(write: OwnWrite): boolean;
   /**
@@ -48,8 +48,8 @@ export type FleetKeeper = {
   /** The transactions of the writes that `known` shows in addition. */
   readonly ownWrites: readonly string[];
   /**
-   * Whether a connection broke since the last refresh, so that the server may have crashed, or another one may answer. Then `known` may
-   * show what no server has, with generations that now belong to something else.
+   * Whether a connection broke since the last refresh, so that the server may have crashed, or another server may answer. Then `known` may
+   * show what no server has, with generations that now belong to other content.
    */
   isInDoubt(): boolean;
   /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
@@ -67,17 +67,17 @@ export type FleetKeeper = {
 };
 
 /**
- * After this number of own writes a refresh begins without a request for one, so that the process keeps up with
+ * After this number of own writes a refresh begins though no request asks for it, so that the process keeps up with
  * the change log.
  */
 const ownWritesLimit = 64;
 /**
- * After this time, too, an own write that is shown begins a refresh. While other transactions write thousands of rows to the change
- * log, such as when terms end, even fewer own writes would come with more rows than one statement reads.
+ * An own write that is shown after this time begins a refresh as well. While other transactions write thousands of rows to the change
+ * log, such as when terms end, there would be more rows than one statement reads before `ownWritesLimit` is reached.
  */
 const refreshAfterMs = 500;
 /**
- * How many own writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
+ * How many own writes are shown at most, while refreshes fail or take long. Each own write takes memory, and has to be
  * excluded when claims read what other transactions did.
  */
 const mostOwnWrites = 1024;
@@ -115,8 +115,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     showEffects(living.fleet, write, sign);
   };
   /**
-   * Shows the providers of a write as it left them. What the next refresh reads replaces them as a whole, so that they need not be
-   * hidden before. @returns whether they are shown
+   * Shows the providers of a write as the write left them. What the next refresh reads replaces these providers as a whole, so they need
+   * not be hidden before. @returns whether the providers are shown
    */
   const showProviders = ({ xid, providers = [] }: OwnWrite): boolean => {
     if (providers.length === 0) return true;
@@ -128,14 +128,14 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
 
   /**
-   * Whether the fleet must be loaded again. Either the database was away, and now may be a standby that lacks changes
-   * which the fleet has read; or an error left changes half applied.
+   * Whether the fleet must be loaded again. Either the database was away, and the one that answers now may be a standby that lacks
+   * changes which the fleet has read; or an error left changes half applied.
    */
   let mustLoad = false;
   let roomListener: ((freed: readonly number[] | 'all') => void) | undefined;
   /**
-   * Whether reading the changes by one statement exceeded its time limit. Then they are read by many statements without
-   * a limit.
+   * Whether reading the changes by one statement exceeded its time limit. Then the changes are read by many statements
+   * without a limit.
    */
   let tookTooLong = false;
   /** How many refreshes in a row found no change. */
@@ -169,9 +169,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       apply: () => living.apply(changes),
     };
   };
-  /** Whether the server may not be the one that the fleet was read from, although it says that it is. */
+  /** Whether the server may be another one than the fleet was read from, although its run says that it is the same. */
   const mayBeAnother = async (): Promise<boolean> => {
-    // If a connection is left that is older than the break, this statement probably uses it, and ends the doubt.
+    // If a connection is left that is older than the break, this statement probably uses that connection, and ends the doubt.
     if (breaks.isInDoubt()) await sql`select`.execute(database.kysely);
     return breaks.isInDoubt();
   };
@@ -257,7 +257,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
 }
 
-/** A change of the fleet that was read, and the ids of the providers that may have more room by it; undefined if that is not known. */
+/** A change of the fleet that was read, and the ids of the providers that have more room by it; undefined if they are not known. */
 type ReadChange = CaughtUp & Partial<Pick<Changes, 'told'>> & { readonly freed?: readonly number[] };
 
 /** The providers that may have more room: by less usage, or by anything but usage. */
@@ -330,7 +330,7 @@ function shareRefreshes<Result>(
 /**
  * Deletes old rows of the change log from time to time. Every process does so; pruning more than once is harmless.
  *
- * @param keepMs changes are kept for one to two times this long; a process that could not refresh for longer loads everything
+ * @param keepMs changes are kept for one to two times this time; a process that could not refresh for longer loads everything
  *   afterwards
  * @returns a function that stops it, and resolves when its last statement has ended
  */

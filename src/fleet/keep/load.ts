@@ -62,8 +62,8 @@ type Readers = [Transaction<Tables>, ...Kysely<Tables>[]];
 /**
  * Adds a second transaction that reads the fleet as soon as it has a connection: PostgreSQL takes longer than this process.
  *
- * Before a page waits for it, it has a lock on each table and index, as the first one has since its first page. Otherwise it could wait
- * behind a `VACUUM FULL` that waits for the first one.
+ * Before it reads a page, it takes a lock on each table and index, as the first transaction has since its first page. Otherwise the second
+ * transaction could wait behind a `VACUUM FULL` that waits for the first one.
  *
  * @returns a function that ends it
  */
@@ -91,16 +91,16 @@ async function pagesOfAll(trx: Transaction<Tables>, providersPerPage: number): P
 const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
 const noIds: Ids = { first: maxId, last: minId };
 
-/** A change of very many providers, which was read. `apply` puts it into the fleet. */
+/** A change of very many providers that was read. `apply` puts it into the fleet. */
 export type CaughtUp = Pick<Changes, 'pgSnapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
 
-/** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
+/** How long a statement waits for a lock, in milliseconds. The statement has no other time limit, and all requests wait for it. */
 const lockTimeoutMs = 5_000;
 
 /**
  * Reads again all providers that changed since a snapshot: page by page in one transaction, in which every statement has
- * the same snapshot. It takes as long as loading the same number of providers at the start. No statement takes long,
- * and it needs little more memory than the fleet will need for these providers.
+ * the same snapshot. This takes as long as loading the same number of providers at the start. No statement takes long,
+ * and little more memory is used than the fleet will need for these providers.
  *
  * @returns undefined if everything must be loaded: the log lacks changes, or most providers changed
  * @throws `lockNotAvailable` if another transaction keeps a table locked.
@@ -127,8 +127,8 @@ export function catchUp(database: Database, living: LivingFleet, since: FleetSna
 }
 
 /**
- * If a larger share of the fleet than this changed, it is loaded as a whole. That takes little longer. It does not
- * block the process for long, since the pages are added one by one; here all changes are applied in one step.
+ * If a larger share of the fleet than this changed, the fleet is loaded as a whole. A load takes little longer. It does not
+ * block the process for long, since its pages are added one by one; `catchUp` applies all changes in one step.
  */
 const worthwhile = 0.5;
 

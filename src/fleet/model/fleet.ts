@@ -43,7 +43,9 @@ export type Fleet = {
   readonly inAggregate: Postings<string>;
   readonly treeOrders: TreeOrders;
   readonly treeRoom: TreeRoom;
-  /** The number of a key: equal keys have the same one, unless very many others came between. Trees cache by it what a query finds. */
+  /**
+   * The number of a key: equal keys have the same number, unless very many other keys came between. Trees cache by it what a query finds.
+   */
   readonly numberOf: (key: string) => number;
   /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (overlay.ts). */
   readonly tolerating: Set<Provider>;
@@ -53,7 +55,7 @@ export type Fleet = {
   readonly limits: ProjectLimits;
 };
 
-/** What is applied to a fleet of the changes that were read. A list that is absent or null is empty. */
+/** The changes that were read, as they are applied to a fleet. A list that is absent or null is empty. */
 export type AppliedChanges = {
   readonly [Part in 'moved' | 'touched' | 'whole' | keyof FleetRows | keyof ChangedNames]?: Changes[Part];
 };
@@ -69,7 +71,7 @@ export type LivingFleet = {
   gather(): GatheredChange;
   /** Holds the present snapshot (held_snapshots.ts). */
   hold(giveUp: () => void): HeldSnapshot;
-  /** Makes the trees of some providers changeable: must be called before the fleet shows effects until a refresh. */
+  /** Makes the trees of some providers changeable: to be called before the fleet shows effects of own writes. */
   detach(providers: Iterable<{ readonly providerId: number }>): void;
 };
 
@@ -88,7 +90,7 @@ export type GatheredChange = {
 export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
 
 /**
- * How many providers are kept for held snapshots in a small fleet. In a larger one as many as it has: so one answer is always sent to
+ * How many providers are kept for held snapshots in a small fleet. A larger fleet keeps as many as it has: so one answer is always sent to
  * its end, however slowly its client reads.
  */
 const fewestKept = 50_000;
@@ -183,7 +185,7 @@ export function buildFleet(
     noteChange(fleet, provider);
   };
 
-  /** Adds or updates providers from their rows. @returns those whose parent changed, and that must be linked again */
+  /** Adds or updates providers from their rows. @returns the providers whose parent changed, and that must be linked again */
   const takeProviders = (rows: readonly ProviderRow[]): Set<Provider> => {
     const relinked = new Set<Provider>();
     for (const row of rows) {
@@ -220,7 +222,7 @@ export function buildFleet(
     }
   };
 
-  /** Removes the UUID and the name of a provider from the maps, unless it keeps them. */
+  /** Removes the UUID and the name of a provider from the maps, unless the provider keeps them. */
   const forgetNames = (old: Provider, uuid: string | undefined, name: string): void => {
     if (old.uuid !== uuid && byUuid.get(old.uuid) === old) byUuid.delete(old.uuid);
     if ((old.name !== name || name === '') && byName.get(old.name) === old) byName.delete(old.name);
@@ -328,7 +330,7 @@ export function buildFleet(
   };
 }
 
-/** Notes that the parts or the usages of a provider have changed: nothing that was found of its tree is true any more. */
+/** Notes that the parts or the usages of a provider have changed: nothing that was cached of its tree is valid any more. */
 export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 'treeRoom'>, { root }: Provider): void {
   root.cache = undefined;
   treeOrders.note(root);

@@ -2,13 +2,13 @@ import type { Provider } from './provider.ts';
 
 /**
  * The snapshots of a fleet that are held for answers which are sent while they are computed. What such an answer has found in the
- * fleet stays as it was: before a tree changes that a held snapshot shows, the fleet replaces it by a copy (trees.ts), and only
- * the copy changes. As long as no snapshot is held, nothing is copied.
+ * fleet stays as it was: before a tree that a held snapshot shows changes, the fleet replaces the tree by a copy (trees.ts), and only
+ * the copy changes. While no snapshot is held, nothing is copied.
  */
 export type HeldSnapshots = {
   /**
    * Holds the present snapshot: all providers of the fleet, and what can be reached from them, such as their trees, stay as they are.
-   * The lists and sets of the fleet do not: what is needed of them must be copied now.
+   * The lists and sets of the fleet do not stay: what is needed of them must be copied now.
    *
    * @param providers how many providers the fleet has, so that no more can be kept for this snapshot
    * @param giveUp called if too much is kept for held snapshots: the holder must forget all that it has of the snapshot
@@ -24,7 +24,7 @@ export type HeldSnapshots = {
    * @param mostKept how many providers may be kept for all held snapshots together; if they are more, the oldest snapshots are given up
    */
   noteCopy(root: Provider, copied: number, mostKept: number): void;
-  /** Notes that another fleet was loaded. The former one does not change any more, and is kept for the snapshots held. */
+  /** Notes that a new fleet was loaded. The former fleet does not change any more, and is kept for the held snapshots. */
   leaveFleet(providers: number): void;
   /** How many snapshots are held, and how many providers are kept for them at most. */
   readonly counts: { readonly held: number; readonly kept: number };
@@ -36,7 +36,7 @@ export type HeldSnapshot = {
   end(): void;
 };
 
-/** A snapshot. `kept` counts the providers that it shows, no newer snapshot shows, and the fleet has no more. */
+/** A snapshot. `kept` counts the providers that this snapshot shows, no newer snapshot shows, and the fleet does not have any more. */
 type Held = { kept: number; readonly most: number; readonly giveUp: () => void };
 
 /** No snapshot is held in the beginning. */

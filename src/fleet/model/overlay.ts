@@ -23,15 +23,15 @@ export type Overlay = {
 };
 
 /**
- * Lets the fleet show usage that is not there, such as that of claims which are not written yet. It must be hidden before
- * anything is awaited. Of several overlays, the one that was opened last must be hidden first.
+ * Lets the fleet show usage that is not in the database, such as the usage of claims that are not written yet. The overlay must be hidden
+ * before anything is awaited. Of several overlays, the last one that was opened must be hidden first.
  *
  * @param fleet the orders, lists and caches that must follow the usage; without it only the inventories show the usage, which is
  *   enough for work that reads nothing else, and may be of a held snapshot
  */
 export function openOverlay(fleet?: Fleet): Overlay {
   const shown: Amount[] = [];
-  /** What was cached with the trees before: it is right again when the overlay is hidden. */
+  /** What was cached with the trees before: it is valid again when the overlay is hidden. */
   const cached = new Map<Provider, TreeCache | undefined>();
   /** The fields that inventories had before more was tolerated. */
   const replaced = new Map<Inventory, Inventory['fields']>();

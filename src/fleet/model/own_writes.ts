@@ -35,9 +35,10 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
 }
 
 /**
- * The rows of providers after writes of them, from those that the fleet shows: what a refresh will read, unless others write them as well.
+ * The rows of providers after writes of them, made from the rows that the fleet shows. A refresh will read the same, unless other
+ * transactions write the providers as well.
  *
- * @returns undefined where the fleet is not one that the writes fit to: it has yet to read what other transactions did
+ * @returns undefined where the writes do not fit to the fleet: it has yet to read what other transactions did
  */
 export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows | undefined {
   const each = writes.map((done) => rowsOfWrite(fleet, done));

@@ -59,7 +59,7 @@ export type Provider = {
   cache: TreeCache | undefined;
 };
 
-/** Results that are cached for a tree until one of its providers, their parts or their usages change. */
+/** Results that are cached for a tree until a provider of the tree, its parts or its usages change. */
 export type TreeCache = {
   /** Its provider summaries for answers with allocation candidates. */
   summary: Buffer | undefined;
@@ -106,7 +106,7 @@ export const rowOf = (provider: Provider): ProviderRow => ({
 
 const none: readonly never[] = [];
 
-/** Whether a provider is a tree by itself. A search may meet one that was a root when it began. */
+/** Whether a provider is a tree by itself. A search may meet a provider that was a root only when the search began. */
 export const isAloneInTree = (provider: Provider): boolean =>
   provider.root === provider && provider.children.length === 0;
 
@@ -134,7 +134,7 @@ export function inventoryOf(provider: Provider, classId: number): Inventory | un
 export const byClass = (one: Pick<Inventory, 'fields'>, other: Pick<Inventory, 'fields'>): number =>
   one.fields.classId - other.fields.classId;
 
-/** What a provider has free of a class: less than nothing where more is used than there is; undefined where it has none. */
+/** What a provider has free of a class: negative where more is used than there is; undefined where the provider has no such inventory. */
 export function freeOf(provider: Provider, classId: number): number | undefined {
   const inventory = inventoryOf(provider, classId);
   return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;

@@ -91,7 +91,7 @@ function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
   return heads;
 }
 
-/** All that has the providers of a fleet. (A list by the index or the slot of a provider need not know of its copy.) */
+/** All maps and sets that contain the providers of a fleet. (A list by the index or the slot of a provider need not know of its copy.) */
 type Indexes = {
   readonly withClass: Postings<number>;
   readonly withTrait: Postings<number>;
@@ -102,7 +102,7 @@ type Indexes = {
   readonly roots: Provider[];
 };
 
-/** Puts a copy of a tree into the fleet. Nothing of the tree itself is changed from now on. @returns by provider, its copy */
+/** Puts a copy of a tree into the fleet. The tree itself is not changed from now on. @returns by provider, its copy */
 export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): ReadonlyMap<Provider, Provider> {
   const { byId, byUuid, byName, roots, withClass, withTrait, inAggregate } = fleet;
   const copies = copyTree(root);
@@ -141,7 +141,7 @@ function copyTree(root: Provider): ReadonlyMap<Provider, Provider> {
   return copies;
 }
 
-/** A copy of a provider without its links to others. It is made like a new provider, so that V8 knows one form of provider only. */
+/** A copy of a provider without its links to others. It is made like a new provider, so that V8 has one hidden class for all providers. */
 function copyAlone(provider: Provider): Provider {
   const copy = blankProvider(provider.id);
   copy.uuid = provider.uuid;
