@@ -110,7 +110,7 @@ export async function readLimits(
   };
 }
 
-/** With this lock one transaction at a time changes limits: so counting goes on while limits are stored. */
+/** With this lock one transaction at a time changes limits: so the counting cannot end while limits are stored. */
 const limitsLock = 1_490_000;
 const lockLimits = sql`select pg_advisory_xact_lock(${sql.lit(limitsLock)})`;
 
@@ -124,8 +124,8 @@ export type NewLimits = StoredValues & {
 /**
  * Stores the values of a project, or the defaults, instead of all that it has.
  *
- * It waits for the writes that raise what the projects have, so each of these sees the limits or is seen with them. The first limit also waits
- * for the transactions of all programs that are writing allocations or consumers.
+ * It waits for the writes that raise what the projects have: so each such write either sees the limits, or its usage is counted for them.
+ * The first limit also waits for the transactions of all programs that are writing allocations or consumers.
  *
  * @returns what is stored; undefined if another generation is there
  * @throws WritesUnderWay if those transactions did not end in time: then nothing is stored
@@ -202,8 +202,8 @@ const endCountingIf = (condition: RawBuilder<boolean>): RawBuilder<unknown> => s
 const endCounting = endCountingIf(sql`true`);
 
 /**
- * Begins to count what projects use, if there is no limit yet. First all statements that begin from now on add to the counts. When all
- * statements that began earlier have ended, everything that projects have is counted once.
+ * Begins to count what projects use, if there is no limit yet. First, all statements that begin from now on add to the counts. Then, when
+ * all statements that began earlier have ended, everything that projects have is counted once.
  */
 async function beginCounting(database: Database): Promise<void> {
   const { kysely, transaction } = database;
@@ -232,8 +232,8 @@ const pauseMs = 5;
 const usualTimeoutMs = 30_000;
 
 /**
- * Waits until all transactions have ended that are writing allocations or consumers now. A statement locks its tables before it takes its
- * snapshot: so each one that does not see what is committed now is among them.
+ * Waits until all transactions that are writing allocations or consumers now have ended. A statement locks its tables before it takes its
+ * snapshot: so each statement that does not see what is committed now is of one of these transactions.
  */
 async function untilWritesEnd({ kysely, statementTimeoutMs }: Database): Promise<void> {
   const writers = (among: readonly string[] | undefined) => sql<{ readonly writers: readonly string[] }>`

@@ -15,7 +15,7 @@ export type LockedRows = {
 type LockedRow = { readonly is_provider: boolean; readonly uuid: string };
 
 /**
- * Finds which of these rows other transactions have locked at the moment: its transaction locks the rows that are free,
+ * Finds which of these rows other transactions have locked now: its transaction locks the rows that are free,
  * and returns the others.
  *
  * @param tables `tablesOfClaims` or `tablesOfDeletions`
@@ -152,6 +152,6 @@ export const lockProvidersFirst = (
 export const limitLockWait = ({ lockTimeoutMs }: LockWait): RawBuilder<unknown> =>
   sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
 
-/** The same as one more condition for the rows to lock, so that it needs no statement of its own. Empty without a wait. */
+/** The limit as one more condition for the rows to lock, so that it needs no statement of its own. Empty without a wait. */
 export const andLimitLockWait = (wait: LockWait | undefined): RawBuilder<unknown> =>
   wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`;

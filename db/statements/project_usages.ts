@@ -61,7 +61,7 @@ export function exceededLimit(
   return guard && { guard, used: usedOf(guard) };
 }
 
-/** How much was used of what some limits are of, as `toldUsages` has told it; 0 for a limit that is not among these. */
+/** How much was used of what some limits are of, from the column `toldUsages`; 0 for a limit that the column does not have. */
 export function usagesTold(
   guards: readonly LimitGuard[],
   told: Readonly<Record<string, number>> | null | undefined,
@@ -89,7 +89,7 @@ export function limitedUsages(guards: readonly LimitGuard[]): {
 /** The amounts of each row of usages, with their classes. */
 export const eachAmount = sql`cross join lateral unnest(class_ids, amounts) as each_amount (class_id, amount)`;
 
-/** This number of locks stands for all projects. */
+/** How many locks all projects share. */
 const projectLocks = 1024;
 /** The first key of these locks; the second is the number of the lock. */
 const projectLock = 1_460_000;
@@ -165,7 +165,8 @@ export function countedTables(writes: readonly CountedWrite[], uncountedTypes: r
 }
 
 /**
- * Table `limited`: how much is used of what limits are of, by the index in the list. The rows of a project are read once for all its limits.
+ * Table `limited`: how much is used of what limits are of, by the index in the list. The rows of a project are read once for all its
+ * limits.
  */
 const limitedTable = (keys: readonly LimitedUsage[], uncountedTypes: readonly string[]): RawBuilder<unknown> => sql`
     limit_key as materialized (
@@ -224,7 +225,7 @@ export const toldUsages = (writes: readonly CountedWrite[]): RawBuilder<unknown>
     ? sql`, (select json_object_agg(index, used) from limited) as "limitUsages"`
     : sql``;
 
-/** Adds what the claims change that lost no guard. @param lost the indexes of the others, as an array */
+/** Adds the changes of the claims that lost no guard. @param lost the indexes of the lost claims, as an array */
 export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     counted as (
       ${insertSums(sql`select project_id, type_id as consumer_type_id, class_id, amount from usage_change where claim <> all(${lost})`)}
@@ -234,8 +235,8 @@ export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> =
 export const usagesAreCounted = sql`set_config('placement.usages', 'counted', true)`;
 
 /**
- * Tells the triggers that a statement which deletes allocations makes the tags of consumers itself (see db/statements/rows.ts), and whether it
- * has `countedReleases`.
+ * Tells the triggers that a statement which deletes allocations makes the tags of consumers itself (see db/statements/rows.ts), and whether
+ * it has `countedReleases`.
  */
 export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =>
   isCounting
@@ -243,9 +244,9 @@ export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =
     : consumerTagsAreWritten;
 
 /**
- * Subtracts allocations that a statement deletes, while usages are counted; a process that does not know that they are leaves it to the
- * triggers, which put the usages in doubt. The statement has the allocations in a table `released` with the columns consumer_id,
- * resource_class_id and used. An earlier statement has locked their consumers, so the snapshot has the owners that these have now.
+ * Subtracts allocations that a statement deletes, while usages are counted. A process that does not know that usages are counted leaves
+ * the subtraction to the triggers, which put the usages in doubt. The statement has the allocations in a table `released` with the columns
+ * consumer_id, resource_class_id and used. An earlier statement has locked their consumers, so the snapshot has the present owners.
  */
 export const countedReleases = (): RawBuilder<unknown> => sql`
     counted as (
@@ -259,7 +260,9 @@ export const countedReleases = (): RawBuilder<unknown> => sql`
         group by grouping sets ((1, 2, 3), (1, 2))`)}
     )`;
 
-/** Inserts the sums that are not 0, as a row for each project and type. @param amounts rows (project_id, consumer_type_id, class_id, amount) */
+/**
+ * Inserts the sums that are not 0, as a row for each project and type. @param amounts rows (project_id, consumer_type_id, class_id, amount)
+ */
 const insertSums = (amounts: RawBuilder<unknown>): RawBuilder<unknown> => sql`
       insert into project_usages (project_id, consumer_type_id, class_ids, amounts)
       select project_id, consumer_type_id, array_agg(class_id), array_agg(amount)
@@ -303,7 +306,7 @@ export async function readLimitedUsages(
   return isDoubtful ? 'in doubt' : keys.map((_, index) => used?.[index] ?? 0);
 }
 
-/** With this lock only one transaction at a time corrects usages: two would make the same correction. */
+/** With this lock only one transaction at a time corrects usages: two transactions would make the same correction. */
 const correctionLock = 1_470_000;
 
 /** What the consumers of a project have: rows (project_id, consumer_type_id, consumer_id, class_id, used). */
@@ -334,8 +337,8 @@ const allAreDoubtful = sql`current_setting('placement.all_doubtful')::boolean`;
 const doubtfulProjects = sql`current_setting('placement.doubtful_projects')::integer[]`;
 
 /**
- * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot, so
- * it does not matter what others add meanwhile.
+ * Corrects the usages that are in doubt: adds, to what was counted, the difference from what the consumers have. Both are of one snapshot,
+ * so what other transactions add meanwhile does not matter.
  *
  * @param which only the projects whose usages are in doubt, or all projects
  */
@@ -368,12 +371,12 @@ const correction = (held: RawBuilder<unknown>, isCorrected: RawBuilder<unknown>)
     union all
     select project_id, consumer_type_id, class_id, -amount from project_usages ${eachAmount} where ${isCorrected}`)}`;
 
-/** With this lock one process at a time looks which projects have many rows. */
+/** With this lock one process at a time finds which projects have many rows. */
 const compactionLock = 1_480_000;
 
 /**
- * Replaces the rows of projects that have many by their sums. Other transactions may add rows meanwhile: only rows that it deletes itself are
- * in the sums.
+ * Replaces the rows of projects that have many by their sums. Other transactions may add rows meanwhile: the sums are made of the deleted
+ * rows only.
  */
 export async function compactUsages({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
   await sql`

@@ -2,16 +2,16 @@ import { type RawBuilder, sql } from 'kysely';
 
 /*
  * Locks of what claims rely on without locking its rows: the other providers of a tree, and the names of classes and traits. Claims share
- * such a lock, from before they look for changes until their commit, and a change has it alone until its own commit. Otherwise a change
- * could be committed between the two: another request could then see the change and not the claim, although the claim was judged by what
- * was there before.
+ * such a lock, from before they check for changes until their commit; a change has the lock alone until its own commit. Otherwise a change
+ * could be committed between the check and the commit of a claim: another request could then see the change and not the claim, although
+ * the claim was judged by what was there before the change.
  *
- * All transactions lock the rows of providers before the trees, the rows of classes and traits before their names, and these before the
- * rows of consumers: so no lock of these is held while a row is waited for that another program has locked for long. Changes that other
- * programs write take none of these locks.
+ * All transactions lock the rows of providers before the trees, the rows of classes and traits before their names, and the names before the
+ * rows of consumers: so no such lock is held while a transaction waits for a row that another program has locked for long. Changes that
+ * other programs write take none of these locks.
  */
 
-/** This number of locks stands for all trees, classes or traits: a transaction may need many, and the server has room for a few thousand. */
+/** How many locks all trees, classes or traits share: a transaction may need many locks, and the server has room for a few thousand. */
 const locks = 1024;
 /** The first keys of the locks; the second one is the id of the root, class or trait, modulo `locks`. */
 const keys = { tree: 1_500_000, class: 1_510_000, trait: 1_520_000 } as const;
@@ -20,10 +20,10 @@ const numbersOf = (ids: readonly number[]): readonly number[] =>
   [...new Set(ids.map((id) => id % locks))].sort((a, b) => a - b);
 
 /**
- * Locks trees until the end of the transaction. A later statement looks whether they are as they were.
+ * Locks trees until the end of the transaction. A later statement checks whether the trees are as they were.
  *
- * @param relied the ids of the roots of trees that it relies on
- * @param changed which rows of `resource_providers`, locked already, it changes: their trees are locked for it alone
+ * @param relied the ids of the roots of trees that the transaction relies on
+ * @param changed which rows of `resource_providers`, locked already, the transaction changes: it locks their trees for itself alone
  */
 export const lockTrees = (relied: readonly number[], changed: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select case when changes then pg_advisory_xact_lock(${sql.lit(keys.tree)}, number)

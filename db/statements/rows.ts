@@ -75,8 +75,8 @@ export const consumerTagsAreWritten = sql`select set_config('placement.etags', '
 export const providerTagsAreWritten = sql`(select set_config('placement.etags', 'providers', true)) as told`;
 
 /**
- * The same, and tells the trigger of migration 006 whether each provider whose generation is raised is in the change log anyway, by the
- * rows of the part. A transaction may have statements of both kinds.
+ * As `providerTagsAreWritten`, and tells the trigger of migration 006 whether the rows of the part put each provider whose generation is
+ * raised into the change log anyway. A transaction may have statements of both kinds.
  */
 export const partsAreWritten = (generationsAreLogged: boolean): RawBuilder<unknown> =>
   sql`(select set_config('placement.etags', 'providers', true),
@@ -87,8 +87,8 @@ export type PartTags = { readonly tag: string; readonly tagBefore: string };
 
 /**
  * A part of a statement: writes the tags of a part of the providers in table `guard`, as table `asked` has them. Old providers may have no
- * row of tags. If a stored tag is not `tag_before`, another program changed the part, maybe while the statement ran, and its
- * rows stay beside ours. Then the tag is set to null, and a trigger computes it from all rows (migration 005).
+ * row of tags. If a stored tag is not `tag_before`, another program changed the part, maybe while the statement ran, and the rows of that
+ * program stay beside ours. Then the tag is set to null, and a trigger computes it from all rows (migration 005).
  */
 export const writtenTags = (part: 'inventories' | 'traits' | 'aggregates'): RawBuilder<unknown> => sql`
     tagged as (

@@ -21,10 +21,10 @@ export const usagesAreReleasedWhole = sql`set_config('placement.released_whole',
  * Switches the history of usages on, if it is off. From then on all writes are recorded. What is held already is recorded by `takeInHeld`.
  * While records of an earlier history are being closed, nothing is done.
  *
- * It waits until the transactions have ended that are writing allocations or consumers, since their triggers found the history off.
+ * It waits until all transactions that are writing allocations or consumers have ended, since their triggers found the history off.
  *
  * @param signal ends the wait for the locks, which has no limit of its own
- * @returns whether it was off
+ * @returns whether the history was off
  */
 export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
@@ -50,7 +50,7 @@ export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?:
  * The row of the switch is locked before the tables. So `takeInHeld`, which locks it first as well, waits before it has locked a consumer.
  *
  * @param signal ends the wait for the locks, which has no limit of its own
- * @returns whether it was on
+ * @returns whether the history was on
  */
 export function switchHistoryOff({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
@@ -69,8 +69,8 @@ export function switchHistoryOff({ patient }: Pick<Database, 'patient'>, signal?
 }
 
 /**
- * Closes some of the open records of a history that was switched off, as of that time and without a reason. The last call removes the switch.
- * Several processes may do it at once.
+ * Closes some of the open records of a history that was switched off, as of that time and without a reason. The last call removes the
+ * switch. Several processes may do it at once.
  *
  * @param limit how many records to close at most
  * @returns whether there may be more; false if it was not switched off
@@ -111,7 +111,7 @@ export async function closeRecords({ kysely }: Pick<Database, 'kysely'>, limit: 
   return isClosing;
 }
 
-/** How far the history has taken in what was held when it was switched on. */
+/** How far the history has recorded the allocations that existed when it was switched on. */
 export type HeldPosition = {
   /** When it was switched on. Where it was switched off and on again meanwhile, it is begun anew. */
   readonly since: string;
@@ -154,7 +154,7 @@ export async function takeInHeld(
   return { since, after: last };
 }
 
-/** Has all that is held taken in again, by the next process that starts: it was written without the triggers. */
+/** Lets the next process that starts take in all allocations again, because they were written without the triggers. */
 export const heldIsNotTakenIn = sql`update usage_history set is_complete = false where until is null`;
 
 /** Locks consumers and their allocations, and makes their open records what they hold. */
@@ -166,8 +166,8 @@ const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
 ];
 
 /**
- * Gives open records without an owner to their consumers. They are left so where one program inserts allocations of a consumer, and another one the
- * consumer, and neither sees what the other has not committed yet.
+ * Gives open records without an owner to their consumers. A record has no owner where one program inserts allocations of a consumer,
+ * another program inserts the consumer, and neither sees what the other has not committed yet.
  *
  * @param limit how many consumers at most
  * @returns how many
@@ -188,7 +188,8 @@ export async function giveOwners(
 }
 
 /**
- * Deletes records that ended long ago, some at a time. No write waits for it, since none changes what another transaction has recorded.
+ * Deletes records that ended long ago, some at a time. No write waits for the deletion, since no write changes what another transaction
+ * has recorded.
  *
  * @param limit how many records to delete at most
  * @returns how many were deleted

@@ -172,8 +172,8 @@ const openConditions = (filter: UsageFilter): RawBuilder<unknown>[] => [
 ];
 
 /**
- * Table `o`: the open records of consumers that may meet the filter, from one consumer on. What is held now is in `allocations` and `consumers` as
- * well: so the consumers are found by the allocations of the providers, or by the project.
+ * Table `o`: the open records of consumers that may meet the filter, from one consumer on. What is held now is in `allocations` and
+ * `consumers` as well: so the consumers are found by the allocations of the providers, or by the project.
  */
 function openRecords({ projectId, providers, incomplete }: UsageFilter, consumer: string): RawBuilder<unknown> {
   const ofEach = (consumers: RawBuilder<unknown>) => sql`(
@@ -208,8 +208,8 @@ export type UsageTotalRow = Partial<Readonly<Record<TotalKey, string | null>>> &
 };
 
 /**
- * Sums over the records that meet a filter, open ones included. Of each record the part between the times of the filter counts. All sums are read
- * in one snapshot. Days and months are those of UTC.
+ * Sums over the records that meet a filter, open ones included. Of each record the part between the times of the filter counts. All sums
+ * are read in one snapshot. Days and months are those of UTC.
  *
  * @param by at least one key
  * @param limit how many sums to return at most

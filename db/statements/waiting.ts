@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 
 /** What a claim that waits is stored with. */
 export type WaitingClaim = {
-  /** The hash of its project and its consumers, by which it is known. */
+  /** The hash of its project and its consumers, which identifies the claim. */
   readonly claim: string;
   readonly consumers: readonly string[];
   /** The name that it gives to each consumer, or null; null if it gives none. */
@@ -12,18 +12,18 @@ export type WaitingClaim = {
   readonly userId: string;
   /** The line of the project in which it waits; null without one. */
   readonly line: string | null;
-  /** How long it has waited, and still may wait. */
+  /** How long the claim has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
-  /** How long ago its request came; and once it was stored, when, by the clock of the database. */
+  /** How long ago its request came; and, after the claim was stored, when the request came, by the clock of the database. */
   readonly askedMs: number;
   readonly askedAtMs: number | null;
   readonly waitsFor: 'room' | 'limit';
-  /** Why it was refused; empty where it was not judged yet. */
+  /** Why the claim was refused; empty where it was not judged yet. */
   readonly condition: string;
 };
 
-/** A claim that was stored, and got its number among those that wait. */
+/** A claim that was stored, and got its number among the waiting claims. */
 export type EnteredClaim = {
   readonly claim: string;
   /** Numbers of one line are given in the order in which the claims came. */
@@ -43,8 +43,8 @@ const lineLock = 1_490_000;
 type Lined = Pick<WaitingClaim, 'claim' | 'projectId' | 'line'>;
 
 /**
- * Locks the lines of claims, and claims without one, in the order of their keys. It runs before the statement that reads or writes the rows of
- * these claims.
+ * Locks the lines of claims, and claims without one, in the order of their keys. It runs before the statement that reads or writes the rows
+ * of these claims.
  */
 export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown>[] => {
   const names = [
@@ -57,11 +57,14 @@ export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown
   ];
 };
 
-/** A process that was not heard of for this long is passed over by lines. */
+/** If a process was not heard of for this long, lines do not wait for its claims. */
 const silent = sql`interval '5 seconds'`;
-/** For this long after its connection ended a claim has its number back: a service may take most of it to start again. Others do not wait for it. */
+/**
+ * How long after its connection ended a claim can have its number back: a service may take most of this time to start again. Other claims
+ * do not wait for it.
+ */
 const kept = sql`interval '60 seconds'`;
-/** A row whose time was over for this long is of no claim any more. */
+/** A row whose time has been over for this long does not belong to a claim any more. */
 const overdue = sql`interval '10 seconds'`;
 /** For this long after its process was heard of last. */
 const keptOfProcess = sql`interval '65 seconds'`;
@@ -109,8 +112,8 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 };
 
 /**
- * Stores claims that wait, and gives them their numbers. A claim with the same consumers that came before, for the same project and line,
- * leaves its number to this one; if it still waits in another process, that process is told (`lookAtWaiting`).
+ * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
+ * later claim gets its number; if the earlier claim still waits in another process, that process is told (`lookAtWaiting`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -142,7 +145,7 @@ export async function enterWaiting(
   return (results[before.length + 1] ?? []) as readonly EnteredClaim[]; // the rows of `statement`
 }
 
-/** Stores claims that have left before they were stored, unless the same ones came again. */
+/** Stores claims that have left before they were stored, unless the same claims came again. */
 export async function keepNumbers(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
@@ -151,12 +154,13 @@ export async function keepNumbers(
   await transaction([heard(process), sql`${newRows(process, claims)} on conflict (claim) do nothing`]);
 }
 
-/** How a claim has left: `ended` was answered; the number of one that has `left` is kept for a while. */
+/** How a claim has left: `ended` was answered; the number of a claim that has `left` is kept for a while. */
 export type LeavingClaim = { readonly claim: string; readonly how: 'ended' | 'left' };
 
 /**
- * Takes claims from those that wait, unless another process has taken them over. A row that was taken from a process which was not told yet is
- * kept for a while: by it the older request is refused. Which rows these are is found first, because that process may be told meanwhile.
+ * Removes claims from the waiting ones, unless another process has taken them over. If a row was taken from a process which was not told
+ * yet, the row is kept for a while, so that the older request is refused. Such rows are found first, because that process may be told
+ * meanwhile.
  */
 export async function leaveWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -177,7 +181,7 @@ export async function leaveWaiting(
   ]);
 }
 
-/** Changes what is told of claims that wait. Their times as well, since a later request of this process may have taken the row. */
+/** Updates the stored descriptions of claims that wait, and their times: a later request of this process may have taken the row. */
 export async function describeWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
@@ -197,16 +201,16 @@ export async function describeWaiting(
 export type WaitingNews = {
   readonly claim: string;
   /**
-   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line` and `elsewhere`: one of this process or of another
-   * one is. `gone`: its row is not there any more. `taken over`: another process has stored a request for the same consumers in its row.
-   * `removed`: by DELETE /waiting.
+   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line`: a claim of this process is before it; `elsewhere`: a
+   * claim of another process is. `gone`: its row does not exist any more. `taken over`: another process has stored a request for the same
+   * consumers in its row. `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
   /** When the request came that has taken the row over, by the clock of the database, in milliseconds since 1970; null with other news. */
   readonly askedAtMs: number | null;
 };
 
-/** Notes that a process was heard of. @returns how many rows are of its claims */
+/** Notes that a process is alive. @returns how many rows are of its claims */
 export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<number> {
   const [, [counted]] = await transaction([
     heard(process),
@@ -234,7 +238,7 @@ export async function lostRows(
 /**
  * Tells what became of the claims of a process.
  *
- * @param firsts the claims that are asked for: those that are its first ones in their lines
+ * @param firsts the claims that are asked for: in each line the first claim of the process
  */
 export async function lookAtWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -266,7 +270,7 @@ export async function lookAtWaiting(
   return news;
 }
 
-/** Forgets claims whose number is not kept any more, and processes that have ended. */
+/** Deletes claims whose number is not kept any more, and processes that have ended. */
 export async function forgetWaiting({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
   await transaction([
     sql`delete from waiting w
@@ -294,9 +298,10 @@ export function lostWaiting(rows: readonly (WaitingRow & { readonly index: numbe
 }
 
 /**
- * Takes claims that are written from their lines, as `leaveWaiting`; also the earlier requests for the same that wait at other processes.
+ * Removes claims that are written from their lines, as `leaveWaiting` does; also earlier requests for the same claims that wait at other
+ * processes.
  *
- * @param lost the indexes of the others, as an array
+ * @param lost the indexes of the claims that are not written, as an array
  */
 export const endedWaiting = (
   rows: readonly (WaitingRow & { readonly index: number })[],

@@ -14,7 +14,7 @@ import { qualifyNames } from '../qualified_names.ts';
  *   `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider), `term`,
  *   `owner`, or null where the history was switched off.
  *
- * Triggers write all of it, whichever program writes allocations and consumers. They do not look at what a statement did, but compare what its
+ * Triggers write all of it, whichever program writes allocations and consumers. They do not read what a statement did, but compare what its
  * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
  *
  * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the bit 128
@@ -348,7 +348,7 @@ begin
   end if;
 end`;
 
-/** The function of a trigger. Where the history is off, it does nothing else than look. */
+/** The function of a trigger. Where the history is off, it only reads the switch. */
 const whileOn = (statements: string) => `begin
   if ${isOn} then
     ${statements};

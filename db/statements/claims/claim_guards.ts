@@ -24,7 +24,7 @@ const guarded = sql`select uuid from consumer where generation is not null`;
 /**
  * Locks the records of the consumers whose generation is guarded.
  *
- * @param named the UUIDs of those that the claims do not write
+ * @param named the UUIDs of the guarded consumers that the claims do not write
  * @param after the table of the rows that are locked before
  */
 export const lockedConsumers = (named: readonly string[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
@@ -34,27 +34,27 @@ export const lockedConsumers = (named: readonly string[], after: RawBuilder<unkn
       order by uuid for update
     ),`;
 
-/** Claims on consumers that have another generation, or another record, by now. */
+/** Claims on consumers that now have another generation, or another record. */
 export const lostGenerations = sql`
       union all
       select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
       where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)`;
 
-/** Claims that create a consumer which has a record by now. */
+/** Claims that create a consumer which now has a record. */
 export const lostNew = sql`
       union all
       select claim, 'consumer' from consumer where generation is null and not (emptied and has_old)
         and exists (select from consumers k where k.uuid = consumer.uuid)`;
 
-/** Claims that remove old allocations of a consumer without a record, which has a record by now. */
+/** Claims that remove old allocations of a consumer without a record, if the consumer now has a record. */
 export const lostEmptied = sql`
       union all
       select claim, 'consumer' from consumer where generation is null and emptied
         and exists (select from consumers k where k.uuid = consumer.uuid)`;
 
 /**
- * The consumers whose allocations must be those that were seen. Most batches have none; their statement lacks these
- * parts.
+ * The consumers whose allocations must be those that were seen. Most batches have no such consumer, and their statement
+ * lacks these parts.
  */
 const seenConsumers = (claims: readonly ClaimWrite[]) =>
   claims.flatMap(({ consumers }, claim) =>
@@ -119,7 +119,7 @@ export const lockedNames = (claims: readonly ClaimWrite[], after: RawBuilder<unk
       )}
     ),`;
 
-/** Claims that rely on the names of classes which have other names, or were deleted, by now. */
+/** Claims that rely on the names of classes which now have other names, or were deleted. */
 export const lostClasses = sql`
       union all
       select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)`;
@@ -131,8 +131,8 @@ export const lostTraits = (claims: readonly ClaimWrite[]): RawBuilder<unknown> =
       where not exists (select from traits r where r.id = n.id and r.name = n.name)`;
 
 /**
- * As `lostClasses`, without a lock of the rows. It looks when all others are locked: a rename may have been committed while the statement
- * waited for them.
+ * As `lostClasses`, without a lock of the rows. The names are compared after all other rows are locked: a rename may have been committed
+ * while the statement waited for these locks.
  *
  * @param locked the table of the rows that are locked last
  */
@@ -155,23 +155,22 @@ export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unkno
 
 /**
  * Claims that relied on providers in which more than the usage has changed since. An earlier statement locks the providers that the claims
- * take from, and the trees of the others: this statement sees the changes that are committed during that wait.
+ * take from, and the trees of the other providers: this statement sees changes that were committed while that one waited.
  */
 export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: FleetSnapshot): RawBuilder<unknown> => sql`
       union all
       select claim, 'provider' from (${reliedProviders(claims)}) as r
       where (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 
-/** This number of locks stands for all consumers: a transaction may need many, and the server has room for a few thousand. */
+/** How many locks all consumers share: a transaction may need many locks, and the server has room for a few thousand. */
 const relationLocks = 1024;
 /** The first key of these locks; the second is the number of the lock. */
 const relationLock = 1_430_000;
 
 /**
- * Locks the consumers that claims by query name, and the consumers whose queries name them; where one of the named has no record, also
- * all consumers that the claims make. The lock comes before the
- * statement that looks where the consumers are placed: so of two claims that name each other's consumers, the later one
- * sees what the earlier one has written.
+ * Locks the consumers that claims by query name, and the consumers whose queries name other consumers; where a named consumer has no
+ * record, also all consumers that the claims make. The lock comes before the statement that reads where the consumers are placed: so of
+ * two claims that name each other's consumers, the later one sees what the earlier one has written.
  */
 export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
   const related = claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers);
@@ -195,8 +194,8 @@ export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | unde
 const relationLockNumber = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
 
 /**
- * Makes records of consumers that have nothing, so that no other transaction can make one before this one ends, which removes them again.
- * What has a record by now gets none. @param after the table of the rows that are locked before
+ * Makes records of consumers that have nothing, so that no other transaction can make such a record before this transaction ends. It
+ * removes the records again. A consumer that now has a record gets none. @param after the table of the rows that are locked before
  */
 export const namedRecords = (uuids: readonly string[], after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     named_record as (
@@ -224,8 +223,8 @@ export const lostAffinity = (
         from allocations where consumer_id = n.uuid), '')`;
 
 /**
- * What other transactions may do after claims were judged and before they are written, without these failing their
- * guards: claim on the same providers as long as they leave room, and delete allocations there.
+ * What other transactions may do after claims were judged and before these are written, without a failed guard: claim on
+ * the same providers as long as enough room is left, and delete allocations there.
  */
 export type Leeway = {
   /** What the claims were judged by: a snapshot of the fleet, and in addition these transactions. */
@@ -238,7 +237,7 @@ export type Leeway = {
 /**
  * Tables of the statement that writes claims: `overtaken` has the providers of `guard` that other transactions changed
  * by more than the leeway. An earlier statement locks the providers: a transaction that raised usages of these
- * providers has committed when this statement begins, and no other one can raise them until it ends.
+ * providers has committed when this statement begins, and no other transaction can raise them until this one ends.
  */
 export const overtakenProviders = ({ since, known, rooms }: Leeway): RawBuilder<unknown> => sql`
     change as materialized (
@@ -262,7 +261,7 @@ export const overtakenProviders = ({ since, known, rooms }: Leeway): RawBuilder<
       select provider_id from guard where exists (select from change where provider_id is null) or ${isLogTooShort(since)}
     ),`;
 
-/** Table `lost` of a batch with claims that wait: those after one that is not written are not written either. */
+/** Table `lost` of a batch with claims that have waited: such a claim after one that is not written is not written either. */
 export const lostAfterEarlier = (inOrder: readonly number[]): RawBuilder<unknown> => sql`
     lost as materialized (
       select claim, what from lost_itself

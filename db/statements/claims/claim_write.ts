@@ -29,7 +29,7 @@ export type ConsumerWrite = {
   readonly userExternalId: string;
   /** Null keeps the present type. `etag` is the tag with this type. */
   readonly consumerType: string | null;
-  /** An empty list removes the consumer, or proves that there is none: then the statement writes nothing for it. */
+  /** An empty list removes the consumer. If the consumer does not exist, the statement only proves that, and writes nothing for it. */
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
   /** The entity tag of the allocations; null if there are none. */
   readonly etag: `W/"${string}"` | null;
@@ -40,9 +40,9 @@ export type ConsumerWrite = {
   readonly seen?: readonly SeenAllocation[] | undefined;
   /** How long the consumer has these allocations. Without a term the consumer is lasting. */
   readonly term?: ClaimedTerm | undefined;
-  /** The name that it gets; null for none, and undefined keeps the one that it has. */
+  /** The name that the consumer gets; null for none, and undefined keeps its present name. */
   readonly name?: string | null | undefined;
-  /** The name that it had. For the answer. */
+  /** The name that the consumer had. For the answer. */
   readonly formerName?: string | null;
 };
 
@@ -108,7 +108,7 @@ export type ClaimWrite = {
    * these include providers that the claim takes nothing from, and with If-Match the providers of its consumers' allocations.
    */
   readonly reliedOn?: readonly number[];
-  /** The ids of the roots of those among them whose rows the claim does not lock. */
+  /** The ids of the roots of those providers of `reliedOn` whose rows the claim does not lock. */
   readonly reliedOnTrees?: readonly number[];
   /** The consumers that its queries name, which must be as they were, and stay so until the claim is written. */
   readonly affinity?: readonly AffinityGuard[];
@@ -117,9 +117,9 @@ export type ClaimWrite = {
    * one after the other, so that each sees where the earlier ones have placed it.
    */
   readonly relatedConsumers?: readonly string[];
-  /** Given while usages are counted: what the claim adds to them, and the limits that it must not exceed. */
+  /** Given while usages are counted: what the claim adds to the usages, and the limits that it must not exceed. */
   readonly counted?: CountedWrite | undefined;
-  /** Whether it is written only if all claims before it in the batch that have this are written. */
+  /** Whether the claim is written only if all claims before it in the batch that also have this flag are written. */
   readonly inOrder?: boolean;
   /** Given for a claim that waits, or may wait. */
   readonly waitingRow?: WaitingRow | undefined;

@@ -11,7 +11,7 @@ import { hasSeen, type NamedAllocation } from './read_allocations.ts';
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
  * @param isCounting whether usages are counted, as far as the process knows
- * @param onDeleted called with what a transaction has deleted; another one may follow, and fail
+ * @param onDeleted called with what a transaction has deleted; another transaction may follow, and fail
  * @returns how many allocations each consumer had; consumers without allocations are missing.
  * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing of its transaction was
  *   deleted.
@@ -59,7 +59,7 @@ type ReleasedRow = Deleted['released'][number] & { readonly uuid: string; readon
 type LeftRow = { readonly uuid: string; readonly xid: null };
 
 /**
- * Locks the consumers, in a statement of its own, so that the next one has a newer snapshot and sees everything that earlier
+ * Locks the consumers, in a statement of its own: the next statement has a newer snapshot, and sees everything that earlier
  * transactions wrote. Later claims find no consumer, so their guard fails.
  *
  * @param isWhole whether all that is released is of consumers that are locked here
@@ -71,18 +71,18 @@ const lockConsumers = (uuids: readonly string[], isWhole: boolean) => sql`
 
 /**
  * Locks old allocations without a consumer record, before the consumers. The online data migration or a claim may create the record:
- * it has either committed before the consumers are locked, or finds the allocations deleted. Of a consumer that has its record by now
- * the record is locked first, as claims do.
+ * that transaction has either committed before the consumers are locked, or finds the allocations deleted. If a consumer now has its
+ * record, the record is locked first, as claims do.
  */
 const lockOld = (uuids: readonly string[]) => sql`
     select id from allocations a where consumer_id = any(${uuids}::text[])
       and not exists (select from consumers c where c.uuid = a.consumer_id offset 0) order by id for update`;
 
 /**
- * Deletes the consumers that were locked. One that was created after the lock is not deleted: the statement might not see its newest
- * allocations, and would leave them without a consumer.
+ * Deletes the consumers that were locked. A consumer that was created after the lock is not deleted: the statement might not see the
+ * newest allocations of such a consumer, and would leave them without a consumer.
  *
- * @param withOld whether to delete allocations without a record, which were locked; otherwise it tells whose they are
+ * @param withOld whether to delete allocations without a record, which were locked; otherwise the result tells their consumers
  */
 function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: boolean): RawBuilder<unknown> {
   const locked = sql`(select unnest(current_setting('placement.locked_consumers')::text[]))`;

@@ -69,12 +69,12 @@ export type WrittenClaims = {
   readonly xid: string;
   /** Whether other transactions changed the providers after the claims were judged, even if all claims were written. */
   readonly isContested: boolean;
-  /** By id, the generations that the providers have now; only told where claims rely on more than these. */
+  /** By id, the generations that the providers have now; only given where claims rely on more than generations. */
   readonly generations: ReadonlyMap<number, number>;
   /** The ends of the terms that the claims gave, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly expiresAtMs: ReadonlyMap<string, number>;
   /**
-   * By the UUIDs of the consumers that were made: how many generations the former consumers had; only told where claims
+   * By the UUIDs of the consumers that were made: how many generations the former consumers had; only given where claims
    * rely on more than the providers of their allocations.
    */
   readonly formerGenerations: ReadonlyMap<string, number>;
@@ -92,12 +92,12 @@ export type WriteOptions = {
    * run nor changes of inventories are checked.
    */
   readonly judgedOn?: FleetSnapshot | null;
-  /** What other transactions may do to the providers meanwhile; without it, nothing. */
+  /** What other transactions may do to the providers meanwhile. Without it they may do nothing. */
   readonly leeway?: Leeway | undefined;
   /**
-   * Whether consumers that should be new may have a record. If so, the statement checks it, and only such a claim fails
-   * its guard; otherwise a unique violation would fail the whole batch. The check costs time for each claim, so it is
-   * optional.
+   * Whether consumers that should be new may have a record. If so, the statement checks this, and only the claim of such a
+   * consumer fails its guard; otherwise a unique violation would fail the whole batch. The check costs time for each claim,
+   * so it is optional.
    */
   readonly mayExist?: boolean;
   /** Consumer types that do not count for limits. */
@@ -116,7 +116,7 @@ type WrittenRow = {
 };
 
 /**
- * Writes many claims by one statement. Each claim has its own guards: a claim that fails one is not written. The parts of
+ * Writes many claims by one statement. Each claim has its own guards: a claim that fails a guard is not written. The parts of
  * the statement depend on the claims; usual_statement.sql is its text where all consumers are new.
  *
  * The statement locks the guarded providers and then the consumers, in the order of their keys, and checks the
@@ -125,10 +125,10 @@ type WrittenRow = {
  * were seen, their rows are locked as well.
  *
  * Inventories are guarded by the generations of their providers. Some programs change inventories without raising
- * these, so the log of inventory changes is read as well: it shows what was committed after the claims were judged and
- * before the statement began. For claims that rely on more than generations earlier statements lock the providers, and the
- * trees and traits that they take nothing from (relied_locks.ts), so that this one begins after the changes that it would have had to
- * wait for.
+ * the generations, so the log of inventory changes is read as well: it shows what was committed after the claims were judged
+ * and before the statement began. For claims that rely on more than generations, earlier statements lock the providers, and
+ * the other trees and traits that the claims rely on (relied_locks.ts): so this statement begins after the changes that it would
+ * have had to wait for.
  *
  * @throws a unique violation if a consumer that should be new exists; `lockNotAvailable` if another transaction holds a
  *   lock that one of the claims needs; a serialization failure if a row is not the one that was compared. Then nothing was
@@ -311,8 +311,8 @@ const mayHaveOtherInventories = (
         or (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 
 /**
- * Tells the trigger of migration 006 that the change log has a row for each provider whose generation is raised: the row of the amounts
- * taken. A second row for each provider would take 4 to 6 % of the database's CPU time for a claim.
+ * Tells the trigger of migration 006 that the change log has a row for each provider whose generation is raised, namely the row of the
+ * amounts taken. A second row for each provider would take 4 to 6 % of the database's CPU time for a claim.
  */
 const generationsAreLogged = sql`, set_config('placement.generations', 'logged', true)`;
 
@@ -321,8 +321,8 @@ const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
 
 /**
  * Deletes consumers that the online data migration created for old allocations while the statement waited to delete
- * these. That statement does not see such a consumer, but the next ones of the transaction do. The consumer is locked
- * first, so that the deletion sees allocations that a claim has given it meanwhile.
+ * the allocations. That statement does not see such a consumer, but the later statements of the transaction do. The consumer
+ * is locked first, so that the deletion sees allocations that a claim has given it meanwhile.
  *
  * The migration creates consumers with generation 0. A consumer with another generation was created or changed by a
  * request that this claim does not know of. The claim has just deleted its allocations, so the transaction must fail:
@@ -338,8 +338,8 @@ const removeLateConsumers = (uuids: readonly string[]) => [
 ];
 
 /**
- * Removes the records that the statement made for consumers which must have none, so that no other transaction could make
- * one at the same time: nothing else of such a consumer could be locked.
+ * Removes the records that the statement made for consumers which must have none. They were made so that no other transaction
+ * could make such a record at the same time: nothing else of such a consumer could be locked.
  */
 const removeAbsent = (uuids: readonly string[]) => sql`
   delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid and ${leavesNoFormer}`;

@@ -127,7 +127,7 @@ type OutcomeRow = { readonly hasOwner: boolean } & {
 const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
   sql`select owner.exists as "hasOwner", written.* ${more} from owner left join written on true`;
 
-/** The outcome of such a statement, by its row and the end of the term that was carried over, if there was one. */
+/** The outcome of a statement with `selectOutcome`, by its row and the end of the term that was carried over, if there was one. */
 function outcomeOf(
   [row]: readonly OutcomeRow[],
   { counted }: OwnerJudgement,
@@ -143,7 +143,7 @@ function outcomeOf(
 }
 
 /**
- * Gives the record of a consumer another owner and type, and the next generation, if it still is the one that was seen.
+ * Gives the record of a consumer another owner and type, and the next generation, if it still is the record that was seen.
  * A claim on the same consumer that was judged before this write then fails its guard. After a claim that was written
  * first, this write fails. The consumer keeps its term.
  */
@@ -180,7 +180,7 @@ export async function updateConsumer(
 
 /**
  * Creates a consumer record with generation 1 for old allocations without one. The allocations are locked, as by the
- * online data migration, so that they cannot be deleted meanwhile. If none is left, or there is a record by now,
+ * online data migration, so that they cannot be deleted meanwhile. If no allocation is left, or there is a record now,
  * nothing is written.
  *
  * @param seen the exact allocations that the consumer must still have, if the client named what it has seen

@@ -14,7 +14,7 @@ export type ConsumerQuery = {
    * first list are read.
    */
   readonly providers: readonly (readonly number[])[];
-  /** The consumers must have something, of the class with this id if it is given. Undefined also for those that have nothing. */
+  /** The consumers must have something, of the class with this id if it is given. Undefined to select also consumers that have nothing. */
   readonly holding?: { readonly classId: number | undefined } | undefined;
   /** The consumers must have this name. */
   readonly name: string | undefined;
@@ -49,9 +49,9 @@ export async function listConsumers({ kysely }: Database, query: ConsumerQuery):
 }
 
 /**
- * The same where the providers of the query were found by the shape of a tree.
+ * As `listConsumers`, where the providers of the query were found by the shape of a tree.
  *
- * @param tree all providers of the tree, as they were when those of the query were found
+ * @param tree all providers of the tree, as they were when the providers of the query were found
  * @returns `changed` if the tree has another shape in the snapshot that the page is of
  */
 export async function listConsumersOfTree(
@@ -238,7 +238,7 @@ const rowsOfType = ({ inIndex }: TypeCondition) =>
  * Old allocations without a record. If the page of records is full, they are searched up to its last UUID. The offset makes
  * the server look up each consumer separately, since a plan for many values would read all consumers. If the page is not
  * full and the query has a filter, both tables are read side by side in the order of UUIDs, until the page is full. Of a class that few
- * allocations have, all of these are looked at.
+ * allocations have, all allocations are read.
  */
 function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const last = sql`(select uuid from recorded order by uuid offset ${length} - 1)`;

@@ -38,10 +38,10 @@ export type HoldingQuery = Pick<
 export type HoldingPage = { readonly rows: readonly HoldingRow[]; readonly next: string | undefined };
 
 /**
- * A page of what consumers hold, in the order of the UUIDs of the consumers, as of one snapshot. The page has all rows of a consumer: it ends
- * with the consumer with which it has `limit` rows or more.
+ * A page of what consumers hold, in the order of the UUIDs of the consumers, as of one snapshot. The page has all rows of a consumer: it
+ * ends with the consumer with which it has `limit` rows or more.
  *
- * @param tree all providers of the tree by whose shape the providers were found; empty if they were not found so
+ * @param tree all providers of the tree by whose shape the providers were found; empty if they were found otherwise
  * @returns `changed` if the tree has another shape in the snapshot that the page is of
  */
 export async function listHoldings(

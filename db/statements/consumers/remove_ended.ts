@@ -37,7 +37,7 @@ const removalLock = 1_450_000;
 /**
  * How many seconds ago the oldest term ended whose consumer still exists, null if there is none, and whether usages are counted. The
  * index tells the earliest end. If the statement asked for any ended term instead, the planner would read the whole table, since it
- * expects to meet one soon.
+ * expects to find an ended term soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   onlyRow(
@@ -53,8 +53,8 @@ export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
  * locked a consumer or one of its allocations, the consumer is left out, so the removal of other consumers does not
  * wait.
  *
- * Locking the allocations takes a third of the CPU time, so it is done only if the deletion of one was refused a lock. It
- * is not needed otherwise: a transaction that replaces allocations writes the record of their consumer, too.
+ * Locking the allocations takes a third of the CPU time, so they are locked only if the deletion of one was refused a lock.
+ * Otherwise the lock is not needed: a transaction that replaces allocations writes the record of their consumer, too.
  *
  * @param after where to begin: the consumers that were left out come before this position
  * @param limit the largest number of terms in the transaction
@@ -153,13 +153,14 @@ async function remove(
   };
 }
 
-/** How many former consumers one statement looks at, in some 5 ms. */
+/** How many former consumers one statement checks, in some 5 ms. */
 const pageSize = 1000;
 
 /**
- * Forgets former consumers that were removed long ago, one page of the table at a time. One whose UUID has a consumer now
- * stays, because the generation that clients know is counted from it. If a consumer is made while its former one is
- * forgotten, its generation goes back: then a client that has read it gets a conflict, and reads it again.
+ * Deletes the records of former consumers that were removed long ago, one page of the table at a time. The record stays if its
+ * UUID has a consumer now, because the generation that clients know is counted from the record. If a consumer is made while
+ * the record of its former consumer is deleted, the generation goes back: then a client that has read it gets a conflict, and
+ * reads it again.
  *
  * @param after the UUID after which the page begins
  * @returns the last UUID of the page; undefined if it was the last page

@@ -20,7 +20,7 @@ export type NewProvider = {
 export type NewChild = NewProvider & { readonly parent: { readonly id: number; readonly uuid: string } };
 
 /**
- * Inserts providers without a parent; each is its own root. One whose name or UUID is taken is not inserted.
+ * Inserts providers without a parent; each is its own root. A provider whose name or UUID is taken is not inserted.
  *
  * Upstream writes a root provider twice, since its root id is known only after the insert. So `updated_at` is set here
  * as well.
@@ -37,8 +37,8 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
 ];
 
 /**
- * Inserts providers below their parents, whose roots they get. One whose name or UUID is taken, or whose parent does not exist, is not
- * inserted.
+ * Inserts providers below their parents, whose roots they get. A provider whose name or UUID is taken, or whose parent does not exist, is
+ * not inserted.
  *
  * The parents are locked, so that they cannot get another root meanwhile. The lock is the one that writes of a parent
  * take: two transactions that shared a weaker lock, and then wrote, would deadlock.
@@ -113,5 +113,5 @@ export const freeProviderId = (row: RawBuilder<unknown>): RawBuilder<number> => 
     union all select id, ${isTaken} from (select ${drawn} as id from tried where is_taken) as drawn
   ) select id from tried where not is_taken)`;
 
-/** Asked for each id by itself: a plan may read all providers to leave out many ids at once. */
+/** Checked for each id by itself: to leave out many ids at once, a plan may read all providers. */
 const isTaken = sql`exists (select from resource_providers p where p.id = drawn.id)`;

@@ -18,7 +18,7 @@ type WritesByKind = {
   readonly 'last aggregates': WantedAggregates;
 };
 
-/** A new provider, or a write of a part of one. It is not done where what it was judged by has changed. */
+/** A new provider, or a write of a part of a provider. The write is not done where what it was judged by has changed. */
 export type ProviderWrite = {
   [Kind in keyof WritesByKind]: { readonly kind: Kind } & WritesByKind[Kind];
 }[keyof WritesByKind];
@@ -27,7 +27,7 @@ export type ProviderWrite = {
 export type DoneWrite = {
   readonly write: ProviderWrite;
   readonly id: number;
-  /** The generation of the provider after it; null where it stays as it was. */
+  /** The generation of the provider after the write; null where the generation stays as it was. */
   readonly generation: number | null;
   /** The parent of a new provider; null without one, and for other writes. */
   readonly parentId: number | null;
@@ -46,9 +46,8 @@ export const lockedIdOf = (write: ProviderWrite): number | undefined =>
   write.kind === 'child' ? write.parent.id : changedIdOf(write);
 
 /**
- * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers, and then the
- * trees of those that change, are locked first, in the order in which claims lock them, so that two transactions that lock the same ones
- * cannot deadlock.
+ * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. First all providers, and then the
+ * trees of the providers that change, are locked in the order in which claims lock them, so that two such transactions cannot deadlock.
  *
  * @param writes no two of them change the same provider
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.

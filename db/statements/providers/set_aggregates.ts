@@ -22,8 +22,8 @@ export type GuardedAggregates = WantedAggregates &
  * Sets the aggregates of providers. Aggregates that do not exist are created. Each provider must still have its generation, which
  * is raised by one.
  *
- * Nothing is written for a provider that is not as it was judged, or if an aggregate was deleted. A statement before must have locked the
- * providers, so that this one sees what earlier transactions wrote.
+ * Nothing is written for a provider that is not as it was judged, or if an aggregate was deleted. An earlier statement must have locked
+ * the providers, so that this statement sees what earlier transactions wrote.
  */
 export const setAggregates = (writes: readonly GuardedAggregates[]): readonly RawBuilder<unknown>[] => [
   createMissing(writes),
