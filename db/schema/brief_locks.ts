@@ -4,12 +4,12 @@ import { hasSqlstate, isTimedOut, sqlstate } from '../engine/failures.ts';
 
 /*
  * How migrations lock tables that are read and written meanwhile. While a transaction waits for a lock, all later readers or writers of
- * the table wait behind it. So an attempt waits only for a short time, and the others have the table between two attempts.
+ * the table wait behind it. So an attempt waits only for a short time, and requests have the table between two attempts.
  */
 
 /** How long an attempt waits for its locks, in milliseconds. */
 const lockTimeoutMs = 100;
-/** How long others have the tables between two attempts, in milliseconds. */
+/** How long requests have the tables between two attempts, in milliseconds. */
 const pauseMs = 400;
 
 /**
@@ -35,8 +35,9 @@ export async function waitBriefly(trx: QueryExecutorProvider): Promise<void> {
 }
 
 /**
- * Locks several tables that a migration changes. It waits for all of them together as long as for a single lock: one after the other, the
- * first ones would be locked while it waits for the last ones. So a migration calls it late, when it has done what needs no lock.
+ * Locks several tables that a migration changes. The wait for all of them together is as long as for a single lock: locked one after the
+ * other, the first tables would be locked while the migration waits for the last ones. So a migration calls it late, after all work that
+ * needs no lock.
  *
  * If the transaction does not wait briefly, since no other process uses the database, nothing is done.
  *

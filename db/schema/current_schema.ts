@@ -6,8 +6,8 @@ import { onlyRow } from '../engine/only_row.ts';
  * The schema in which the tables are made: the first one of `search_path` that exists. Several deployments may share a database, each in a
  * schema of its own.
  *
- * @throws Error with the remedy if none exists, or if `search_path` also leads to tables in another schema, even behind those of this one:
- *   where a table of this schema is still to be made, statements would find that of the other.
+ * @throws Error with the remedy if no such schema exists, or if `search_path` also leads to tables in another schema, even behind this one:
+ *   where a table of this schema is still to be made, statements would find the table of the other schema.
  */
 export async function readCurrentSchema({ kysely }: Pick<Database, 'kysely'>): Promise<string> {
   const { schema, other, path, role } = await onlyRow(

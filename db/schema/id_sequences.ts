@@ -27,8 +27,8 @@ const ofEach = (query: (table: keyof Tables, sequence: RawBuilder<unknown>) => R
   );
 
 /**
- * Records of usages get their ids when they begin, and keep them in another table when they end. Of what has ended, which may be very much, the
- * newest is enough: an older record is in no page with a new one.
+ * Records of usages get their ids when they begin, and keep them in another table when they end. Of what has ended, which may be very much,
+ * the newest record is enough: an older record is in no page with a new one.
  */
 const highestRecord = sql`select pg_get_serial_sequence('open_usage_records', 'id')::regclass, greatest(
     (select max(id) from (select id from usage_records order by ended_at desc limit 10000) as newest),
@@ -38,7 +38,7 @@ const highestRecord = sql`select pg_get_serial_sequence('open_usage_records', 'i
 /** The last value of a sequence; null if it was never used, or the role may not read it. */
 const last = sql`case when has_sequence_privilege(sequence, 'usage, select') then pg_sequence_last_value(sequence) end`;
 
-/** Three quarters of all ids: these are integers up to 2^31 - 1, unless an operator lets the sequence begin below 0. */
+/** Three quarters of all ids: ids are integers up to 2^31 - 1, unless an operator lets the sequence begin below 0. */
 const many = sql.lit(1_610_612_736);
 
 /**
@@ -78,7 +78,7 @@ export type IdUse = {
   readonly last: number;
   /** The last id that the sequence can give, or the column can take. */
   readonly end: number;
-  /** What is used of the ids: 0 to 1. Where ids come round, it is what rows have of them. */
+  /** Which part of the ids is used: 0 to 1. Where the sequence begins again at its end, the part that rows have. */
   readonly used: number;
   /** Whether the sequence begins again where it ends; ids that rows have are passed over (db/engine/taken_ids.ts). */
   readonly comesRound: boolean;
@@ -108,11 +108,11 @@ export async function readIdUse({ kysely }: Pick<Database, 'kysely'>): Promise<r
   return rows;
 }
 
-/** From this on, the ids of a table count as running out. */
+/** Above this part of used ids, the ids of a table count as running out. */
 const muchUsed = 0.75;
 
 /**
- * What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is.
+ * What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is wrong.
  *
  * @param limit how much of the ids may be used: 0 to 1
  */

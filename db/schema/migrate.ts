@@ -35,17 +35,17 @@ const unreleasedNames: readonly string[] = [
   '017_qualified_names',
 ];
 
-/** The migrations of the release that do what those did. */
+/** The migrations of the release that do what the unreleased ones did. */
 const releasedInstead: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
 
-/** Whether it is the name of a migration that was never released. */
+/** Whether a name is that of a migration that was never released. */
 const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
 
 /**
- * Records the migrations of the release instead of those that were never released. A database that has run them all lacks nothing. One
- * that has run some gets the migrations of the release, which leave alone what is there.
+ * Records the migrations of the release instead of those that were never released. A database that has run all of these lacks nothing. A
+ * database that has run some gets the migrations of the release, which leave existing parts as they are.
  *
- * One statement, so that it is done wholly or not at all; done again, it changes nothing.
+ * One statement, so that all or nothing is recorded; run again, it changes nothing.
  *
  * @param db a connection or a transaction
  */
@@ -141,7 +141,7 @@ const withBriefLocks = (all: Migrations): Migrations =>
     }),
   );
 
-/** The names of the migrations that were run. @throws the error of the first one that failed */
+/** The names of the migrations that were run. @throws the error of the first migration that failed */
 function namesOf({ error, results = [] }: MigrationResultSet): readonly string[] {
   if (error !== undefined) throw error;
   return results.map(({ migrationName }) => migrationName);

@@ -1,9 +1,9 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 
 /**
- * Writes functions anew in which every table, and every one of these functions that they call, is named with its schema. So they do the
- * same whatever `search_path` the connection has: `pg_restore` and the subscriber of a logical replication have an empty one. A setting of
- * the function would do that as well, but takes time at each call.
+ * Writes functions anew in which every table, and every called function of `functions`, is named with its schema. So the functions do the
+ * same whatever `search_path` the connection has: `pg_restore` and the subscriber of a logical replication have an empty one. A
+ * `search_path` of the function itself would have the same effect, but takes time at each call.
  *
  * Tables are found behind `from`, `join`, `into` and `update`. A name that has its schema already stays.
  *

@@ -38,7 +38,7 @@ async function readRevisions({ patient }: Database): Promise<readonly string[]> 
   return (await noneWithoutTable(query.execute())).map(({ version_num }) => version_num);
 }
 
-/** Whether it is a known revision of Placement's schema, not one of another service or of a newer Placement. */
+/** Whether a revision is a known one of Placement's schema, and not of another service or of a newer Placement. */
 export const isKnownRevision = (revision: string): boolean => revisions.includes(revision);
 
 /**
@@ -63,7 +63,7 @@ async function foreignTablesProblem(database: Database): Promise<string | undefi
   );
 }
 
-/** The message about revisions that are none of Placement's; undefined if there are none. */
+/** The message about revisions that do not belong to Placement; undefined if there are none. */
 async function foreignRevisionProblem(database: Database): Promise<string | undefined> {
   const unknown = (await readRevisions(database)).filter((revision) => !isKnownRevision(revision));
   if (unknown.length === 0) return undefined;

@@ -201,9 +201,9 @@ export async function describeWaiting(
 export type WaitingNews = {
   readonly claim: string;
   /**
-   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line`: a claim of this process is before it; `elsewhere`: a
-   * claim of another process is. `gone`: its row does not exist any more. `taken over`: another process has stored a request for the same
-   * consumers in its row. `removed`: by DELETE /waiting.
+   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line`: a claim of this process is before it;
+   * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more. `taken over`: another process has stored a request
+   * for the same consumers in its row. `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
   /** When the request came that has taken the row over, by the clock of the database, in milliseconds since 1970; null with other news. */

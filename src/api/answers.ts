@@ -96,8 +96,8 @@ export const pageParameters = (maximum: number) => ({
 });
 
 /**
- * Refuses a marker that can never have been in the list. Programs other than the API may have stored what is no UUID,
- * and links to the next page name it.
+ * Refuses a marker that can never have been in the list. Programs other than the API may have stored texts that are no UUIDs,
+ * and links to the next page name such texts as well.
  *
  * @param exists whether something has this text for its UUID
  */
@@ -121,7 +121,7 @@ export function pageJson<Item>(
   };
 }
 
-/** Links to the next page: the same query, beginning behind the last of this one. */
+/** Links to the next page: the same query, beginning behind the last item of this page. */
 export function nextLink(request: ApiRequest, path: string, last: string) {
   const query = new URLSearchParams([
     ...request.query().entries.filter(([name]) => name !== 'marker'),

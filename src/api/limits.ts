@@ -150,7 +150,7 @@ const projectOf = (request: ApiRequest): string =>
 const limitsOfProject = (project: string): string =>
   project === '' ? 'default limits' : `limits of project ${project}`;
 
-/** @throws ApiError 409 where the client knows another generation than that of what is stored */
+/** @throws ApiError 409 where the client knows another generation than the stored one */
 function requireGeneration(project: string, seen: StoredLimits | undefined, known: number | null): void {
   const present = seen?.generation ?? null;
   if (present === known) return;
@@ -250,7 +250,7 @@ const represent = (
   { config }: Dependencies,
 ) => shownLimits(read, defaults, countingOptions(config));
 
-/** The limits of a project, its own and the defaults, and what it uses of what they are of. */
+/** The limits of a project, its own and the defaults, and its usages of the limited resources. */
 export function shownLimits(
   { project, own, usages }: ReadLimits['projects'][number],
   defaults: StoredLimits | undefined,

@@ -89,7 +89,7 @@ async function rename(request: ApiRequest, { database, fleet }: Dependencies): P
     const outcome = await renameResourceClass(database, resourceClass, body.name);
     if (outcome === 'name taken') throw conflict(`Resource class already exists: ${body.name}`);
     if (outcome === 'renamed') return { status: 200, json: shape(body.name, request) };
-    return undefined; // another request deleted or renamed the class, which the next look shows, or made it again with another id
+    return undefined; // another request deleted or renamed the class, which the next refresh shows, or made it again with another id
   });
 }
 

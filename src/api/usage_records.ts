@@ -70,7 +70,9 @@ const mostTotals = 10_000;
 
 // Handlers
 
-/** What is held now comes first, and then what was held: a record that ends meanwhile is told, or told again with its end. */
+/**
+ * Open records come first, and then ended ones: a record that ends meanwhile is in the answer, maybe twice: the second time with its end.
+ */
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const asked = checkUnrepeated(request.query(), recordParameters);
   const { limit = usualLimit, marker, open } = asked;

@@ -17,10 +17,10 @@ import { addMissingColumns, type Columns } from '../missing_table.ts';
  * a change of usages also reads the generation, in older releases as well.
  *
  * A shorter log, `inventory_changes`, has each change of a provider that a claim by query relies on: of its inventories, traits,
- * aggregates, UUID and parent, and its deletion. The statement that writes claims reads it (see db/statements/claims/claim_guards.ts). It has
- * few rows, while the change log has rows of every claim. A null provider_id means all providers (a TRUNCATE, or a change of an aggregate
- * itself). The function `lost_race` ends a statement whose guards do not agree, as a serialization failure: nothing of it is written,
- * and it is judged again.
+ * aggregates, UUID and parent, and its deletion. The statement that writes claims reads it (see db/statements/claims/claim_guards.ts). It
+ * has few rows, while the change log has rows of every claim. A null provider_id means all providers (a TRUNCATE, or a change of an
+ * aggregate itself). The function `lost_race` ends a statement whose guards do not agree, as a serialization failure: nothing of it is
+ * written, and it is judged again.
  *
  * It locks the change log only, and in the end: the rest makes a table and replaces functions.
  */

@@ -7,20 +7,21 @@ import { qualifyNames } from '../qualified_names.ts';
  *
  * - `usage_history` has a row while the history is on. `is_complete` says that what was held at the switch has been taken in as well. With
  *   `until` it was switched off then: triggers record nothing more, and the open records are being closed as of that time.
- * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider, class
- *   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the beginning.
- *   `begun_by` is the transaction that began the record.
- * - `usage_records`: what was held. Rows are added, and removed when they are old; only the transaction that has ended a record may change it.
- *   `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider), `term`,
- *   `owner`, or null where the history was switched off.
+ * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider,
+ * class   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the
+ * beginning.   `begun_by` is the transaction that began the record.
+ * - `usage_records`: what was held. Rows are added, and removed when they are old; only the transaction that has ended a record may change
+ * it.   `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider),
+ * `term`,   `owner`, or null where the history was switched off.
  *
  * Triggers write all of it, whichever program writes allocations and consumers. They do not read what a statement did, but compare what its
  * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
  *
- * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the bit 128
- * in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the same consumer the
- * later one by `logged_at` is of the later write. One that has ended is not logged again when its record is made, written or named without
- * allocations, so the last row tells why it ended. Without `consumer_ids` it stands for all, as where the history is switched.
+ * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the
+ * bit 128 in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the
+ * same consumer the later one by `logged_at` is of the later write. One that has ended is not logged again when its record is made, written
+ * or named without allocations, so the last row tells why it ended. Without `consumer_ids` it stands for all, as where the history is
+ * switched.
  *
  * It locks the tables of allocations, consumers and names only, and in the end.
  */
@@ -77,8 +78,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty reads
- * the whole table.
+ * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty
+ * reads the whole table.
  */
 async function keepPages(db: Kysely<unknown>): Promise<void> {
   await sql`alter table open_usage_records set (vacuum_truncate = off)`.execute(db);
@@ -111,12 +112,15 @@ const [allUnrecorded, oneUnrecorded] = [1_450_013, 1_450_014];
 const isOn = 'exists (select from usage_history where until is null)';
 
 /**
- * The settings in which a transaction stores which records it has ended and when, and the text of one of them. They are as many as this so that a
- * transaction of very many statements does not read all of it each time.
+ * The settings in which a transaction stores which records it has ended and when, and the text of one of them. They are as many as this so
+ * that a transaction of very many statements does not read all of it each time.
  */
 const endedRecords = (uuid: string) => `'placement.ended_' || (hashtext(${uuid}) & 255)`;
 const endedEntry = `chr(1) || id || '@' || (extract(epoch from ended_at) * 1000000)::bigint || '=' || consumer_id`;
-/** Stores there what the table `ended` has. A record that is opened again later is not removed from there: no ended record has its id any more. */
+/**
+ * Stores there what the table `ended` has. A record that is opened again later is not removed from there: no ended record has its id any
+ * more.
+ */
 const noteEnded = `(select count(set_config(setting, coalesce(current_setting(setting, true), '') || list, true)) from (
         select ${endedRecords('consumer_id')} as setting, string_agg(${endedEntry}, '') as list from ended group by 1
       ) as noted)`;
@@ -185,8 +189,9 @@ const endAll = `with logged as (${logConsumers}),
       select ${noteEnded}, (select is_any from held) into noted_count, is_holding`;
 
 /**
- * Whether the transaction has locked the records of the consumers, and this statement, its only write, releases all that they hold. Then nothing
- * is looked up again. Two statements of this service say so: those that delete claims and end terms (db/statements/usage_history.ts).
+ * Whether the transaction has locked the records of the consumers, and this statement, its only write, releases all that they hold. Then
+ * nothing is looked up again. Two statements of this service say so: those that delete claims and end terms
+ * (db/statements/usage_history.ts).
  */
 const releasesWhole = "coalesce(current_setting('placement.released_whole', true), '') = 'on'";
 const endWhole = `with logged as (${logConsumers}),
@@ -198,14 +203,14 @@ const endWhole = `with logged as (${logConsumers}),
  * Makes the open records of some consumers what these hold.
  *
  * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
- * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes before.
- * A consumer without a record has none to lock: it has an advisory lock. Where a statement writes very many such consumers, it takes one lock for all.
+ * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes
+ * before. A consumer without a record has none to lock: it has an advisory lock. Where a statement writes very many such consumers, it
+ * takes one lock for all.
  *
- * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by two
- * statements, a deletion and an insertion, which would end records that go on. So a transaction stores in settings which records of which
- * consumers it has ended.
- * When it begins a record with the same content, the ended one is open again. Otherwise the reason of the ended one is found again, and the record
- * that follows it begins at its end.
+ * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by
+ * two statements, a deletion and an insertion, which would end records that go on. So a transaction stores in settings which records of
+ * which consumers it has ended. When it begins a record with the same content, the ended one is open again. Otherwise the reason of the
+ * ended one is found again, and the record that follows it begins at its end.
  */
 const settle = `declare
   unrecorded integer[];
@@ -428,8 +433,8 @@ end`,
     `${logAllConsumers};
     update open_usage_records set name = null where name is not null`,
   ),
-  // The consumers are locked first, as whoever writes their allocations does. One that holds nothing is not told of: it would be told again that it
-  // is gone, and of another reason.
+  // The consumers are locked first, as by each writer of their allocations. A consumer that holds nothing is not logged: clients would be
+  // told again that it is gone, with another reason.
   [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
   uuids text[];
   at_end constant text := 'released';
@@ -446,8 +451,9 @@ end`,
 };
 
 /**
- * The names of those of `allocations` sort behind `log_`, so they run after the triggers that lock the consumers. They are for each statement,
- * since other triggers collect the rows of the statement already. The trigger for another owner is for each row: such a change is rare.
+ * The names of those of `allocations` sort behind `log_`, so they run after the triggers that lock the consumers. They are for each
+ * statement, since other triggers collect the rows of the statement already. The trigger for another owner is for each row: such a change
+ * is rare.
  */
 const triggers: readonly string[] = [
   `usage_insert after insert on allocations referencing new table as new_rows

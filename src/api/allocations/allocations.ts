@@ -74,7 +74,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
   const content = contentOf(rows, config);
   const [first] = rows;
-  // A consumer without allocations does not exist, so it has no tag; one of another owner is not told from that.
+  // A consumer without allocations does not exist, so it has no tag; a consumer of another owner is answered in the same way.
   if (content === undefined || first === undefined) return noneHeld();
   if (request.owners?.(content) === false) return noneHeld();
   const { version } = request;
@@ -159,7 +159,7 @@ async function rulesOf(request: ApiRequest, name: string, { config }: Pick<Depen
   }
 }
 
-/** Reads a body. From 2.1 on the error for a field of a newer version names this one; OpenStack's errors stay as they are. */
+/** Reads a body. From 2.1 on the error for a field of a newer version names that version; OpenStack's errors stay as they are. */
 async function naming<T>(request: ApiRequest, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -168,7 +168,7 @@ async function naming<T>(request: ApiRequest, read: () => Promise<T>): Promise<T
   }
 }
 
-/** The body that was read, for an error; undefined where it is no JSON, or so long that to parse it again would keep others waiting. */
+/** The body that was read, for an error; undefined where it is no JSON, or so long that parsing it again would delay other requests. */
 function shortBody(request: ApiRequest): unknown {
   try {
     const text = request.bodyText();
@@ -247,7 +247,7 @@ async function removeSeen(
   return count > 0;
 }
 
-/** A consumer after a claim, as GET shows it, and the mappings of one by query. */
+/** A consumer after a claim, as GET shows it, and the mappings of a consumer by query. */
 function outcomeJson(
   { allocations, mappings, projectId, userId, generation, consumerType, name, etag, expiresAtMs }: ConsumerOutcome,
   { providers }: ClaimOutcome,
@@ -273,7 +273,7 @@ function outcomeJson(
   };
 }
 
-/** The names of providers, and the roots of their trees, by UUID: a client that reads them apart may come too late. */
+/** The names of providers, and the roots of their trees, by UUID: a client that reads them by a later request may come too late. */
 const namesOf = (uuids: Iterable<string>, providers: ClaimOutcome['providers']): object =>
   Object.fromEntries(
     Array.from(uuids, (uuid) => {

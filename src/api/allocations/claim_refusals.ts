@@ -27,7 +27,7 @@ type ClaimWording = {
 /** How the claim of a request is written, or only judged. */
 type Writing = ClaimWording & {
   readonly isDryRun: boolean;
-  /** How it waits where it cannot be written at once; undefined if it does not. */
+  /** How the claim waits where it cannot be written at once; undefined if it does not wait. */
   readonly wait?: Wait | undefined;
 };
 

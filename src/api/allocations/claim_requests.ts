@@ -94,10 +94,10 @@ async function withHeaders(more: Readonly<Record<string, string>>, answer: () =>
 
 const parameters = queryParameters(['limit']);
 
-/** How many queries a consumer may have, of which the first that fits counts. */
+/** How many queries a consumer may have. The first query that fits counts. */
 const mostQueries = 8;
 
-/** How long one of them may be, in bytes of UTF-8. */
+/** How long a query may be, in bytes of UTF-8. */
 const longestQuery = 16_384;
 
 /**
@@ -122,7 +122,7 @@ function queriesOf(consumer: string, body: ConsumerBody, version: number): Pick<
   return { queries: texts.map((text) => readQuery(consumer, text, version)) };
 }
 
-/** So many queries are kept, and so long ones: the same flavors are asked for again and again. */
+/** How many queries are cached, and how long a cached query may be: the same flavors are asked for again and again. */
 const keptQueries = 1000;
 const longestKept = 1000;
 const kept = new Cache<string, PlacementQuery>(keptQueries);

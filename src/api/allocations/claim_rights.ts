@@ -12,7 +12,7 @@ import { incompleteOwner } from '../consumers/consumer.ts';
 /** How many consumers of one POST may be by query. */
 const mostPlaced = 500;
 
-/** The rule of claims by query; while no policy file has it, that of other claims and of candidates. */
+/** The rule of claims by query; while no policy file has it, the rules of other claims and of candidates apply. */
 const placeRule = 'placement:allocations:place';
 const candidatesRule = 'placement:allocation_candidates:list';
 
@@ -20,7 +20,10 @@ const candidatesRule = 'placement:allocation_candidates:list';
 export type ClaimRules = {
   /** The rule of claims that name their providers. */
   readonly rule: string;
-  /** Undefined where that rule allows none, and only a claim by query may be allowed. `owners` are those that it allows: undefined for all. */
+  /**
+   * Undefined where `rule` allows no owner, so that only a claim by query may be allowed. `owners` are the allowed owners: undefined for
+   * all.
+   */
   readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
   /** Whether a policy file has the rule of claims by query. */
   readonly isPlaceWritten: boolean;
@@ -45,7 +48,7 @@ export function claimRules(request: ApiRequest, rule: string, config: Config): C
 }
 
 /**
- * What the policy allows the client of a claim; undefined where that does not depend on the owners of consumers.
+ * The rights that the policy gives to the client of a claim; undefined where they do not depend on the owners of consumers.
  *
  * @param placed how many of the consumers are by query
  * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
@@ -146,7 +149,7 @@ const newerFields: readonly (readonly [name: string, since: Version])[] = [
 ];
 
 /**
- * Adds to a refusal of a body that it has a field of a newer version than the request. A body that the version knows gets the refusal as it
+ * Adds to a refusal that the body has a field of a newer version than the request. For a body without such a field the refusal stays as it
  * is.
  *
  * @returns the error to throw

@@ -98,7 +98,7 @@ function* byConsumer(
   return allocations;
 }
 
-/** How long a row takes, in rounds of `Turns.isOver`: a shared pool may have a hundred thousand. */
+/** How long a row takes, in rounds of `Turns.isOver`: a shared pool may have a hundred thousand rows. */
 const roundsPerRow = 5;
 
 /** The numbers of an inventory as a request wrote them, for JSON.stringify. */

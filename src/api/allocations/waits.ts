@@ -14,8 +14,8 @@ export const askedWait = (request: ApiRequest, { placement }: Config): number | 
   request.version < since.waiting ? undefined : preferredWait(request, { least: 1, most: placement.maxWait });
 
 /**
- * How the claim of a request waits where it cannot be written at once (from 2.8); undefined if it does not: without the preference, in a dry
- * run, with If-Match, and without a consumer by query.
+ * How the claim of a request waits where it cannot be written at once (from 2.8); undefined if it does not wait: without the preference, in
+ * a dry run, with If-Match, and without a consumer by query.
  *
  * @param asked.seconds as `askedWait` gives them
  * @throws ApiError 400 for a line without a wait or of several projects

@@ -11,10 +11,15 @@ import type { CandidateRequest } from '../../search/request.ts';
 import { Cache } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 
-/** After so many candidates or trees the turns are asked, some 0.5 ms; a pause costs more, as others then write in memory of their own. */
+/**
+ * After how many candidates or trees, some 0.5 ms, the answer asks whether its turn is over. A pause costs more: other answers then write
+ * in memory of their own.
+ */
 const candidatesPerQuestion = 256;
 
-/** The turns are also asked after so much text of large trees, in bytes: to make it takes up to 2 ms. Texts of small trees do not count. */
+/**
+ * The answer also asks after so much text of large trees, in bytes: making this text takes up to 2 ms. Texts of small trees do not count.
+ */
 const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
 
 /**
@@ -39,7 +44,7 @@ export function* candidatesJson(
   let keepsSummaries = true;
   const providers = new Set<Provider>();
   let latest: Provider | undefined;
-  /** The text of large trees since the turns were asked last, in bytes. To count that of all trees takes a twentieth of the time. */
+  /** The text of large trees since the answer asked last, in bytes. Counting the text of all trees takes a twentieth of the time. */
   let ofLarge = 0;
   const noteTree = ({ root }: Provider): void => {
     if (root !== latest && !roots.has(root)) {
@@ -165,7 +170,7 @@ const summaryText = (names: NamesOfSnapshot, provider: Provider, request: Candid
  * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend only on
  * the tree, and are cached with it until something in the tree changes.
  *
- * @param names if they are no longer those of the fleet, nothing is cached, as for a tree that the fleet has no more
+ * @param names if these are no longer the names of the fleet, nothing is cached, as for a tree that the fleet has no more
  */
 function treeSummary(fleet: Fleet, names: NamesOfSnapshot, root: Provider): Buffer {
   const hasNames = names.traits === fleet.traits && names.classes === fleet.classes;
@@ -223,7 +228,7 @@ type SummarizedProvider = {
   uuidText: string | undefined;
   readonly uuidLength: number;
   readonly uuidPositions: readonly number[];
-  /** Whether the candidate takes an amount of it. */
+  /** Whether the candidate takes an amount of the provider. */
   readonly isUsed: boolean;
 };
 

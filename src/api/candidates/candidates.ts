@@ -84,7 +84,8 @@ function* first(candidates: Iterable<Candidate | undefined>, limit: number): Gen
 
 /**
  * Answers a request by the fleet as it is now, and by the trees that its `with` and `apart_from` leave. What the consumers hold is
- * read before the fleet and after it: only where it is the same both were true at one moment; otherwise the request is answered anew.
+ * read before the fleet and after it: only if both reads are equal, fleet and consumers are of one snapshot; otherwise the request is
+ * answered anew.
  *
  * @param answer must not await anything between asking for the trees that are left and holding the snapshot of the fleet
  * @throws ApiError 503 if what the consumers hold has changed each time

@@ -247,7 +247,7 @@ function checkOrphans(groups: readonly RequestGroup[]): void {
  * microversion 2.4 on.
  */
 
-/** More keys than these make no order that anything asks for, and each is compared for every tree. */
+/** No client needs an order of more keys, and each key is compared for every tree. */
 const mostKeys = 8;
 
 /** The keys of `order=free:VCPU,prefer:HW_X,random`. @throws ApiError 400 naming the parameter and the key */

@@ -22,8 +22,8 @@ import { conditionsOf } from './conditions.ts';
 import { parseCandidateRequest, type QueryParameters, queryParameters } from './query.ts';
 
 /*
- * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
- * else, and how many consumers with it can be claimed.
+ * What may be asked about a query for allocation candidates besides the candidates: why it fits where it fits and nowhere
+ * else, and how many consumers with this query can be claimed.
  */
 
 // Routes
@@ -52,7 +52,7 @@ export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
 /** The parameters of a query that name consumers. */
 const ofConsumers = ['with', 'apart_from'];
 
-/** What may be asked about a query: `entries` beside the query, and all parameters that are known then. */
+/** The parameters of a question about a query: `entries`, and all parameters together with those of the query. */
 const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
   entries,
   parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),
@@ -144,7 +144,7 @@ function readQuestion<Entries extends v.ObjectEntries>(
   return { options, wanted, conditions };
 }
 
-/** Each condition is asked about by itself, beside those before it, and left out. */
+/** Each condition is tried by itself, together with the conditions before it, and left out. */
 const mostConditions = 200;
 
 const tooWide = () =>

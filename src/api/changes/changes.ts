@@ -77,7 +77,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { resource_class: className, in_tree: tree } = asked;
   const parts = asked.parts?.split(',').filter(isFollowed);
   const { classes } = await fleet.fresh();
-  // It is read before the state of the history: if that is switched off from now on, the log tells it.
+  // The position is read before the state of the history: if the history is switched off from now on, the log tells it.
   const { position } = fleet.recent;
   if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
     throw badRequest(
@@ -110,7 +110,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 /**
- * Waits for the first change of one of the parts. It resolves without a change when the time, or that of its token, is over or the client leaves.
+ * Waits for the first change of one of the parts. It resolves without a change when its time or its token ends, or when the client leaves.
  *
  * @throws ApiError 410 if the client must read everything anew, as after a failover; 401 or 403 if it may no longer follow
  */
@@ -154,7 +154,7 @@ function firstChange(
   });
 }
 
-/** Takes a seat for a request that follows changes. @throws ApiError 429 where all are taken, and no other client has more of them */
+/** Takes a seat for a request that follows changes. @throws ApiError 429 where all seats are taken, and no other client has more seats */
 function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
   const client = clientOf(request, config);
   const seat = followers.takeSeat(client);
@@ -200,7 +200,7 @@ type EventStream = {
   readonly interest: Interest;
   /** What had changed when the request came. */
   readonly told: Told;
-  /** Whether the client came without a token: then the first event tells it one. */
+  /** Whether the client came without a token: then the first event has one. */
   readonly isNew: boolean;
   readonly checkMs: number;
   /** Closes the connection. */
@@ -231,8 +231,8 @@ function eventOf({ changes, position }: Told, interest: Interest): Uint8Array<Ar
 }
 
 /**
- * Sends an event for each change, with the token of what has been told then as its id. Where nothing of interest changed, the id alone
- * is sent from time to time, so that a client that resumes does not come with an old token.
+ * Sends an event for each change. The id of the event is the token of what the client has been told with it. Where nothing of interest
+ * changed, the id alone is sent from time to time, so that a client that resumes does not come with an old token.
  */
 function streamEvents({
   request,
@@ -259,7 +259,7 @@ function streamEvents({
       sent = position;
       if ((controller.desiredSize ?? 0) > 0) controller.enqueue(event);
       else {
-        // The client does not read. By the token of the last event that it has read it gets the others.
+        // The client does not read. With the token of the last event that it has read it gets the later ones.
         stop();
         cutOff();
       }
@@ -315,10 +315,10 @@ const checkEveryMs = ({ config }: Pick<Dependencies, 'config'>): number =>
   config.api.authStrategy === 'tokens' ? 1_500 : 15_000;
 
 /**
- * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
- * that Keystone has not answered is waited for.
+ * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A
+ * check that Keystone has not answered is waited for.
  *
- * @param onRefused called with the ApiError 401 or 403 once it may not
+ * @param onRefused called with the ApiError 401 or 403 once the client may not follow any more
  * @returns the check, to be called from time to time
  */
 function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {

@@ -12,7 +12,7 @@ import { newest } from '../answers.ts';
 
 /**
  * The configured project and user of old allocations without a consumer record: the online data migration gives the
- * allocations to these.
+ * allocations to them.
  */
 export const incompleteOwner = ({ placement }: Config): Owner => ({
   projectId: placement.incompleteConsumerProjectId,
@@ -34,7 +34,7 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config
 
 /**
  * Whether, at a version, the generation of a consumer goes on after those of former consumers with the same UUID. Versions
- * of OpenStack Placement show that of the record, which begins at 1 again.
+ * of OpenStack Placement show the generation of the record, which begins at 1 again.
  */
 export const goesOn = (version: number): boolean => version >= since.entityTags;
 
@@ -42,7 +42,7 @@ export const goesOn = (version: number): boolean => version >= since.entityTags;
 export const generationFor = ({ version }: Pick<ApiRequest, 'version'>, consumer: ConsumerGenerations): number | null =>
   shownGeneration(consumer, goesOn(version));
 
-/** The same for a row of allocations. */
+/** The generation of a consumer, as answers have it, from a row of allocations. */
 export const generationOfRow = (
   request: Pick<ApiRequest, 'version'>,
   row: { readonly consumer_generation: number | null; readonly former_generations: number },

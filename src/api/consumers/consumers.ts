@@ -173,7 +173,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
 /**
  * Writes the owner of a consumer as it was seen.
  *
- * @throws ApiError 412 or 409 where the client has seen another one, 403 where the new project has too much already
+ * @throws ApiError 412 or 409 where the client has seen another state, 403 where the new project has too much already
  */
 async function writeOwner(
   request: ApiRequest,
@@ -220,7 +220,7 @@ async function countedChange(
 
 /**
  * The allocations that a consumer must still have when it is written, if the client named a tag. The generation guards
- * the owner; what the tag is of besides may be written without it.
+ * the owner; the allocations, which the tag is also made of, may be written without raising the generation.
  *
  * @returns undefined where If-Match names no tag, and `changed` where the consumer is not as it was seen any more
  * @throws ApiError 412
@@ -265,7 +265,8 @@ function logChange(
 }
 
 /**
- * The consumer of the path. One of another owner, where the policy lets the client see its own only, is not found. From 2.6 on a consumer whose term has ended is not found, also before it is removed.
+ * The consumer of the path. Where the policy lets the client see only its own consumers, a consumer of another owner is not found. From 2.6
+ * on a consumer whose term has ended is not found, also before it is removed.
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */

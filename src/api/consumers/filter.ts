@@ -32,7 +32,7 @@ export const ownerParameters = {
 /** From 2.9 on: a text in the name of the consumer. */
 export const namePartParameter = { name_contains: v.optional(consumerName) };
 
-/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
+/** The project that the policy compares with the project of the user. A query that names a provider concerns all projects: null. */
 export function ofOneProject({ query }: ApiRequest): PolicyTarget {
   const { last } = query();
   const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
@@ -52,14 +52,14 @@ type AskedProviders = { readonly resource_provider?: string | undefined; readonl
 
 /** The providers that a query names. */
 type NamedProviders = {
-  /** Lists of ids: something must be of a provider of each list. Without a named provider there is no list. */
+  /** Lists of ids: the consumer must have something of a provider of each list. Without a named provider there is no list. */
   readonly providers: readonly (readonly number[])[];
   /** All providers of the tree by whose shape they were found. */
   readonly tree: readonly JudgedNode[];
 };
 
 /**
- * Reads what is of the named providers; again if their tree changes meanwhile.
+ * Reads what consumers have of the named providers, and reads again if a tree of theirs changes meanwhile.
  *
  * @param read resolves to `changed` if the tree has another shape in its snapshot
  * @throws ApiError 400 for a provider that does not exist, 503 if a tree has changed each time

@@ -107,7 +107,7 @@ export type Wanted = {
   readonly rounds: number;
 };
 
-/** If at least this share of all providers may be wanted, it is faster to go through all of them in order than to sort these. */
+/** If at least this share of all providers may be wanted, going through all providers in order is faster than sorting the wanted ones. */
 const dense = 1 / 16;
 
 /** The providers that satisfy a filter. @param named the only ones that may be asked for, if the request names them */
@@ -132,7 +132,7 @@ const sortedById = (fleet: Fleet, few: readonly Provider[] | undefined): readonl
 /** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */
 const roundsPerQuestion = 100;
 
-/** Those of some providers for which a condition holds. @param rounds what it takes to tell for one, for `Turns.isOver` */
+/** The providers for which a condition holds. @param rounds how long the check of one provider takes, for `Turns.isOver` */
 export function* keep(
   providers: readonly Provider[],
   holds: (provider: Provider) => boolean,

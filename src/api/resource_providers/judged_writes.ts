@@ -16,8 +16,8 @@ type WrittenProvider<P extends WritePlan> = { readonly plan: P; readonly shown: 
 
 /**
  * Changes the provider of the path. The request is first judged by the fleet in memory, without a refresh, and the
- * guard of the write proves that this was not stale. Where the request is refused, needs no write, or the write loses
- * its guard, it is judged again after a refresh.
+ * guard of the write proves that the fleet was not stale. Where the request is refused, needs no write, or the write
+ * loses its guard, the request is judged again after a refresh.
  *
  * @param judge says what is to be written; it throws an ApiError where the request is refused
  * @param options.isFirstFresh whether the fleet is refreshed also before the request is judged for the first time
@@ -42,11 +42,11 @@ export async function writeJudged<P extends WritePlan>(
 }
 
 /**
- * Deletes something of the provider of the path, judged after a refresh. Where the write loses its guard, it is judged again after
- * a refresh: with If-Match at any generation, since the request says what it deletes; else only at the same one.
+ * Deletes something of the provider of the path, judged after a refresh. Where the write loses its guard, the request is judged again
+ * after a refresh: with If-Match at any generation, since the request says what it deletes; else only at the same generation.
  *
- * @throws ApiError 404, what `judge` throws, or `lostRace` where the provider of a request without If-Match has another generation
- *   by then, and where the write has lost its guard each time.
+ * @throws ApiError 404, what `judge` throws, or `lostRace` where the provider of a request without If-Match then has another
+ *   generation, and where the write has lost its guard each time.
  */
 export async function deleteJudged(
   dependencies: Dependencies,

@@ -12,7 +12,7 @@ export function findProvider(fleet: Fleet, uuid: string): Provider {
 }
 
 /**
- * The provider that a GET shows a part of. Upstream's handlers catch the error there, and so its text comes twice.
+ * The provider that a GET shows a part of. Upstream's handlers catch the error and repeat it, so its text comes twice.
  *
  * @param separator what is between the two texts
  * @throws ApiError 404

@@ -144,7 +144,7 @@ function* pageBehind(
     if (isFull(byUuid.get(next.value))) return page;
     if (turns.isOver(rounds)) break;
   }
-  // The order changes with the fleet, so the others are listed before the first pause.
+  // The order of UUIDs changes with the fleet, so the other providers are listed before the first pause.
   const others = Array.from(uuids, (uuid) => byUuid.get(uuid));
   for (const provider of others) {
     if (turns.isOver(rounds)) yield;
@@ -155,7 +155,8 @@ function* pageBehind(
 
 /**
  * Writes whole providers as JSON. Many hosts have equal inventories, traits and aggregates. The fleet keeps each of these
- * lists once for all providers that have it, and so its text is made only once as well. The names are those of now, also when the fleet has changed.
+ * lists once for all providers that have it, and so its text is made only once as well. The names are the present ones, also when the fleet
+ * has changed.
  */
 function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => string {
   const inventoryText = remembering((fields: InventoryFields) => asciiJson(inventoryShape(fields)));
