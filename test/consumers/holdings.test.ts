@@ -1,4 +1,4 @@
-/** What consumers hold: each filter shows exactly what the tables have, page by page, and a page is of one moment. */
+/** What consumers hold: each filter shows exactly what the tables have, page by page, and a page is of one snapshot. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

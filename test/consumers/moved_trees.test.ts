@@ -1,4 +1,4 @@
-/** GET /consumers?in_tree while providers move between trees: the consumers and the tree are of one moment. */
+/** GET /consumers?in_tree while providers move between trees: the consumers and the tree are of one snapshot. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

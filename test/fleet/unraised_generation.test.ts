@@ -40,7 +40,7 @@ for (const [change, statement] of Object.entries(changes)) {
         let consumers = 0;
         const claim = (provider: string, amount: number) =>
           claims.write(claimOn(provider, `consumer ${consumers++}`, amount, { knownGeneration: null }));
-        // The moment of the fleet is older than its own writes.
+        // The snapshot of the fleet is older than its own writes.
         for (let count = 0; count < 3; count += 1) await claim('p2', 1);
         assert.equal(fleet.counts.refreshes, 0, 'otherwise this test proves less');
         await run(statement);

@@ -1,6 +1,6 @@
 import type { Reply } from './history.ts';
 import type { State } from './state.ts';
-import type { Moment } from './terms.ts';
+import type { EffectTime } from './terms.ts';
 
 /** A request to the service, and what its answers mean. */
 export type Action = {
@@ -14,9 +14,9 @@ export type Action = {
    * The states after this request, if it was answered so in this state; none if this answer is wrong in this state.
    * Without an answer: the states after a success.
    *
-   * @param moment when it had its effect
+   * @param effectTime when it had its effect
    */
-  after(state: State, reply: Reply | undefined, moment: Moment): readonly State[];
+  after(state: State, reply: Reply | undefined, effectTime: EffectTime): readonly State[];
 };
 
 /** The title of an error, and its code. */

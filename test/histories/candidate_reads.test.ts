@@ -31,7 +31,7 @@ const state: State = {
   limits: {},
 };
 
-test('candidates are those with room, for the amount that was asked, beside what is used at the same moment', () => {
+test('candidates are those with room, for the amount that was asked, beside what is used in the same snapshot', () => {
   const isRight = (uuids: readonly string[], amount: number, used: number): boolean => {
     const body = {
       allocation_requests: uuids.map((uuid) => ({
@@ -55,7 +55,7 @@ test('candidates are those with room, for the amount that was asked, beside what
   };
   assert.ok(isRight(['free'], 2, 0));
   assert.ok(!isRight(['free'], 1, 0), 'another amount');
-  assert.ok(!isRight(['free'], 2, 1), 'a summary of another moment');
+  assert.ok(!isRight(['free'], 2, 1), 'a summary of another snapshot');
   assert.ok(!isRight([], 2, 0), 'a host is missing');
   assert.ok(!isRight(['free', 'full'], 2, 0), 'a host without room');
   assert.ok(!isRight(['free', 'elsewhere'], 2, 0), 'a host of no such aggregate');

@@ -6,7 +6,7 @@ import type { Operation } from './history.ts';
 import { linearize, type Order } from './linearize.ts';
 import type { Life } from './live.ts';
 import { type ConsumerState, keyOf, type ProviderState, type State, sortedJson, usagesOf } from './state.ts';
-import { afterRemovals, anyTime, type Moment } from './terms.ts';
+import { afterRemovals, anyTime, type EffectTime } from './terms.ts';
 import { rootOf } from './trees.ts';
 
 /**
@@ -74,10 +74,10 @@ function stepsFrom(
   { patienceMs, isClockSteady }: Circumstances,
   until = completed,
 ): readonly { readonly before: State; readonly after: State }[] {
-  const moment: Moment = isClockSteady ? { since: invoked, until, completed } : anyTime;
+  const effectTime: EffectTime = isClockSteady ? { since: invoked, until, completed } : anyTime;
   const found: { readonly before: State; readonly after: State }[] = [];
-  for (const before of afterRemovals(state, moment, patienceMs)) {
-    for (const after of action.after(before, reply, moment)) {
+  for (const before of afterRemovals(state, effectTime, patienceMs)) {
+    for (const after of action.after(before, reply, effectTime)) {
       // A removal that may also follow the request is not tried before it.
       if (!found.some((way) => isDeepStrictEqual(withoutMore(way.after, way.before, before), after))) {
         found.push({ before, after });

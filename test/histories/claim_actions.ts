@@ -29,7 +29,7 @@ const bodiesOf = (wishes: readonly Wish[], microversion: number) =>
 const claiming = (claim: Claim): Pick<Action, 'microversion' | 'ifMatch' | 'after'> => ({
   microversion: claim.microversion,
   ifMatch: claim.ifMatch,
-  after: (state, reply, moment) => claimed(state, reply, moment, claim),
+  after: (state, reply, effectTime) => claimed(state, reply, effectTime, claim),
 });
 
 /** PUT /allocations/{consumer}. */

@@ -15,7 +15,7 @@ import {
   withConsumer,
   withProvider,
 } from './state.ts';
-import { type Moment, termFrom, terms } from './terms.ts';
+import { type EffectTime, termFrom, terms } from './terms.ts';
 
 /*
  * When a claim is written, and what it changes: of one consumer or several, and of inventories with the reshaper.
@@ -66,12 +66,17 @@ export const isUnknown = (reply: Reply): boolean =>
   reply.status === 400 && /does not exist|No such resource class|No resource provider/.test(errorOf(reply).detail);
 
 /** The states after a claim that was answered so. */
-export function claimed(state: State, reply: Reply | undefined, moment: Moment, claim: Claim): readonly State[] {
+export function claimed(
+  state: State,
+  reply: Reply | undefined,
+  effectTime: EffectTime,
+  claim: Claim,
+): readonly State[] {
   if (reply !== undefined && isLostRace(reply)) return [state];
   const refusals = refusalsOf(state, claim);
   if (refusals.length > 0) return reply !== undefined && refusals.some((isRight) => isRight(reply)) ? [state] : [];
   if (reply !== undefined && reply.status !== 204) return [];
-  return [written(state, moment, claim)];
+  return [written(state, effectTime, claim)];
 }
 
 type Refusal = (reply: Reply) => boolean;
@@ -195,7 +200,7 @@ export const withAllocations = (state: State, wishes: readonly Wish[]): State =>
   );
 
 /** The state after a claim that is not refused. */
-export function written(state: State, moment: Moment, { microversion, wishes, inventories }: Claim): State {
+export function written(state: State, effectTime: EffectTime, { microversion, wishes, inventories }: Claim): State {
   /** By how much the generations of providers are raised. */
   const raises = new Map<string, number>();
   const raise = (uuid: string, by: number) => raises.set(uuid, (raises.get(uuid) ?? 0) + by);
@@ -213,7 +218,7 @@ export function written(state: State, moment: Moment, { microversion, wishes, in
       user,
       type: microversion >= 1038 ? type : (consumer?.type ?? 'unknown'),
       allocations,
-      term: inventories === undefined ? termOf(wish, microversion, moment) : consumer?.term,
+      term: inventories === undefined ? termOf(wish, microversion, effectTime) : consumer?.term,
       name: nameAfter(wish, microversion, consumer),
     };
     next = isEmpty ? withoutConsumer(next, uuid) : withConsumer(next, uuid, record);
@@ -238,5 +243,5 @@ export const nameAfter = (
   before: ConsumerState | undefined,
 ): string | undefined => (microversion < names || name === undefined ? before?.name : (name ?? undefined));
 
-const termOf = ({ seconds }: Wish, microversion: number, moment: Moment): ConsumerState['term'] =>
-  microversion >= terms && seconds !== undefined ? termFrom(moment, seconds) : undefined;
+const termOf = ({ seconds }: Wish, microversion: number, effectTime: EffectTime): ConsumerState['term'] =>
+  microversion >= terms && seconds !== undefined ? termFrom(effectTime, seconds) : undefined;

@@ -31,11 +31,11 @@ export const giveTo = (microversion: number, wish: Omit<Wish, 'allocations'>): A
     consumer_generation: wish.generation,
     ...(microversion >= names && wish.name !== undefined ? { name: wish.name } : {}),
   },
-  after: (state, reply, moment) => {
+  after: (state, reply, effectTime) => {
     const consumer = state.consumers[wish.uuid];
     if (reply !== undefined && isLostRace(reply)) return [state];
-    if (reply?.status === 404) return isNotFound(consumer, microversion, moment) ? [state] : [];
-    if (consumer === undefined || !isFound(consumer, microversion, moment)) return [];
+    if (reply?.status === 404) return isNotFound(consumer, microversion, effectTime) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, microversion, effectTime)) return [];
     if (!isUpToDate(state, wish, microversion)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     const { project, user, type } = wish;
     const name = nameAfter(wish, microversion, consumer);
@@ -60,14 +60,14 @@ export const setTerm = (
   path: `/consumers/${uuid}/term`,
   microversion,
   body: { expires_in: seconds, consumer_generation: generation },
-  after: (state, reply, moment) => {
+  after: (state, reply, effectTime) => {
     const consumer = state.consumers[uuid];
-    if (reply?.status === 404) return isNotFound(consumer, microversion, moment) ? [state] : [];
-    if (consumer === undefined || !isFound(consumer, microversion, moment)) return [];
+    if (reply?.status === 404) return isNotFound(consumer, microversion, effectTime) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, microversion, effectTime)) return [];
     if (!isUpToDate(state, { uuid, generation }, microversion)) {
       return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     }
-    const term = seconds === null ? undefined : termFrom(moment, seconds);
+    const term = seconds === null ? undefined : termFrom(effectTime, seconds);
     const after = withConsumer(state, uuid, { ...consumer, term });
     if (reply === undefined) return [after];
     return reply.status === 200 ? [withShown(after, uuid, microversion, reply.body) ?? []].flat() : [];

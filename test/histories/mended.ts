@@ -10,7 +10,7 @@ type Rules = {
   readonly overcommittedPlaces: boolean;
   /** The answer to the POST of a provider is no 404 where the provider was deleted before the answer was made. */
   readonly shownWhenMade: boolean;
-  /** `with` and `apart_from` of GET /allocation_candidates are judged by the moment that the answer shows. */
+  /** `with` and `apart_from` of GET /allocation_candidates are judged by the snapshot that the answer shows. */
   readonly affinityShown: boolean;
   /** A PUT of a provider with the parent that it has keeps it there, also beside a move to another one. */
   readonly parentProven: boolean;

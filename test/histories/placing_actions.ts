@@ -16,7 +16,7 @@ import { withShown } from './consumer_actions.ts';
 import type { Reply } from './history.ts';
 import { isMended } from './mended.ts';
 import { type Amounts, exceedsLimit, isClass, type State, showsExactly, sortedJson, withConsumer } from './state.ts';
-import type { Moment } from './terms.ts';
+import type { EffectTime } from './terms.ts';
 
 /*
  * Claims by query, from 2.4 on.
@@ -32,8 +32,8 @@ export const claimByQuery = (microversion: number, asked: Asked, ifMatch?: strin
   microversion,
   ifMatch,
   body: { candidates: queryText(asked.query), ...ownerFields(asked, microversion) },
-  after: (state, reply, moment) =>
-    placed(state, reply, moment, { microversion, asked: [asked], ifMatch, bodyOf: ({ body }) => body }),
+  after: (state, reply, effectTime) =>
+    placed(state, reply, effectTime, { microversion, asked: [asked], ifMatch, bodyOf: ({ body }) => body }),
 });
 
 /** POST /allocations with a query for each consumer. */
@@ -45,8 +45,8 @@ export const claimTogetherByQuery = (microversion: number, asked: readonly Asked
   body: Object.fromEntries(
     asked.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, microversion) }]),
   ),
-  after: (state, reply, moment) =>
-    placed(state, reply, moment, {
+  after: (state, reply, effectTime) =>
+    placed(state, reply, effectTime, {
       microversion,
       asked,
       ifMatch,
@@ -73,7 +73,7 @@ type Placing = Omit<Claim, 'wishes'> & {
 function placed(
   state: State,
   reply: Reply | undefined,
-  moment: Moment,
+  effectTime: EffectTime,
   { asked, bodyOf, ...options }: Placing,
 ): readonly State[] {
   if (reply !== undefined && isLostRace(reply)) return [state];
@@ -92,7 +92,7 @@ function placed(
     .filter((way) => way.every((got, index) => isAnswered(reply, bodyOf, asked[index]?.uuid ?? '', got)))
     .flatMap((way) => {
       const wishes = asked.map((each, index) => ({ ...each, allocations: way[index]?.allocations ?? {} }));
-      const after = written(state, moment, { ...options, wishes });
+      const after = written(state, effectTime, { ...options, wishes });
       if (reply === undefined) return [after];
       return asked.reduce<readonly State[]>(
         (states, { uuid }) =>

@@ -12,19 +12,19 @@ import {
   tags,
   usedOf,
 } from './state.ts';
-import { isFound, isNotFound, type Moment } from './terms.ts';
+import { type EffectTime, isFound, isNotFound } from './terms.ts';
 import { rootOf, treeOf } from './trees.ts';
 
 /** A GET, whose answer is right in some states. */
 export const read = (
   microversion: number,
   path: string,
-  isRight: (state: State, reply: Reply, moment: Moment) => boolean,
+  isRight: (state: State, reply: Reply, effectTime: EffectTime) => boolean,
 ): Action => ({
   method: 'GET',
   path,
   microversion,
-  after: (state, reply, moment) => (reply === undefined || isRight(state, reply, moment) ? [state] : []),
+  after: (state, reply, effectTime) => (reply === undefined || isRight(state, reply, effectTime) ? [state] : []),
 });
 
 /** A GET that shows the generation of a consumer, and from 2.6 on the end of its term. */
@@ -32,13 +32,13 @@ const readOfConsumer = (
   microversion: number,
   path: string,
   uuid: string,
-  isRight: (state: State, reply: Reply, moment: Moment) => boolean,
+  isRight: (state: State, reply: Reply, effectTime: EffectTime) => boolean,
 ): Action => {
   const { after, ...action } = read(microversion, path, isRight);
   return {
     ...action,
-    after: (state, reply, moment) =>
-      after(state, reply, moment).flatMap((each) => {
+    after: (state, reply, effectTime) =>
+      after(state, reply, effectTime).flatMap((each) => {
         if (reply?.status !== 200 || each.consumers[uuid] === undefined) return [each];
         return withShown(each, uuid, microversion, reply.body) ?? [];
       }),
@@ -135,12 +135,12 @@ export function readHolders(microversion: number, uuid: string): Action {
   );
   return {
     ...action,
-    after: (state, reply, moment) => {
+    after: (state, reply, effectTime) => {
       const { allocations = {} } = (reply?.body ?? {}) as { readonly allocations?: Readonly<Record<string, unknown>> };
       return Object.entries(allocations).reduce<readonly State[]>(
         (states, [consumer, shown]) =>
           states.flatMap((each) => withShownGeneration(each, consumer, microversion, shown) ?? []),
-        after(state, reply, moment),
+        after(state, reply, effectTime),
       );
     },
   };
@@ -176,10 +176,10 @@ export const readAllocations = (microversion: number, uuid: string): Action =>
 
 /** GET /consumers/{consumer}, from 2.2 on. */
 export const readConsumer = (microversion: number, uuid: string): Action =>
-  readOfConsumer(microversion, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
+  readOfConsumer(microversion, `/consumers/${uuid}`, uuid, (state, { status, body }, effectTime) => {
     const consumer = state.consumers[uuid];
-    if (status === 404) return isNotFound(consumer, microversion, moment);
-    if (consumer === undefined || !isFound(consumer, microversion, moment)) return false;
+    if (status === 404) return isNotFound(consumer, microversion, effectTime);
+    if (consumer === undefined || !isFound(consumer, microversion, effectTime)) return false;
     const { project, user, type } = consumer;
     return shows(body, {
       project_id: project,

@@ -10,7 +10,7 @@ import { type ConsumerState, type State, withConsumer } from './state.ts';
 export type Term = { readonly earliest: number; readonly latest: number };
 
 /** When a request had its effect: at one moment between `since` and `until`. */
-export type Moment = {
+export type EffectTime = {
   /** When it was sent. */
   readonly since: number;
   /** All that had its effect before was answered by then, or later. */
@@ -19,8 +19,8 @@ export type Moment = {
   readonly completed: number;
 };
 
-/** The moment of a request while clocks jump: at any time. */
-export const anyTime: Moment = {
+/** The effect time of a request while clocks jump: any time. */
+export const anyTime: EffectTime = {
   since: Number.NEGATIVE_INFINITY,
   until: Number.POSITIVE_INFINITY,
   completed: Number.POSITIVE_INFINITY,
@@ -29,8 +29,8 @@ export const anyTime: Moment = {
 /** Answers show an end in whole milliseconds, and the clock of a history is as exact. */
 const roundingMs = 2;
 
-/** The term of a claim or a renewal of this moment. */
-export const termFrom = ({ since, completed }: Moment, seconds: number): Term => ({
+/** The term of a claim or a renewal with this effect time. */
+export const termFrom = ({ since, completed }: EffectTime, seconds: number): Term => ({
   earliest: since + seconds * 1000 - roundingMs,
   latest: completed + seconds * 1000 + roundingMs,
 });
@@ -39,11 +39,11 @@ export const termFrom = ({ since, completed }: Moment, seconds: number): Term =>
 export const terms = 2006;
 
 /** Whether a request for a consumer may answer that there is none. */
-export const isNotFound = (consumer: ConsumerState | undefined, microversion: number, { until }: Moment): boolean =>
+export const isNotFound = (consumer: ConsumerState | undefined, microversion: number, { until }: EffectTime): boolean =>
   consumer === undefined || (microversion >= terms && consumer.term !== undefined && consumer.term.earliest <= until);
 
 /** Whether a request for a consumer that is there may find it. */
-export const isFound = ({ term }: ConsumerState, microversion: number, { since }: Moment): boolean =>
+export const isFound = ({ term }: ConsumerState, microversion: number, { since }: EffectTime): boolean =>
   microversion < terms || term === undefined || term.latest > since;
 
 /** The state in which the end of a consumer's term is what an answer shows. Undefined if it cannot be that. */
@@ -62,12 +62,12 @@ export function withShownEnd(state: State, uuid: string, answer: unknown): State
  *
  * @param patienceMs when this time has passed since the end, the removal must have happened
  */
-export function afterRemovals(state: State, moment: Moment, patienceMs: number): readonly State[] {
+export function afterRemovals(state: State, effectTime: EffectTime, patienceMs: number): readonly State[] {
   let states: readonly State[] = [state];
   for (const [uuid, { term }] of Object.entries(state.consumers)) {
-    if (term === undefined || term.earliest > moment.until) continue;
+    if (term === undefined || term.earliest > effectTime.until) continue;
     const removed = states.map((each) => withoutConsumer(each, uuid));
-    states = term.latest + patienceMs < moment.since ? removed : [...states, ...removed];
+    states = term.latest + patienceMs < effectTime.since ? removed : [...states, ...removed];
   }
   return states;
 }

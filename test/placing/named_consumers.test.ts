@@ -1,4 +1,4 @@
-/** GET /allocation_candidates with `with` and `apart_from`: where the named consumers are, and what is used, is of one moment. */
+/** GET /allocation_candidates with `with` and `apart_from`: where the named consumers are, and what is used, are of one snapshot. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

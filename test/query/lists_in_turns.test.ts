@@ -1,4 +1,4 @@
-/** Lists of providers: each is of one moment, though it is made in turns between which the fleet changes. */
+/** Lists of providers: each is of one snapshot, though it is made in turns between which the fleet changes. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
@@ -151,7 +151,7 @@ const anyRename: fc.Arbitrary<Change> = fc.record({
   what: fc.nat(20),
 });
 
-suite('whatever changes while a list is made, it is of the moment at which it began', () => {
+suite('whatever changes while a list is made, it shows the snapshot of its beginning', () => {
   for (const list of ['resource_providers', 'provider_summaries'] as const) {
     test(list, async () => {
       const seen = { pauses: 0, changes: 0, found: 0 };

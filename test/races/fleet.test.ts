@@ -111,7 +111,7 @@ test('each fleet also equals a fresh load while writers and refreshes run at the
   });
 });
 
-test('a start reads one moment on two connections, or on one if there is no other', async () => {
+test('a start reads one snapshot on two connections, or on one if there is no other', async () => {
   await withFreshDatabase('postgresql', async (place) => {
     const client = new pg.Client({ connectionString: urlOf(place) });
     const writer = new pg.Client({ connectionString: urlOf(place) });

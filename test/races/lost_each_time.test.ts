@@ -1,6 +1,6 @@
 /**
  * A request that names no generation is judged again if another program has changed meanwhile what it was judged by. If that
- * happens each time, it is refused in the end; a read, whose parts belong to one moment, is a 503 then.
+ * happens each time, it is refused in the end; a read, whose parts belong to one snapshot, is a 503 then.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
