@@ -94,7 +94,7 @@ test('a value that is checked in pieces has the output and the complaint of one 
     { numRuns: 5000 },
   ));
 
-test('in a list, items that do not match their pattern are compared with the others, and items of another type are not', async () => {
+test('in a list, items that do not match their pattern are compared with the other items, and items of another type are not', async () => {
   const schema = list(text({ pattern: /^[a-z]$/ }), { unique: true });
   for (const [items, complaint] of [
     [['a', '1', 'a', 'b'], /has non-unique elements/],
@@ -108,7 +108,7 @@ test('in a list, items that do not match their pattern are compared with the oth
   }
 });
 
-test('where a member has a key that objects have of themselves, it is all that is reported', async () => {
+test('a member with a key that every JavaScript object has is the only fault that is reported', async () => {
   const schema = keyed(/^[A-Z]+$/, integer());
   const members = [...Array.from({ length: 30 }, (_, n) => [`key ${n}`, 'x'] as const), ['__proto__', 1] as const];
   for (const value of [Object.fromEntries(members), Object.fromEntries([...members, ['constructor', {}]])]) {
@@ -118,7 +118,7 @@ test('where a member has a key that objects have of themselves, it is all that i
   }
 });
 
-test('of very many faults one is reported, without the others', async () => {
+test('of very many faults only one is reported', async () => {
   assert.ok(mappedPut);
   const wrong = Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`key ${n}`, n]));
   const found = await inPiecesOf(keyed(/^[A-Z]+$/, integer()), wrong, 100);

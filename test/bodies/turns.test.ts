@@ -48,7 +48,7 @@ suite('turns', () => {
     );
   });
 
-  test('where one request has had its turn, that of the next in the same iteration is over as soon as it asks', async (t) => {
+  test('where one request has had its turn, the turn of the next request in the same iteration is over as soon as that request asks', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     await nextRound();

@@ -270,7 +270,7 @@ test('a stream whose log was truncated ends with an error event', () =>
     assert.equal(await stream.ended(), 'in order');
   }));
 
-test('a client that does not read is cut off, and the others are told', () =>
+test('a client that does not read is cut off, and other clients are told', () =>
   serve(anyEngine, {}, async (url, service) => {
     const send = requestsTo(service, 'placement 2.5');
     const { port } = new URL(url);

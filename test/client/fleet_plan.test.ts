@@ -283,7 +283,7 @@ providers:
     assert.deepEqual([...aggregateNames.values()].toSorted(), ['rack-1', 'rack-2']);
   });
 
-  test('is refused as a whole where the service could not take all of it', () => {
+  test('is refused as a whole where the service could not take every part of it', () => {
     const used: WholeProvider = {
       uuid: providerUuid('renamed'),
       name: 'host',

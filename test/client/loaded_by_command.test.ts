@@ -51,7 +51,7 @@ test('a command line loads its own command, and nothing of the service', async (
   }
 });
 
-test('each command that the help lists is loaded without the others', { timeout: 300_000 }, async () => {
+test('each command that the help lists is loaded without the other commands', { timeout: 300_000 }, async () => {
   const { stdout, modules: all } = await loadedBy(['--help']);
   const commands = Array.from(
     /^Commands:\n([\s\S]*?)\n\n/m.exec(stdout)?.[1]?.matchAll(/^ {2}(\w+)/gm) ?? [],

@@ -227,7 +227,7 @@ test('a server that ends at a lower version 2 is spoken to in that version', () 
     assert.deepEqual(asked(server).slice(-1), ['placement 2.3'], 'and the others go on with version 2');
   }));
 
-test('a server of OpenStack is spoken to in its newest version, and version 2 is not named to it again', () =>
+test('a server of OpenStack gets requests of its newest version, and version 2 is not tried again', () =>
   withServer({ max: '1.39' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     await placement.providers.list();

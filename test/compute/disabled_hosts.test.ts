@@ -32,7 +32,7 @@ test('trait and status agree after enabling, disabling and claiming at the same 
   });
 });
 
-test('a host that one process disables is no candidate of the other with the very next request', async () => {
+test('a host that one process disables is no candidate in the very next request to another process', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const first = await openServiceOn(database, withRegistry);
     const second = await startRegistry(database.config);

@@ -7,7 +7,7 @@ import { withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 
-test('a provider leaves the tree, and another one comes to it, before its consumers are read', async () => {
+test('a provider leaves the tree, and another provider enters it, before the consumers are read', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const [service, otherProcess] = await Promise.all([openServiceOn(database), openServiceOn(database)]);
     try {

@@ -111,7 +111,7 @@ test('a page is read by an index', async (t) => {
   });
 });
 
-test('those of a user in a project are read by the index of both, also in a large project', async () => {
+test('the consumers of a user in a project are read by the index of both, also in a large project', async () => {
   await withFreshDatabase(anyEngine, async ({ settings }) => {
     const database = await openDatabase({ ...settings, maxPoolSize: 1 });
     try {

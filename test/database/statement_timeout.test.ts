@@ -209,7 +209,7 @@ suite('a statement that takes too long', () => {
 
 suite('a lock that another program holds too long', () => {
   /** The service has one connection for all: what waits for a lock must not wait on it. */
-  test('is a 503 for each claim that needs it, and the others are written meanwhile', () =>
+  test('is a 503 for each claim that needs the lock, and other claims are written meanwhile', () =>
     withService(async ({ send, other }) => {
       const [storage, free] = [randomUUID(), randomUUID()];
       for (const uuid of [storage, free]) await makeProvider(send, uuid, stock);
@@ -233,7 +233,7 @@ suite('a lock that another program holds too long', () => {
       assert.equal((await claim(send)).status, 204);
     }));
 
-  test('is a 503 for each deletion that needs it, and the others are done meanwhile', () =>
+  test('is a 503 for each deletion that needs the lock, and other deletions are done meanwhile', () =>
     withService(async ({ send, other }) => {
       const [held, free] = [randomUUID(), randomUUID()];
       for (const consumer of [held, free]) assert.equal((await claim(send, consumer)).status, 204);
@@ -244,7 +244,7 @@ suite('a lock that another program holds too long', () => {
       assert.deepEqual(await Promise.all(waiting), [503, 503]);
     }));
 
-  test('is a 503 for each other write that needs it, and the others are done meanwhile', () =>
+  test('is a 503 for each other write that needs the lock, and further writes are done meanwhile', () =>
     withService(async ({ send, other }) => {
       const doomed = randomUUID();
       await makeProvider(send, doomed, stock);

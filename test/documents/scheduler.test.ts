@@ -81,21 +81,26 @@ const pidsIn = async (file: string): Promise<readonly number[]> =>
 const waiting = async (send: Send): Promise<readonly unknown[]> =>
   listAt(accepted(await send('GET', '/waiting')).json, 'waiting');
 
-test('it runs each job of a team on a host with free processors, and gives all of them back', { skip }, () =>
-  onPool(async ({ admin, run }) => {
-    // More than fit at once, so that some must wait for others.
-    const jobs = [2, 1, 2, 1, 1, 2, 1, 1].map((processors, job) => `${processors} echo job ${job} on $HOST; sleep 0.2`);
-    const { code, stdout, stderr } = await run(jobs);
-    assert.equal(code, 0, stderr);
-    const lines = stdout.trim().split('\n').toSorted();
-    assert.equal(lines.length, jobs.length);
-    for (const [job, line] of lines.entries()) assert.match(line, new RegExp(`^job ${job} on gpu-[12]$`));
-    assert.match(stderr, /^\d echo job \d .*: waits\. No allocation candidates/m);
-    assert.deepEqual(at((await admin('GET', '/consumers')).json, 'consumers'), []);
-  }),
+test(
+  'the scheduler runs each job of a team on a host with free processors, and gives all processors back',
+  { skip },
+  () =>
+    onPool(async ({ admin, run }) => {
+      // More than fit at once, so that some must wait for others.
+      const jobs = [2, 1, 2, 1, 1, 2, 1, 1].map(
+        (processors, job) => `${processors} echo job ${job} on $HOST; sleep 0.2`,
+      );
+      const { code, stdout, stderr } = await run(jobs);
+      assert.equal(code, 0, stderr);
+      const lines = stdout.trim().split('\n').toSorted();
+      assert.equal(lines.length, jobs.length);
+      for (const [job, line] of lines.entries()) assert.match(line, new RegExp(`^job ${job} on gpu-[12]$`));
+      assert.match(stderr, /^\d echo job \d .*: waits\. No allocation candidates/m);
+      assert.deepEqual(at((await admin('GET', '/consumers')).json, 'consumers'), []);
+    }),
 );
 
-test('it says why a job is refused, and ends with 1', { skip }, () =>
+test('the scheduler says why a job is refused, and ends with exit code 1', { skip }, () =>
   onPool(async ({ run }) => {
     const wrong = await run(['1 echo ran', '2 echo ran'], { PLACEMENT_TOKEN: 'plc_wrong' });
     assert.deepEqual([wrong.code, wrong.stdout], [1, '']);
@@ -108,7 +113,7 @@ test('it says why a job is refused, and ends with 1', { skip }, () =>
   }),
 );
 
-test('it goes on where the answer to its claim is lost', { skip }, () =>
+test('the scheduler goes on where the answer to its claim is lost', { skip }, () =>
   onPool(async ({ url, run }) => {
     let lost = 0;
     const front = await startFront((incoming, response) => {
@@ -157,7 +162,7 @@ test(
     }),
 );
 
-test('it stops a job whose term has passed while the service did not answer', { skip }, () =>
+test('the scheduler stops a job whose term has passed while the service did not answer', { skip }, () =>
   onPool(async ({ run, url }) => {
     let isAway = false;
     const front = await startFront((incoming, response) => {
@@ -219,7 +224,7 @@ test('after a signal it waits until what it had is given back', { skip }, () =>
   }),
 );
 
-test('it runs nothing where a line is no job', { skip }, () =>
+test('the scheduler runs nothing where a line is no job', { skip }, () =>
   onPool(async ({ run }) => {
     const { code, stdout, stderr } = await run(['1 echo ran', 'hello']);
     assert.deepEqual([code, stdout], [2, '']);

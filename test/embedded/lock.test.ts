@@ -50,7 +50,7 @@ const inUse = (data: string): string =>
   `Error: The embedded database in ${data} is in use by another process. Stop that process, or set [placement_database] ` +
   'embedded_path to another folder, or connection to a PostgreSQL server for several processes.';
 
-test('of many processes that start at once one gets the folder, also after a kill -9 of the one before', async () => {
+test('of many processes that start at once one gets the folder, also after a kill -9 of the process before', async () => {
   await inFolder(async (data) => {
     let holder = await starter(data);
     assert.equal(await holder.lock(), 'locked');

@@ -117,7 +117,7 @@ for (const engine of engines) {
   });
 }
 
-test('rows that come without a tag in a table that was passed already get one in the same run', async () => {
+test('rows that are inserted without a tag into a table that was passed already get a tag in the same run', async () => {
   await withFreshDatabase(anyEngine, async (fresh) => {
     const service = await openServiceOn(fresh);
     const database = 'connection' in fresh.settings ? await openDatabase(fresh.settings) : service.database;

@@ -197,7 +197,7 @@ for (const [what, statements] of Object.entries(changes)) {
   });
 }
 
-test('allocations are not replaced or deleted where one was added at the same generation', async () => {
+test('allocations are not replaced or deleted where an allocation was added at the same generation', async () => {
   await withTwoConnections(async ({ database, other }) => {
     for (const statement of made) await other.query(statement);
     await other.query(

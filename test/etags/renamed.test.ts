@@ -116,7 +116,7 @@ async function totalsOf({ sendToOther, provider }: Scene): Promise<unknown> {
   );
 }
 
-test('DELETE of one inventory deletes the one that has the name by now', async () => {
+test('DELETE of one inventory deletes the inventory that has the name now', async () => {
   await withScene(async (scene) => {
     const { services, send, sendToOther, provider, consumer } = scene;
     accepted(await sendToOther('DELETE', `/allocations/${consumer}`));

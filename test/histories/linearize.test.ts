@@ -47,7 +47,7 @@ test('a search that takes too long is given up', () => {
   assert.equal(linearize(register, [{ write: 1, invoked: 0, completed: 1 }], 0).isExplained, undefined);
 });
 
-test('it answers what trying all orders answers', () => {
+test('linearize answers what trying all orders answers', () => {
   const step = fc.record({
     isWrite: fc.boolean(),
     value: fc.nat(2),

@@ -35,7 +35,7 @@ const oneAfterTheOther = (world: World, first: readonly RawBuilder<unknown>[], s
     }),
   );
 
-test('a deletion that waited for another writer leaves what that one has written: postgresql', async () => {
+test('a deletion that waited for another writer leaves what the other writer has written: postgresql', async () => {
   await withWorld('postgresql', async (world) => {
     const consumer = randomUUID(); // without a record, so that no writer locks it
     await switchOn(world);

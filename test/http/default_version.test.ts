@@ -51,7 +51,7 @@ test('the 404 of a path that does not exist names it from 2.2 on, and is that of
   });
 });
 
-test('GET / is the same, whatever the default', async () => {
+test('GET / has the same answer, whatever the default version', async () => {
   const rootAt = (defaultVersion: string) =>
     withTestService(anyEngine, { api: { authStrategy: 'noauth2', defaultVersion } }, async ({ app }) => {
       const answer = await app.request('/');

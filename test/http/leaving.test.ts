@@ -98,7 +98,7 @@ suite('while the next part of a long answer is made', () => {
   });
 
   for (const ends of ['done', 'value', 'error'] as const) {
-    test(`a stream that was cancelled ignores what comes of it (${ends})`, async (t) => {
+    test(`a stream that was cancelled ignores how its source ends (${ends})`, async (t) => {
       const { promise, resolve, reject } = Promise.withResolvers<IteratorResult<Uint8Array<ArrayBuffer>, undefined>>();
       const failures: unknown[] = [];
       const next = () => promise;

@@ -24,7 +24,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('it may be down at the start', async () => {
+  test('Keystone may be down at the start', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice' });
       await standIn.down();

@@ -27,7 +27,7 @@ const request = {
   ms: 1.25,
 };
 
-suite("a line is equal to that of Debian's oslo.log 5 for the same context", () => {
+suite("a line is equal to the line of Debian's oslo.log 5 for the same context", () => {
   for (const [what, context, printed] of [
     [
       'both ids and a domain',

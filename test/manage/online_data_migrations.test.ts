@@ -103,7 +103,7 @@ for (const engine of engines) {
   });
 }
 
-test('an old allocation that comes before those which were searched already gets its consumer in the same run', () =>
+test('an old allocation that sorts before the searched ones gets its consumer in the same run', () =>
   withFreshDatabase(anyEngine, async ({ settings }) => {
     const database = await openDatabase(settings);
     try {

@@ -47,7 +47,7 @@ for (const engine of engines) {
   });
 }
 
-test('a provider that is moved while its batch waits for its lock gets the root of its new place in the same run', () =>
+test('a provider that is moved while its batch waits for its lock gets the root of its new tree in the same run', () =>
   withTwoConnections(async ({ database, other }) => {
     const [first, second, third] = [1, 2, 3];
     await other.query('update resource_providers set root_provider_id = null');

@@ -29,7 +29,7 @@ suite('shapes', () => {
     });
   });
 
-  test('a shape that cannot be counted is left out, and the others are there', async (t) => {
+  test('a shape that cannot be counted is left out, and the other shapes are in /metrics', async (t) => {
     // Each turn is over at once.
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => {
@@ -59,7 +59,7 @@ suite('shapes', () => {
     assert.match(String(leftOut), /^lost 503 /);
   });
 
-  test('it is counted once in an interval, however often /metrics is read', async () => {
+  test('a shape is counted once in an interval, however often /metrics is read', async () => {
     const metrics = { shapes: 'small: resources=VCPU:2', shapesInterval: 3600 };
     await withTestService(anyEngine, { metrics }, async (service) => {
       const send = requestsTo(service);

@@ -18,7 +18,7 @@ test('openapi-2.yaml is what openapi.yaml says of the newest version 2', async (
   assert.equal(await readFile(file, 'utf8'), made);
 });
 
-test('it has an example for each body, and nothing that generators do not know', () => {
+test('openapi-2.yaml has an example for each body, and nothing that generators do not know', () => {
   const keywords = new Set<string>();
   const visit = (part: Json): void => {
     if (Array.isArray(part)) for (const entry of part) visit(entry);

@@ -20,7 +20,7 @@ const many = 30_000;
 const numbered = <T>(each: (index: number) => T): readonly T[] =>
   Array.from({ length: many }, (_, index) => each(index));
 
-test('of very many rules without effect the first ones are named, and the others are counted', () => {
+test('of very many rules without effect the first ones are named, and the rest is counted', () => {
   const said = complaintsOf(numbered((index) => [`placement:traits:lst${index}`, 'role:x']));
   assert.equal(said.length, 101);
   assert.match(
@@ -30,7 +30,7 @@ test('of very many rules without effect the first ones are named, and the others
   assert.match(said[100] ?? '', /^29900 more policy rules have no effect/);
 });
 
-test('of very many rules in circles the first ones are named, and the others are counted', () => {
+test('of very many rules in circles the first ones are named, and the rest is counted', () => {
   const said = complaintsOf(numbered((index) => [`a${index}`, `role:x or rule:a${(index + 1) % many}`]));
   assert.equal(said.length, 101);
   assert.match(said[0] ?? '', /^The policy rule a\d+ refers to itself, directly or through other rules/);
@@ -40,7 +40,7 @@ test('of very many rules in circles the first ones are named, and the others are
   ]);
 });
 
-test('of very many rules that do not exist the first ones are named, and the others are counted', () => {
+test('of very many rules that do not exist the first ones are named, and the rest is counted', () => {
   const one = complaintsOf([['default', numbered((index) => `rule:x${index}`).join(' or ')]]);
   assert.deepEqual(one, [
     'The policy rule default refers to rules that do not exist: x0, x1, x2, x3, x4, x5, x6, x7, x8, x9 and 29990 more.',
@@ -49,7 +49,7 @@ test('of very many rules that do not exist the first ones are named, and the oth
   assert.match(each.join('\n'), /\n29900 more policy rules refer to rules that do not exist\./);
 });
 
-test('of very many malformed rules the first ones are named, and the others are counted', () => {
+test('of very many malformed rules the first ones are named, and the rest is counted', () => {
   const text = (rule: (index: number) => string): string =>
     Array.from({ length: 2000 }, (_, index) => `a${index}: ${rule(index)}\n`).join('');
   const { warnings } = parsePolicyFile(
@@ -63,7 +63,7 @@ test('of very many malformed rules the first ones are named, and the others are 
   assert.equal(problems[100], 'f: 1900 more rules are of these kinds.');
 });
 
-test('a rule is in a circle if a way over its references leads back to it', () => {
+test('a rule is in a circle if its references lead back to it', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
   const references = fc.array(fc.uniqueArray(fc.constantFrom(...names, 'nothing'), { maxLength: 3 }), {
     minLength: names.length,

@@ -18,7 +18,7 @@ test('wildcards stand for any text and any character', () => {
   deepEqual(found('%%'), names);
 });
 
-test('a pattern has the same result as a search at all places', () => {
+test('a pattern has the same result as a search at every position', () => {
   const texts = (letters: string, length: number): string[] =>
     length === 0 ? [''] : texts(letters, length - 1).flatMap((text) => [...letters].map((letter) => text + letter));
   const names = [0, 1, 2, 3, 4, 5].flatMap((length) => texts('a1', length));

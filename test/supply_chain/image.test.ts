@@ -38,7 +38,7 @@ test('the Dockerfile has the three stages that this file knows', () => {
   );
 });
 
-test('images are named by an exact version, and that of Node.js is the one of the tests', async () => {
+test('images are named by an exact version, and the Node.js image has the version of the tests', async () => {
   const text = await readFile(path.join(project, 'deploy/Dockerfile'), 'utf8');
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base = '']) => base);
   assert.deepEqual(new Set(bases), new Set([`node:${process.versions.node}-slim`]));

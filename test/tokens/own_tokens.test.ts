@@ -204,7 +204,7 @@ test('neither the log nor the database has a token, and the log says why one was
   }
 });
 
-test('a token that one process revokes ends in another one within 5 s, and with it a stream of changes', async () => {
+test('a token that one process revokes ends in another process within 5 s, and so does a stream of changes', async () => {
   const database = await freshDatabase(anyEngine);
   const [one, other] = [await openServiceOn(database, byTokens), await openServiceOn(database, byTokens)];
   try {
@@ -223,7 +223,7 @@ test('a token that one process revokes ends in another one within 5 s, and with 
   }
 });
 
-test('while the database is away a token that is known is taken for a moment, and then the answer is 503', async () => {
+test('while the database is away a known token is accepted for a short time, and then the answer is 503', async () => {
   const database = await freshDatabase(anyEngine);
   const service = await openServiceOn(database, byTokens);
   const { token } = await make(service);

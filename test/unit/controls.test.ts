@@ -26,7 +26,7 @@ test('all other characters stay as they are', () => {
   }
 });
 
-test('JSON has none of them, and is parsed to the same', () => {
+test('JSON has no control characters, and is parsed to the same value', () => {
   const value = { [harmful.join('')]: [harmful.join(' '), '計算機 😀'], line: 'a\nb' };
   for (const json of [JSON.stringify(value), JSON.stringify(value, null, 2)]) {
     const escaped = escapeControlsInJson(json);
