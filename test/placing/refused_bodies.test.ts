@@ -12,6 +12,8 @@ const wrong: readonly (readonly [candidates: unknown, ...parts: readonly string[
   [5, "'candidates'", '5'],
   [null, "'candidates'", 'None'],
   [{ resources: 'VCPU:1' }, "'candidates'", 'VCPU:1'],
+  [{ toString: {} }, "'candidates'", 'toString'],
+  [['resources=VCPU:1', { toString: 5, valueOf: null }], "'candidates'", 'valueOf'],
   [[], "'candidates'", '0 queries'],
   [Array.from({ length: 9 }, () => 'resources=VCPU:1'), "'candidates'", '9 queries'],
   [['resources=VCPU:1', 7], "'candidates'", '7'],

@@ -129,8 +129,11 @@ const kept = new Cache<string, PlacementQuery>(keptQueries);
 
 /** Reads a query, or finds it in the cache. Queries that name consumers are not cached: they seldom repeat. */
 function readQuery(consumer: string, text: unknown, version: number): PlacementQuery {
+  if (typeof text !== 'string') {
+    throw refused(consumer, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
+  }
   const key = `${version} ${text}`;
-  const known = typeof text === 'string' ? kept.get(key) : undefined;
+  const known = kept.get(key);
   if (known !== undefined) return known;
   const query = parseText(consumer, text, version);
   const { request } = query;
@@ -138,10 +141,7 @@ function readQuery(consumer: string, text: unknown, version: number): PlacementQ
   return query;
 }
 
-function parseText(consumer: string, text: unknown, version: number): PlacementQuery {
-  if (typeof text !== 'string') {
-    throw refused(consumer, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
-  }
+function parseText(consumer: string, text: string, version: number): PlacementQuery {
   const bytes = Buffer.byteLength(text);
   if (bytes > longestQuery) {
     throw refused(consumer, `'candidates' has ${bytes} bytes, and may have ${longestQuery}. Got: ${pythonRepr(text)}`);
