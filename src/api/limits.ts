@@ -27,6 +27,7 @@ import {
   noParameters,
   refuseRepeated,
 } from '../rest/schema_check.ts';
+import { pythonRepr } from '../rest/schema_complaint.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { pageJson, pageParameters, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
@@ -115,7 +116,9 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   const project = projectOf(request);
   const { generation, project_id: named, ...body } = await request.json(newLimits);
   if (named !== undefined && named !== project) {
-    throw badRequest(`The body is of project ${named}, and the path of ${project}.`);
+    throw badRequest(
+      `'project_id': the body is of project ${pythonRepr(named)}, and the path of ${pythonRepr(project)}.`,
+    );
   }
   const values = { resources: ownValues(body.resources), consumers: ownValues(body.consumers) };
   await store(request, dependencies, { project, values, generation });

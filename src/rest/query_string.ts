@@ -26,7 +26,8 @@ export function parseQuery(search: string): Query {
     const equals = part.indexOf('=');
     const name = equals === -1 ? part : part.slice(0, equals);
     const value = equals === -1 ? '' : part.slice(equals + 1);
-    entries.push([decode(name), decode(value)]);
+    const decodedName = decode(name);
+    entries.push([decodedName, decode(value, `${decodedName}: `)]);
   }
   return queryOf(entries);
 }
@@ -54,16 +55,21 @@ export function onlyValue(query: Query, name: string): string | undefined {
   throw badRequest(`Query parameter '${name}' may be specified only once.`, errorCodes.duplicateQueryKey);
 }
 
-function decode(text: string): string {
+/** @param place which parameter has the text, for errors; upstream's texts do not tell it */
+function decode(text: string, place = ''): string {
   if (!/[%+]/.test(text)) return text;
   const spaced = text.replaceAll('+', ' ').replaceAll(/%(?![0-9a-fA-F]{2})/g, '%25');
+  const wrongText = (problem: string): ApiError => {
+    const what = 'Invalid query string parameters: ';
+    return new ApiError(400, `${what}'${text}' ${problem}.`, { sentence: `${what}${place}'${text}' ${problem}.` });
+  };
   let decoded: string;
   try {
     decoded = decodeURIComponent(spaced);
   } catch {
-    throw badRequest(`Invalid query string parameters: '${text}' is not valid UTF-8.`);
+    throw wrongText('is not valid UTF-8');
   }
-  if (decoded.includes('\0')) throw badRequest(`Invalid query string parameters: '${text}' contains a NUL character.`);
+  if (decoded.includes('\0')) throw wrongText('contains a NUL character');
   return decoded;
 }
 

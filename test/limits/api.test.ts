@@ -33,7 +33,7 @@ test('each field that is wrong is a 400 that names it and the value, and nothing
       [{ generation: null, resources: { VCPU: { used: 1 } } }, /VCPU/],
       [{ generation: null, consumers: { 'a b': 1 } }, /a b/],
       [{ generation: null, consumers: { all: true } }, /all.*[Tt]rue/],
-      [{ generation: null, project_id: 'other' }, /other/],
+      [{ generation: null, project_id: 'other' }, /'project_id'.*'other'.*'ci'/],
       [{ generation: null, limits: {} }, /limits/],
       [[], /\[\]/],
     ];

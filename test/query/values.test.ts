@@ -83,6 +83,20 @@ suite('values of query parameters are read as upstream does', () => {
     assert.deepEqual(parseMemberOf(forbidden, '', 1032), { required: [], forbidden: [a, b] });
   });
 
+  test('a text that cannot be is refused; upstream names no parameter, and from 2.2 on it is named', () => {
+    for (const [search, place, problem] of [
+      ['limit=1&name=a%00b', 'name: ', "'a%00b' contains a NUL character."],
+      ['name=%FF', 'name: ', "'%FF' is not valid UTF-8."],
+      ['a%00=1', '', "'a%00' contains a NUL character."],
+    ] as const) {
+      assert.throws(() => parseQuery(`?${search}`), {
+        status: 400,
+        message: `Invalid query string parameters: ${problem}`,
+        sentence: `Invalid query string parameters: ${place}${problem}`,
+      });
+    }
+  });
+
   test('the last of several required counts, and from 1.39 all of them', () => {
     const values = query('required', 'A', '!B,C', 'D');
     assert.deepEqual(parseRequired(values, '', 1038), { required: [['D']], forbidden: [] });

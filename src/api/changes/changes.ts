@@ -85,7 +85,8 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
         `Got: ${asked.parts}`,
     );
   }
-  if (className !== undefined && !classes.byName.has(className)) throw badRequest(noSuchClass(className));
+  if (className !== undefined && !classes.byName.has(className))
+    throw badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(className)}`);
   const inTree = tree === undefined ? undefined : normalUuid(tree);
   const interest = interestOf(parts, { className, inTree });
   const told = read === undefined ? nothingSince(position) : await followers.since(read, interest);

@@ -43,7 +43,8 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
   await checkConsumerMarker(database, marker);
   const { resource_class: className } = asked;
   const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
-  if (className !== undefined && classId === undefined) throw badRequest(noSuchClass(className));
+  if (className !== undefined && classId === undefined)
+    throw badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(className)}`);
   const query = {
     projectId: asked.project_id,
     userId: asked.user_id,
