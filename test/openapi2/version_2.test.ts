@@ -5,7 +5,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
 import { versionText } from '../../src/placement/versions.ts';
-import { isObject, type Json, objectAt } from '../openapi/document.ts';
+import { errorCodes } from '../../src/request/errors.ts';
+import { validator } from '../openapi/contract.ts';
+import { isObject, type Json, objectAt, referenced, stringsAt } from '../openapi/document.ts';
 import { tellStory } from './story.ts';
 import { version, versionTwo } from './version_2.ts';
 
@@ -47,4 +49,19 @@ test('openapi-2.yaml has an example for each body, and nothing that generators d
   }
   assert.ok(bodies > 40, `${bodies}`);
   assert.deepEqual(without, []);
+});
+
+test('each code of an error is one that it names', () => {
+  const named = stringsAt(referenced('#/components/schemas/ErrorCode', document), 'enum');
+  assert.deepEqual([...named].sort(), Object.values(errorCodes).sort());
+});
+
+test('a claim has a type that the service takes, and may have what a placement was answered with', () => {
+  const claim = referenced('#/components/schemas/Claim', document);
+  const properties = objectAt(claim, 'properties');
+  const complaintsOf = (name: string, value: Json) => validator(objectAt(properties, name))(value);
+  assert.deepEqual(complaintsOf('consumer_type', 'JOB'), []);
+  assert.deepEqual(complaintsOf('consumer_type', 'unknown'), []);
+  assert.notDeepEqual(complaintsOf('consumer_type', 'job'), []);
+  assert.equal('propertyNames' in objectAt(properties, 'mappings'), false);
 });

@@ -196,7 +196,11 @@ function simple(schema: JsonObject): JsonObject {
   }
   if (unevaluatedProperties === false && !('additionalProperties' in made))
     made = { ...made, additionalProperties: false };
-  if (isObject(patternProperties)) made = { ...made, ...byPattern(patternProperties, 'properties' in made) };
+  if (isObject(patternProperties)) {
+    // Keys of no pattern may come where nothing says that they may not.
+    const isOpen = 'properties' in made || (made.additionalProperties !== false && unevaluatedProperties !== false);
+    made = { ...made, ...byPattern(patternProperties, isOpen) };
+  }
   const properties = objectAt(made, 'properties');
   if (Array.isArray(made.required)) {
     made = { ...made, required: stringsAt(made, 'required').filter((name) => name in properties) };
@@ -241,10 +245,20 @@ function unionOf(alternatives: readonly JsonObject[]): JsonObject {
   // One form is enough for a client: a list may have one member.
   if (array !== undefined) return array;
   const [first = {}] = parts.filter((part) => !typesOf(part).includes('null'));
-  const patterns = parts.filter((part) => 'pattern' in part || 'const' in part || 'enum' in part).length;
-  const { pattern, const: _, enum: __, ...rest } = first;
-  const kept = patterns > 1 ? rest : { ...rest, ...(pattern === undefined ? {} : { pattern }) };
+  const patterns = parts.map(patternOf).filter((pattern) => pattern !== undefined);
+  const strings = parts.filter((part) => typesOf(part).includes('string')).length;
+  const { pattern: _, const: __, enum: ___, ...rest } = first;
+  const [single, ...more] = patterns;
+  const pattern = more.length === 0 ? single : patterns.map((each) => `(?:${each})`).join('|');
+  const kept = pattern === undefined || patterns.length < strings ? rest : { ...rest, pattern };
   return { ...kept, type: types.size === 1 ? [...types].join() : [...types] };
+}
+
+/** The pattern of the texts of a schema; undefined where they may be any. */
+function patternOf({ pattern, const: only, enum: some }: JsonObject): string | undefined {
+  if (typeof pattern === 'string') return pattern;
+  const texts = [...(Array.isArray(some) ? some : []), only].filter((text) => typeof text === 'string');
+  return texts.length === 0 ? undefined : `^(?:${texts.map((text) => text.replaceAll(/\W/g, '\\$&')).join('|')})$`;
 }
 
 function unionOfObjects(parts: readonly JsonObject[]): JsonObject {
