@@ -65,3 +65,18 @@ test('a claim has a type that the service takes, and may have what a placement w
   assert.notDeepEqual(complaintsOf('consumer_type', 'job'), []);
   assert.equal('propertyNames' in objectAt(properties, 'mappings'), false);
 });
+
+test('each answer that says to come again later names the header with the time', () => {
+  let later = 0;
+  for (const item of Object.values(objectAt(document, 'paths')).filter(isObject)) {
+    for (const operation of Object.values(item).filter(isObject)) {
+      for (const [status, response] of Object.entries(objectAt(operation, 'responses'))) {
+        if (!['410', '429', '503'].includes(status) || !isObject(response)) continue;
+        const { headers } = referenced(String(response.$ref), document);
+        assert.ok(isObject(headers) && 'Retry-After' in headers, `${String(operation.operationId)} ${status}`);
+        later += 1;
+      }
+    }
+  }
+  assert.ok(later > 5, `${later}`);
+});
