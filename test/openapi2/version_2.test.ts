@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { versionText } from '../../src/placement/versions.ts';
 import { errorCodes } from '../../src/request/errors.ts';
 import { validator } from '../openapi/contract.ts';
@@ -13,11 +13,20 @@ import { version, versionTwo } from './version_2.ts';
 
 const file = path.join(import.meta.dirname, '..', '..', 'openapi-2.yaml');
 const document = versionTwo(await tellStory(`placement ${versionText(version)}`));
-const made = `# Made of openapi.yaml; see test/openapi2.\n${stringify(document, { lineWidth: 140, aliasDuplicateObjects: false })}`;
+/** Many parsers read YAML 1.1, where a time without quotes is no text, and `no` is false. */
+const made = `# Made of openapi.yaml; see test/openapi2.\n${stringify(document, {
+  lineWidth: 140,
+  aliasDuplicateObjects: false,
+  compat: 'yaml-1.1',
+})}`;
 
 test('openapi-2.yaml is what openapi.yaml says of the newest version 2', async () => {
   if (process.env.UPDATE !== undefined) await writeFile(file, made);
   assert.equal(await readFile(file, 'utf8'), made);
+});
+
+test('parsers of YAML 1.1 read the same as those of YAML 1.2', () => {
+  assert.deepEqual(parse(made, { version: '1.1' }), parse(made));
 });
 
 test('openapi-2.yaml has an example for each body, and nothing that generators do not know', () => {
