@@ -75,6 +75,17 @@ test('a claim has a type that the service takes, and may have what a placement w
   assert.equal('propertyNames' in objectAt(properties, 'mappings'), false);
 });
 
+test('what a consumer holds may be nothing', () => {
+  const get = objectAt(objectAt(objectAt(document, 'paths'), '/allocations/{consumer_uuid}'), 'get');
+  const content = objectAt(objectAt(objectAt(get, 'responses'), '200'), 'content');
+  const shown = objectAt(objectAt(objectAt(content, 'application/json'), 'schema'), 'properties');
+  assert.deepEqual(Object.keys(objectAt(shown, 'allocations')).sort(), [
+    'additionalProperties',
+    'propertyNames',
+    'type',
+  ]);
+});
+
 test('each answer that says to come again later names the header with the time', () => {
   let later = 0;
   for (const item of Object.values(objectAt(document, 'paths')).filter(isObject)) {

@@ -288,8 +288,8 @@ function unionOfObjects(parts: readonly JsonObject[]): JsonObject {
 /** Of two schemas of one property the one that says less: an empty object is a case of the other form. */
 function widest(one: JsonObject, other: JsonObject): JsonObject {
   const [first, second] = [resolved(one), resolved(other)];
-  if (first.maxProperties === 0) return other;
-  if (second.maxProperties === 0) return one;
+  if (first.maxProperties === 0) return maybeEmpty(second);
+  if (second.maxProperties === 0) return maybeEmpty(first);
   const types = [...new Set([...typesOf(first), ...typesOf(second)])];
   if (types.length === 1 && types[0] === 'object') return unionOfObjects([first, second]);
   if (types.length === 1 && types[0] === 'array' && isObject(first.items) && isObject(second.items)) {
@@ -297,6 +297,8 @@ function widest(one: JsonObject, other: JsonObject): JsonObject {
   }
   return { type: types.length === 1 ? (types[0] ?? 'string') : types };
 }
+
+const maybeEmpty = ({ minProperties: _, ...schema }: JsonObject): JsonObject => schema;
 
 function typesOf(part: JsonObject): readonly string[] {
   const { type } = part;
