@@ -60,6 +60,7 @@ for (const engine of engines) {
       answers.push(claim({ uuid: third, amount: 1, line: 'a' }));
       await untilListed(3);
       for (const uuid of [third, first, second.toUpperCase()]) {
+        assert.equal((await send('DELETE', `/waiting/${uuid}?line=some`)).status, 400);
         assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 204);
         assert.equal((await send('DELETE', `/waiting/${uuid}`)).status, 404);
       }
