@@ -7,6 +7,7 @@ export const sqlstate = {
   lockNotAvailable: '55P03',
   tooManyConnections: '53300',
   unknownDatabase: '3D000',
+  databaseClosed: '55000',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   queryCanceled: '57014',
@@ -82,17 +83,30 @@ export const isUnheard = (error: unknown): boolean => error instanceof Error && 
 /** Whether the statement exceeded its time limit; nothing of it was done. */
 export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlstate.queryCanceled);
 
+/** Whether the server refuses the login: an unknown role, a wrong password, or no authentication that allows it. */
+export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');
+
+/**
+ * Whether the server is there, and lets the service into no database until an operator acts: the password or pg_hba.conf was changed, the role
+ * may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
+ */
+const isShutOut = (error: unknown): boolean =>
+  isRefusedLogin(error) || hasSqlstate(error, sqlstate.unknownDatabase, sqlstate.databaseClosed);
+
 /**
  * Whether the database could not be reached, or does not serve now: the connection broke or was refused; the server
  * starts, stops or has no connection, memory or disk left; or it is a standby that does not write yet. Only a later retry
  * can succeed.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
+  if (isDatabaseError(error)) {
+    return isShutOut(error) || /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
+  }
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
+  if ('syscall' in error && error.syscall === 'connect') return true; // also ENOENT and EACCES, of a UNIX socket
   if ('syscall' in error && error.syscall === 'open') return false; // of a file
-  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
+  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code) || ofTls.test(error.code);
   return isUnheard(error) || brokenConnection.test(error.message);
 }
 
@@ -115,6 +129,9 @@ export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlsta
  */
 export const isPreparedElsewhere = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
+
+/** Whether the role of the service lacks a privilege that the statement needs, until an operator acts. Nothing of it was done. */
+export const isNotPermitted = (error: unknown): boolean => hasSqlstate(error, sqlstate.insufficientPrivilege);
 
 /** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */
 export class NoIdLeft extends Error {}
@@ -156,9 +173,13 @@ const networkErrors: ReadonlySet<string> = new Set([
   wrongServerCode,
 ]);
 
+/** The codes of Node.js where the server's certificate has expired, say, or is not for its name. */
+const ofTls =
+  /^(ERR_SSL_|ERR_TLS_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$)/;
+
 /** These errors of node-postgres have no code, only a text. */
 const brokenConnection =
-  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired)/;
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired|The server does not support SSL connections|There was an error establishing an SSL connection|SASL: )/;
 
 /**
  * Whether one write of a batch caused an error, so that the other writes may be done without it: its text or number cannot be stored,
@@ -170,6 +191,10 @@ export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || 
 type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
+  /** The database does not let the service in, until an operator acts. */
+  | 'shut out'
+  /** The role of the service lacks a privilege, until an operator acts. */
+  | 'not permitted'
   /** The database has no room for a further connection, and the service has none. */
   | 'no connection left'
   /** The server waits for a synchronous standby before it answers commits. */
@@ -208,7 +233,9 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (isPreparedElsewhere(error)) return 'prepared elsewhere';
   if (isReadOnly(error)) return 'read-only';
   if (isTooManyConnections(error)) return 'no connection left';
+  if (isShutOut(error)) return 'shut out';
   if (isUnavailable(error)) return 'unavailable';
+  if (isNotPermitted(error)) return 'not permitted';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';
   if (isLostRace(error)) return 'lost race';

@@ -103,11 +103,11 @@ function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages
     const exchange = c.get('exchange');
     const { dialect } = exchange.api;
     const isApiError = error instanceof ApiError;
+    const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
     if (!isApiError && !outages.notice(error)) {
       const { requestId, globalRequestId } = exchange;
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
-    const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
     if (apiError.versions !== undefined) exchange.versions = apiError.versions;
     const rendered = dialect.renderError(apiError, {
       method: c.req.raw.method,
@@ -131,6 +131,12 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
   switch (failureKind(error)) {
     case 'unavailable':
       return tryLater('The database cannot be reached; please retry.');
+    case 'shut out':
+      return tryLater('The database does not let the service in; the log has the reason for operators.');
+    case 'not permitted':
+      return tryLater(
+        'The role of the service lacks a privilege in the database; the log has the reason for operators.',
+      );
     case 'no connection left':
       return tryLater('The database has no connection left for the service; please retry.');
     case 'commits unconfirmed':

@@ -1,20 +1,17 @@
 import type { Logger } from 'pino';
 import {
-  CommitsUnconfirmed,
+  failureKind,
   failureOf,
   isLockRefused,
   isLostRace,
-  isOutOfRoom,
-  isPreparedElsewhere,
-  isReadOnly,
+  isTimedOut,
   isUnavailable,
-  NoIdLeft,
 } from '../../db/engine/failures.ts';
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
- * Also logs once when the database answers that it has no disk or memory left, has no id for a new row, or takes no writes, or when a pooler
- * does not carry prepared statements.
+ * Also logs once what concerns some requests only, such as that the database has no disk left, takes no writes, or that another program holds
+ * a lock.
  */
 export type Outages = {
   /**
@@ -28,28 +25,46 @@ export type Outages = {
 
 /** An error that does not concern all requests is logged again if this time has passed since the last one of its kind. */
 const againMs = 60_000;
-const outOfRoom =
-  'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503';
-const readOnly =
-  'The database is read-only: it is a standby, or default_transaction_read_only is on. Writes are answered 503';
-
-const noIdLeft =
-  'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
-
-const preparedElsewhere =
-  'A pooler in transaction mode does not carry prepared statements: requests that meet that are answered 503. Set [placement_database] ' +
-  'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0';
-
-const unconfirmed =
-  'The database does not confirm commits: its synchronous standby may be gone. Writes are answered 503 until it does';
 
 /** What is logged of an error that does not concern all requests; undefined for other errors. */
 function lineOf(error: unknown): string | undefined {
-  if (error instanceof CommitsUnconfirmed) return unconfirmed;
-  if (isOutOfRoom(error)) return outOfRoom;
-  if (isReadOnly(error)) return readOnly;
-  if (isPreparedElsewhere(error)) return preparedElsewhere;
-  return error instanceof NoIdLeft ? noIdLeft : undefined;
+  switch (failureKind(error)) {
+    case 'commits unconfirmed':
+      return 'The database does not confirm commits: its synchronous standby may be gone. Writes are answered 503 until it does';
+    case 'out of room':
+      return 'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503';
+    case 'read-only':
+      return 'The database is read-only: it is a standby, or default_transaction_read_only is on. Writes are answered 503';
+    case 'prepared elsewhere':
+      return (
+        'A pooler in transaction mode does not carry prepared statements: requests that meet that are answered 503. Set [placement_database] ' +
+        'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0'
+      );
+    case 'no id left':
+      return 'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
+    case 'shut out':
+      return (
+        'The database does not let the service in: requests are answered 503 until it does. Undo what was changed there, or correct ' +
+        '[placement_database] connection and restart'
+      );
+    case 'not permitted':
+      return 'The role of the service lacks a privilege in the database: requests that need it are answered 503 until it is granted';
+    case 'lock wait too long':
+    case 'lock refused':
+      return (
+        'Another program holds a lock in the database for longer than a statement may take: requests that need it are answered 503. ' +
+        'pg_stat_activity shows it, perhaps as "idle in transaction", and pg_blocking_pids() whom it holds up'
+      );
+    case 'timed out':
+      return 'The database did not answer within [placement_database] statement_timeout: requests that wait for that long are answered 503';
+    case 'lost race':
+      return 'Transactions met deadlocks or each other again and again: requests that do are answered 409, or 503 if they only read';
+    case 'number too large':
+    case 'text not storable':
+      return 'The database has no place for a number or a text of a request, which is answered 400';
+    default:
+      return undefined;
+  }
 }
 
 /** Creates an `Outages` for a database that can be reached at the moment. */
@@ -66,6 +81,8 @@ export function openOutages(logger: Logger): Outages {
           logger.warn({ reason: failureOf(error) }, line);
         }
         failedMs.set(line, nowMs);
+        // It has a line of its own, since an outage often begins with another reason, such as connections that were ended.
+        if (failureKind(error) === 'shut out') sinceMs ??= nowMs;
         return true;
       }
       if (!isUnavailable(error)) return false;
@@ -95,6 +112,7 @@ export type Reported = { readonly logger: Pick<Logger, 'info' | 'warn'>; readonl
 export const reporting =
   ({ logger, outages }: Reported, line: string) =>
   (error: unknown): void => {
-    if (isLockRefused(error) || isLostRace(error) || outages.notice(error)) return;
+    if (isLockRefused(error) || isLostRace(error)) return;
+    if (!isTimedOut(error) && outages.notice(error)) return;
     logger.warn({ err: error }, line);
   };

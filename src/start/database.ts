@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { OnStatement } from '../../db/engine/connection.ts';
 import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
-import { failureOf, hasSqlstate, sqlstate } from '../../db/engine/failures.ts';
+import { failureOf, hasSqlstate, isRefusedLogin, sqlstate } from '../../db/engine/failures.ts';
 import { hostsOf } from '../../db/engine/host_list.ts';
 import { nameOfHost } from '../../db/engine/hosts.ts';
 import { reach } from '../../db/engine/server_state.ts';
@@ -16,7 +16,6 @@ import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { maskUrls, splitDatabaseUrl } from '../config/database_url.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { isRefusedLogin } from './exit_code.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot

@@ -1,4 +1,4 @@
-import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/failures.ts';
+import { hasSqlstate, isNotPermitted, isRefusedLogin, isUnavailable, sqlstate } from '../../db/engine/failures.ts';
 import { ConfigError } from '../config/config.ts';
 import { ListenError } from '../http/server/address.ts';
 import { ExitError, sysexits } from '../text/sysexits.ts';
@@ -13,10 +13,7 @@ export function exitCodeOf(error: unknown): number {
   // Before the errors of the network: the name of a host may be unknown in both.
   if (error instanceof ListenError) return sysexits.osError;
   if (error instanceof ConfigError || hasSqlstate(error, sqlstate.unknownDatabase)) return sysexits.config;
-  if (isRefusedLogin(error) || hasSqlstate(error, sqlstate.insufficientPrivilege)) return sysexits.noPermission;
+  if (isRefusedLogin(error) || isNotPermitted(error)) return sysexits.noPermission;
   if (isUnavailable(error)) return sysexits.unavailable;
   return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : 1;
 }
-
-/** Whether the server refuses the login: an unknown role, a wrong password, or no authentication that allows it. */
-export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');

@@ -1,0 +1,119 @@
+/** A PostgreSQL that runs, and does not let the service in, or not to its tables: what an administrator may change at any time. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { after, before, suite, test } from 'node:test';
+import { pino } from 'pino';
+import { openService } from '../../src/start/service.ts';
+import { claim, makeHost } from '../races/claimants.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { accepted, requestsTo } from '../support/requests.ts';
+import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
+
+type Names = { readonly role: string; readonly database: string };
+type Change = {
+  readonly made: (names: Names) => string;
+  readonly undone: (names: Names) => string;
+  /** Where the statements run: on the server's own database, or on that of the service. */
+  readonly on: 'server' | 'database';
+  readonly reason: RegExp;
+  readonly ready: string;
+  readonly line: string;
+};
+
+const shutOut = {
+  ready: 'The database does not let the service in: its password, role or database was changed',
+  line: 'The database does not let the service in',
+};
+const notPermitted = {
+  ready: 'The role of the service lacks a privilege in the database',
+  line: 'The role of the service lacks a privilege',
+};
+
+const changes: Readonly<Record<string, Change>> = {
+  'a role that may not log in any more': {
+    made: ({ role }) => `alter role ${role} nologin`,
+    undone: ({ role }) => `alter role ${role} login`,
+    on: 'server',
+    reason: /is not permitted to log in/,
+    ...shutOut,
+  },
+  'a database that takes no connections': {
+    made: ({ database }) => `alter database ${database} allow_connections false`,
+    undone: ({ database }) => `alter database ${database} allow_connections true`,
+    on: 'server',
+    reason: /not currently accepting connections/,
+    ...shutOut,
+  },
+  'a database with another name': {
+    made: ({ database }) => `alter database ${database} rename to elsewhere`,
+    undone: ({ database }) => `alter database elsewhere rename to ${database}`,
+    on: 'server',
+    reason: /does not exist/,
+    ...shutOut,
+  },
+  'tables of another role': {
+    made: ({ role }) => `revoke all on all tables in schema public from ${role}`,
+    undone: ({ role }) => `grant all on all tables in schema public to ${role}`,
+    on: 'database',
+    reason: /permission denied for table/,
+    ...notPermitted,
+  },
+};
+
+suite('a database that does not let the service in', () => {
+  let server: PostgresqlServer;
+  before(async () => {
+    server = await startPostgresql();
+  });
+  after(() => server?.stop());
+
+  for (const [what, { made, undone, on, reason, ready, line }] of Object.entries(changes)) {
+    test(`answers are 503 and the log says why, once: ${what}`, async () => {
+      const lines: string[] = [];
+      const log = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
+      const { url } = await createDatabase(server.url);
+      const database = new URL(url).pathname.slice(1);
+      const role = `role_${randomUUID().replaceAll('-', '')}`;
+      await execute(server.url, `create role ${role} login`);
+      await execute(server.url, `alter database ${database} owner to ${role}`);
+      const asRole = new URL(url);
+      asRole.username = role;
+      const connection = { ...testConfig().placementDatabase, connection: asRole.href, syncOnStartup: true };
+      const service = await openService(testConfig({ placementDatabase: connection }), { logger: pino(log) });
+      const change = async (statement: string): Promise<void> => {
+        const end = `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`;
+        if (on === 'server') await execute(server.url, end);
+        // The service may have connected again before the change of a name.
+        await until('the change is made', () =>
+          execute(on === 'server' ? server.url : url, statement).then(
+            () => true,
+            () => execute(server.url, end).then(() => false),
+          ),
+        );
+        if (on === 'server') await execute(server.url, end);
+      };
+      try {
+        const send = requestsTo(service);
+        const host = await makeHost(send);
+        await change(made({ role, database }));
+        await until('it says why it is not ready', async () => (await send('GET', '/readyz')).text === ready);
+        for (let turn = 0; turn < 3; turn += 1) {
+          const answers = [await send('GET', `/resource_providers/${host}`), await claim(send, host, randomUUID())];
+          for (const { status, headers } of answers) assert.deepEqual([status, headers.get('retry-after')], [503, '1']);
+        }
+        await change(undone({ role, database }));
+        await until('it is ready', async () => (await send('GET', '/readyz')).status === 200);
+        accepted(await claim(send, host, randomUUID()));
+        const said = lines.filter((each) => each.includes(line));
+        assert.equal(said.length, 1, lines.join(''));
+        assert.match(said.join(), reason);
+        assert.doesNotMatch(lines.join(''), /Unexpected error|"stack"/);
+        if (line === shutOut.line) assert.match(lines.join(''), /The database can be reached again/);
+      } finally {
+        await service.close();
+      }
+    });
+  }
+});
