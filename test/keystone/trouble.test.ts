@@ -95,11 +95,15 @@ suite('Keystone in trouble', () => {
         { status: 302, text: '' },
       ];
       await outcome(standIn.issue());
-      for (const broken of answers) {
+      for (const broken of [...answers, ...answers]) {
         standIn.behaviour.broken = broken;
         assert.equal(await outcome(token), unavailable, JSON.stringify(broken));
       }
-      assert.equal(logged.length, answers.length);
+      for (const { status } of answers) {
+        const of = logged.filter((line) => line.includes(status === 200 ? 'in no known form' : `answered ${status} `));
+        assert.equal(of.length, 1, `${status} is logged once, not for each request: ${logged.join()}`);
+      }
+      assert.equal(logged.length, 5);
       standIn.behaviour.broken = undefined;
       assert.equal(userOf(await outcome(token)), 'alice');
     });

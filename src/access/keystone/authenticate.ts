@@ -5,6 +5,7 @@ import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
 import { openServiceToken, type ServiceUserTrial } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystonePatienceMs, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, openTokenCache, type Token } from './token.ts';
+import { openToldTroubles } from './told_troubles.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
 import { type Caller, type KeystonePatience, tokenValidation } from './validate.ts';
 
@@ -100,6 +101,7 @@ export function openKeystone(
     );
   }
   let warned = false;
+  const tellTrouble = openToldTroubles(log.error);
 
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
   async function serviceOf(
@@ -159,7 +161,7 @@ export function openKeystone(
         if (failure === undefined) throw error;
         if (!(error instanceof QuestionAbandoned)) {
           observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
-          log.error(`A token could not be validated: ${messageOf(error)}`);
+          tellTrouble(messageOf(error));
         }
         return settings.delayAuthDecision ? 'unauthorized' : failure;
       }
