@@ -194,6 +194,9 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
+/** So long after a write that failed, as on a full disk, it is tried again, also where no further line comes: as long as it waits, alerts tell of it. */
+const writtenAgainMs = 1_000;
+
 /** For so long the end of the process waits for a log that is not read. */
 const flushedWithinMs = 1_000;
 
@@ -207,8 +210,11 @@ const flushedWithinMs = 1_000;
  */
 function surviveErrors(destination: ReturnType<typeof pino.destination>, unread: { untilMs: number }): () => boolean {
   let failed = false;
+  let again: NodeJS.Timeout | undefined;
   destination.on('error', () => {
     failed = true;
+    clearTimeout(again);
+    again = setTimeout(() => destination.write(''), writtenAgainMs).unref();
   });
   destination.on('write', () => {
     failed = false;
