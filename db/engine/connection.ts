@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import type { CommitWatch } from './commit_watch.ts';
-import { isReadOnly, isUnheard } from './failures.ts';
+import { hasSqlstate, isReadOnly, isUnheard, sqlstate } from './failures.ts';
 import type { TakeClient } from './hosts.ts';
 import type { BreakWatch } from './pool.ts';
 
@@ -209,12 +209,19 @@ const timed =
   async (text, values, options) => {
     if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
     const startedMs = performance.now();
+    const tell = (): void => onStatement(text, performance.now() - startedMs);
     try {
-      return await send(text, values, options);
-    } finally {
-      onStatement(text, performance.now() - startedMs);
+      const result = await send(text, values, options);
+      if (result.command !== 'ROLLBACK' || isRollback(text)) tell(); // a commit after a statement that failed, which was told
+      return result;
+    } catch (error) {
+      // What follows a failed statement of the transaction was not slow: it was not done, and has waited for that one only.
+      if (!hasSqlstate(error, sqlstate.failedTransaction)) tell();
+      throw error;
     }
   };
+
+const isRollback = (text: string): boolean => /^rollback\b/i.test(text);
 
 const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
 

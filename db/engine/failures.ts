@@ -12,6 +12,7 @@ export const sqlstate = {
   insufficientPrivilege: '42501',
   queryCanceled: '57014',
   readOnlyTransaction: '25006',
+  failedTransaction: '25P02',
   textTooLong: '22001',
   numberOutOfRange: '22003',
   sequenceEnded: '2200H',

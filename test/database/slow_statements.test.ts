@@ -1,0 +1,26 @@
+/** What is told of a transaction that fails: the statement that took long, and none of those that were not done because of it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { withEmptyDatabase } from '../support/engines.ts';
+
+test('of a transaction whose statement failed, neither what follows nor the end is told', async () => {
+  await withEmptyDatabase(async (url) => {
+    const told: string[] = [];
+    const database = await openDatabase({ connection: url, onStatement: (text) => told.push(text) });
+    try {
+      const work = [sql`select pg_sleep(0.01)`, sql`select 1 / (random() * 0)::integer`, sql`select 3`];
+      await assert.rejects(database.transaction(work), /division by zero/);
+      assert.deepEqual(
+        told.filter((text) => !/^begin|^set /.test(text)),
+        ['select pg_sleep(0.01)', 'select 1 / (random() * 0)::integer'],
+      );
+      told.length = 0;
+      await database.transaction([sql`select 4`, sql`select 5`]);
+      assert.ok(told.includes('select 5') && told.includes('commit'), told.join());
+    } finally {
+      await database.close();
+    }
+  });
+});
