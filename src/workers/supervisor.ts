@@ -278,7 +278,12 @@ export type HandOver = {
   close(): void;
 };
 
-type Arrived = { readonly connection: Socket; readonly door: Door };
+type Arrived = {
+  readonly connection: Socket;
+  readonly door: Door;
+  /** When it is closed unless a worker has it, by `performance.now()`. */
+  readonly givenUpAtMs: number;
+};
 
 type Load = {
   /** Connections handed over that the worker has not taken yet, by id. */
@@ -288,6 +293,12 @@ type Load = {
 
 /** How many connections may wait for a worker: as many as the backlog of a listening socket. */
 const maxWaiting = 511;
+
+/**
+ * For so long a connection waits for a worker. Where none can start, as while the database is away, its client, or a balancer, learns that
+ * and tries another machine.
+ */
+const waitsMs = 10_000;
 
 /**
  * Neither node:cluster nor SO_REUSEPORT is used. With node:cluster, a connection that is being sent to a worker that
@@ -330,8 +341,15 @@ function openHandOver(): HandOver {
     }
     const least = leastLoaded();
     if (least !== undefined) handTo(...least, arrived);
-    else if (waiting.size < maxWaiting) waiting.add(arrived);
+    else if (waiting.size < maxWaiting) wait(arrived);
     else arrived.connection.destroy();
+  };
+  const wait = (arrived: Arrived): void => {
+    waiting.add(arrived);
+    const giveUp = (): void => {
+      if (waiting.delete(arrived)) arrived.connection.destroy();
+    };
+    setTimeout(giveUp, Math.max(0, arrived.givenUpAtMs - performance.now())).unref();
   };
 
   return {
@@ -361,7 +379,7 @@ function openHandOver(): HandOver {
     },
     give: (connection, door) => {
       connection.on('error', () => {});
-      give({ connection, door });
+      give({ connection, door, givenUpAtMs: performance.now() + waitsMs });
     },
     close: () => {
       closed = true;

@@ -77,7 +77,11 @@ export async function serveAsWorker(): Promise<void> {
       logger.error({ err }, 'SIGHUP: the log of this worker stays as it was');
     }
   };
-  const service = await openService(config, { logger, logHealth, gathering });
+  const service = await openService(config, { logger, logHealth, gathering }).catch((error: unknown) => {
+    // Standard error has it as well, which nobody reads where there is a file.
+    if (logHealth.file() !== undefined) logger.error(`This worker could not start: ${messageOf(error)}`);
+    throw error;
+  });
   // They may have come while the service was opened.
   service.renewServiceUser(config.keystoneAuthtoken);
   service.renewPolicy(config.osloPolicy);

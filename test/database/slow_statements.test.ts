@@ -8,7 +8,11 @@ import { withEmptyDatabase } from '../support/engines.ts';
 test('of a transaction whose statement failed, neither what follows nor the end is told', async () => {
   await withEmptyDatabase(async (url) => {
     const told: string[] = [];
-    const database = await openDatabase({ connection: url, onStatement: (text) => told.push(text) });
+    const database = await openDatabase({
+      connection: url,
+      maxPoolSize: 2,
+      onStatement: (text) => void told.push(text),
+    });
     try {
       const work = [sql`select pg_sleep(0.01)`, sql`select 1 / (random() * 0)::integer`, sql`select 3`];
       await assert.rejects(database.transaction(work), /division by zero/);
