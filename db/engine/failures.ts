@@ -88,8 +88,8 @@ export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlsta
 export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');
 
 /**
- * Whether the server is there, and lets the service into no database until an operator acts: the password or pg_hba.conf was changed, the role
- * may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
+ * Whether the server is there, and does not let the service in until an operator acts: the password or pg_hba.conf was changed, the
+ * role may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
  */
 const isShutOut = (error: unknown): boolean =>
   isRefusedLogin(error) || hasSqlstate(error, sqlstate.unknownDatabase, sqlstate.databaseClosed);
@@ -179,8 +179,18 @@ const ofTls =
   /^(ERR_SSL_|ERR_TLS_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$)/;
 
 /** These errors of node-postgres have no code, only a text. */
-const brokenConnection =
-  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired|The server does not support SSL connections|There was an error establishing an SSL connection|SASL: )/;
+const brokenConnection = new RegExp(
+  `^(${[
+    'Connection terminated',
+    'Client has encountered a connection error',
+    'Client was closed',
+    'timeout exceeded when trying to connect',
+    'timeout expired',
+    'The server does not support SSL connections',
+    'There was an error establishing an SSL connection',
+    'SASL: ',
+  ].join('|')})`,
+);
 
 /**
  * Whether one write of a batch caused an error, so that the other writes may be done without it: its text or number cannot be stored,

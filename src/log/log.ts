@@ -194,7 +194,7 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
-/** So long after a write that failed, as on a full disk, it is tried again, also where no further line comes: as long as it waits, alerts tell of it. */
+/** So long after a write that failed, as on a full disk, it is tried again, also where no further line comes: alerts tell of it until then. */
 const writtenAgainMs = 1_000;
 
 /** For so long the end of the process waits for a log that is not read. */
