@@ -13,7 +13,7 @@ import {
 } from '../../db/statements/locked_rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
-import type { Claim, ClaimOutcome } from './claim.ts';
+import type { Claim, ClaimOutcome, Precedence } from './claim.ts';
 import {
   type Judged,
   judgeAgain,
@@ -35,6 +35,7 @@ import {
   readBy,
   rowsOf,
 } from './pending_claim.ts';
+import { openQueuedClaims } from './queued_claims.ts';
 import { openTryOut } from './try_out.ts';
 import { confirmRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
 
@@ -49,6 +50,8 @@ export type Claims = {
   write(claim: Claim): Promise<ClaimOutcome>;
   /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
   tryOut(claim: Claim): Promise<ClaimOutcome>;
+  /** Whether a claim that is being written must let another one go first which has a consumer in common with it. */
+  isQueuedBehind(claim: Precedence): boolean;
 };
 
 /** How many claims one statement writes. With more, a claim would wait longer for this statement than for the next one. */
@@ -161,8 +164,18 @@ export function openClaims(
     },
     processBatch,
   );
+  const queued = openQueuedClaims();
   return {
-    write: (claim) => write(pending(claim)),
+    write: async (claim) => {
+      const asked = pending(claim);
+      const leave = queued.enter(claim.precedence ?? asked, conflictKeysOf(asked));
+      try {
+        return await write(asked);
+      } finally {
+        leave();
+      }
+    },
+    isQueuedBehind: queued.isBehind,
     tryOut: openTryOut(database, fleet, { ...options, limits }),
   };
 }

@@ -32,7 +32,6 @@ import {
 import { isBefore, openWaitingGroups } from './waiting_groups.ts';
 import { openLimitedClaims } from './waiting_limits.ts';
 import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
-import { openClaimsUnderWay } from './waiting_under_way.ts';
 import { canBeAsked, type TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
@@ -107,7 +106,8 @@ export function openWaiting(
   let hasEnded = false;
   /** By the hashes of their consumers. */
   const waiters = new Map<string, Waiter>();
-  const underWay = openClaimsUnderWay();
+  /** The claims that are about to be judged and written. */
+  const underWay = new Set<Waiter>();
   /** The claims that were refused although they seemed to fit, until all trees were checked again. */
   const tried = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
@@ -225,8 +225,8 @@ export function openWaiting(
     for (const other of underWay) {
       if (other === waiter || judged.has(other.precedence) || !isBefore(other, waiter)) continue;
       const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
-      // If the queue keeps the other claim behind a third one, the other claim may itself be behind this claim.
-      if (isWaitedFor && !underWay.isQueuedBehind(other)) return true;
+      // If the queue keeps the other claim behind a third one, the third one may be behind this claim, whether it waits or not.
+      if (isWaitedFor && !claims.isQueuedBehind(other.precedence)) return true;
     }
     if (!isPatient) return false;
     for (const other of tried) {
@@ -317,10 +317,7 @@ export function openWaiting(
       // Without a wait the claim goes to the queue in the order of its arrival.
       if (waiter.hasSeat) {
         await stored.entered(waiter);
-        const claim = await waiter.wait.askAgain();
-        underWay.delete(waiter);
-        waiter.claim = claim;
-        underWay.add(waiter);
+        waiter.claim = await waiter.wait.askAgain();
       }
       const outcome = await claims.write({ ...waiter.claim, precedence: waiter.precedence });
       underWay.delete(waiter);

@@ -1,0 +1,61 @@
+/** Claims that wait beside claims that do not, and have a consumer in common. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { anyEngine } from '../support/engines.ts';
+import { accepted, makeProvider } from '../support/requests.ts';
+import { type TestedService, withTestedServices } from './scene.ts';
+
+/** More than a claim needs that lets no other go first; one that does lets them up to 200 times. */
+const mostMeanwhile = 50;
+
+/** How many claims and releases of another host, one after the other, are answered before this is. */
+async function answeredMeanwhile({ send }: TestedService, asked: Promise<unknown>): Promise<number> {
+  const consumer = randomUUID();
+  let isAnswered = false;
+  const noted = asked.then(() => {
+    isAnswered = true;
+  });
+  for (let count = 0; ; count += 1) {
+    if (isAnswered) {
+      await noted;
+      return count;
+    }
+    accepted(await send('PUT', `/allocations/${consumer}`, plain(other)));
+    accepted(await send('DELETE', `/allocations/${consumer}`));
+  }
+}
+
+const other = randomUUID();
+const plain = (provider: string): object => ({
+  allocations: { [provider]: { resources: { VCPU: 1 } } },
+  project_id: 'others',
+  user_id: 'ada',
+  consumer_type: 'JOB',
+  consumer_generation: null,
+});
+
+test('a claim that waits does not let an earlier one go first that is behind a plain claim whose provider is locked', () =>
+  withTestedServices(anyEngine, {}, async (tested) => {
+    const { send, claim, take, release, untilListed, service } = tested;
+    const locked = randomUUID();
+    await makeProvider(send, locked, { VCPU: { total: 100 } });
+    await makeProvider(send, other, { VCPU: { total: 100 } });
+    const [held, consumer] = [await take(4), randomUUID()];
+    const first = claim({ uuid: consumer, amount: 4, wait: 60 });
+    await untilListed(1);
+    let stuck: Promise<unknown> = Promise.resolve();
+    await service.database.kysely.transaction().execute(async (holder) => {
+      await sql`select id from resource_providers where uuid = ${locked} for update`.execute(holder);
+      stuck = send('PUT', `/allocations/${consumer}`, plain(locked));
+      await sleep(200);
+      await release(held);
+      await sleep(200);
+      const meanwhile = await answeredMeanwhile(tested, claim({ query: `resources=VCPU:1&in_tree=${other}` }));
+      assert.ok(meanwhile < mostMeanwhile, `${meanwhile} other claims and releases were answered before it`);
+    });
+    await stuck;
+    assert.equal((await first).status, 409);
+  }));
