@@ -122,7 +122,11 @@ export function openClaims(
       haveOwners: haveOwners || read.some(({ item }) => needsOwner(item)),
     });
     if (isFleetSuspected) staleness.suspect();
-    for (const { entry, item } of again) entry.again(item, item.yields > entry.item.yields ? yielding() : undefined);
+    for (const { entry, item } of again) {
+      // A claim that does not wait must not wait for one that lets others go first, because they have a consumer in common.
+      if (item.yields > entry.item.yields) entry.again(item, yielding(), true);
+      else entry.again(item);
+    }
     for (const { entry, error } of failed) entry.reject(error);
     const refuse = async (): Promise<void> => {
       const byLimits = await limitsBeforeRoom(refused, limits, fleet, states);

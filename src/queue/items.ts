@@ -11,8 +11,9 @@ export type Entry<Item, Result> = {
    *
    * @param item what replaces it
    * @param after a promise that the item waits for first; if it fails, the item is rejected with the same error
+   * @param letsPass whether, until then, later items with a common key may go before it
    */
-  again(item?: Item, after?: Promise<unknown>): void;
+  again(item?: Item, after?: Promise<unknown>, letsPass?: boolean): void;
 };
 
 /** An item from the time it was asked for until it is settled. */
@@ -25,6 +26,7 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     /** How often a locked key explained that the item was refused a lock, in batches with others or alone. */
     explained: number;
     isReady: boolean;
+    letsPass: boolean;
     state: 'queued' | 'under way' | 'again' | 'settled';
     readonly askedBy: readonly RequestIds[];
     /** How much of its time is left. */
@@ -85,6 +87,7 @@ export function openQueued<Item, Result>(
     isAlone: false,
     explained: 0,
     isReady: true,
+    letsPass: false,
     state: 'queued',
     remainingMs: () => (timeLimitMs === 0 ? Number.POSITIVE_INFINITY : cameAtMs + timeLimitMs - performance.now()),
     expireInTime: () => {
@@ -107,10 +110,11 @@ export function openQueued<Item, Result>(
       settle();
       reject(error);
     },
-    again: (next = queued.item, after = undefined) => {
+    again: (next = queued.item, after = undefined, letsPass = false) => {
       if (!isUnderWay(queued)) return;
       queued.state = 'again';
       queued.item = next;
+      queued.letsPass = letsPass;
       if (after !== undefined) void waitFor(after);
     },
   };
@@ -127,6 +131,8 @@ type Batchable = {
   readonly weight: number;
   /** Whether the promise that the item waits for, if any, has resolved. */
   readonly isReady: boolean;
+  /** Whether, until that promise has resolved, later items with a common key do not wait for this item. */
+  readonly letsPass?: boolean;
 };
 
 /**
@@ -150,7 +156,7 @@ export function takeBatch<Item extends Batchable>(
   for (const item of queue) {
     if (batch.length >= size) break;
     const isNext = item.conflictKeys.every((key) => !earlier.has(key));
-    for (const key of item.conflictKeys) earlier.add(key);
+    if (item.isReady || item.letsPass !== true) for (const key of item.conflictKeys) earlier.add(key);
     if (!isNext || !item.isReady || !isFree(item)) {
       keep(item);
       continue;

@@ -138,6 +138,19 @@ test('an item put back after a promise waits for it, and later items with the sa
   assert.deepEqual(batches.slice(1), [['a made'], ['a later']]);
 });
 
+test('an item put back so that others may pass does not keep later items with the same key, and goes after them', async () => {
+  const made = Promise.withResolvers<void>();
+  const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
+    for (const { item, again } of batch) if (item === 'a yields') again('a again', made.promise, true);
+  });
+  const asked = Promise.all(['a yields', 'a later', 'a last'].map(ask));
+  await ticks(20);
+  assert.deepEqual(batches, [['a yields'], ['a later'], ['a last']]);
+  made.resolve();
+  assert.deepEqual(await asked, ['a again', 'a later', 'a last']);
+  assert.deepEqual(batches.slice(3), [['a again']]);
+});
+
 test('an item put back after a promise is rejected if the promise fails', async () => {
   const { ask } = recorded({}, (batch) => {
     for (const { item, again } of batch) if (item === 'a') again(item, Promise.reject(new Error('not made')));
