@@ -37,8 +37,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'one unit more than the capacity is given',
     file: 'src/claims/judge_capacity.ts',
-    from: 'if (!mayBeUsed(fields, after, before))',
-    to: 'if (!mayBeUsed(fields, after - 1, before))',
+    from: 'mayBeUsed(fields, others + change.wanted, before)',
+    to: 'mayBeUsed(fields, others + change.wanted - 1, before)',
   },
   {
     name: 'a claim by another process is overlooked when the room is judged again',

@@ -1,8 +1,8 @@
 import path from 'node:path';
 
-/** Flags of V8. NODE_OPTIONS does not take them, so that a module sets them. */
-const flags = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--single-threaded-gc'];
-const setting = flags.map((flag) => `v8.setFlagsFromString('${flag}');`).join('');
+/** Flags of V8 for WebAssembly. NODE_OPTIONS does not take them, so that a module sets them. */
+const quickWasm = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering'];
+const setting = quickWasm.map((flag) => `v8.setFlagsFromString('${flag}');`).join('');
 const setsFlags = `--import=data:text/javascript,${encodeURIComponent(`import v8 from 'node:v8';${setting}`)}`;
 
 /**
@@ -11,7 +11,6 @@ const setsFlags = `--import=data:text/javascript,${encodeURIComponent(`import v8
  * - A process uses the code that another one has compiled. Compiling takes more than half of the time of a short command.
  * - WebAssembly is compiled by the quick compiler alone: a process that opens the embedded database takes 0.7 s of CPU time instead of
  *   1.2 s, and few run long enough for the code of the slower one to pay.
- * - Memory is freed by one thread. With as many processes as a run has, the helping threads of each wait for a core: 6 % of the CPU time.
  */
 export const quickStart: Readonly<Record<'NODE_COMPILE_CACHE' | 'NODE_OPTIONS', string>> = {
   NODE_COMPILE_CACHE:
