@@ -40,8 +40,9 @@ export function beginNoting(folder: string): void {
  */
 export function reportStatements(folder: string, isWhole: boolean): Totals {
   const file = path.join(folder, ranFile);
-  const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
-  const ran = lines.map((line) => JSON.parse(line) as Ran); // as recorded.ts writes them
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  // As recorded.ts writes them.
+  const ran = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Ran]));
   const locations = new Set(ran.map(({ location, engine }) => `${location} on ${engine}`));
   const wrong = new Set(
     ran.flatMap(({ location, complaints }) => complaints.map((complaint) => `${location}: ${complaint}`)),
