@@ -7,6 +7,7 @@ import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import {
   closeRecords,
+  giveOwners,
   pruneUsageRecords,
   switchHistoryOff,
   switchHistoryOn,
@@ -317,6 +318,7 @@ for (const engine of engines) {
       await claim(world, consumer, { [host2]: { VCPU: 1 } });
       accepted(await world.send('DELETE', `/allocations/${consumer}`));
       assert.equal(await takeInHeld(world.database, undefined, 10), undefined);
+      assert.equal(await giveOwners(world.database, 10), 0);
       assert.deepEqual(await recordsOf(world), []);
     });
   });

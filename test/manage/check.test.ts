@@ -95,10 +95,12 @@ suite('placement-api --check', () => {
         await start();
         assert.deepEqual(await check(), ready(`http://127.0.0.1:${port}`));
         await dropped(database);
-        assert.deepEqual(await check(), {
-          code: 1,
-          said: `placement-api: The service at http://127.0.0.1:${port} is not ready: The database cannot be reached.\n`,
-        });
+        const { code, said } = await check();
+        // A connection that has just broken, or a new one that is refused.
+        const reason =
+          /^placement-api: The service at \S+ is not ready: The database (cannot be reached|does not let the service in: .*)\.\n$/;
+        assert.equal(code, 1);
+        assert.match(said, reason);
       },
     );
   });
