@@ -15,7 +15,7 @@ export type ConsumerClaim = {
    * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
-  /** Whether generations go on after those of former consumers with the same UUID (microversion 2.1 and above). */
+  /** Whether the generation goes on from that of a former consumer with the same UUID (microversion 2.1 and above). */
   readonly generationGoesOn?: boolean;
   readonly projectId: string;
   readonly userId: string;

@@ -2,18 +2,10 @@ import type { Database } from '../../db/engine/connect.ts';
 import { isOfOneWrite, repeatLostRaces } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
-import {
-  awaitConsumer,
-  awaitProvider,
-  awaitTables,
-  findLockedRows,
-  type LockedRows,
-  tablesOfClaims,
-  tablesOfDeletions,
-} from '../../db/statements/locked_rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
 import type { Claim, ClaimOutcome, Precedence } from './claim.ts';
+import { awaitLock, findLocked, providerLock, tablesOfClaimsLock } from './claim_locks.ts';
 import {
   type Judged,
   judgeAgain,
@@ -139,16 +131,12 @@ export function openClaims(
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const conflictKeysOf = (claim: PendingClaim) => [
-    ...readBy(claim).map(consumerLock),
-    ...claim.related.map(relationLock),
-  ];
   const locksOf = (claim: PendingClaim) => providersOf(claim).map(providerLock);
   const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      conflictKeysOf,
+      conflictKeysOf: ({ conflictKeys }) => conflictKeys,
       locksOf,
       sharedLock: tablesOfClaimsLock,
       weightOf: ({ claim: { placing = [] } }) => Math.max(1, placing.length / placedAsOne),
@@ -158,9 +146,7 @@ export function openClaims(
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
         for (const claim of claims)
-          claim.claim.precedence?.noteHeldUp(
-            [...conflictKeysOf(claim), ...locksOf(claim)].some((key) => locked.has(key)),
-          );
+          claim.claim.precedence?.noteHeldUp([...claim.conflictKeys, ...locksOf(claim)].some((key) => locked.has(key)));
         avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
         return [...locked];
       },
@@ -172,7 +158,7 @@ export function openClaims(
   return {
     write: async (claim) => {
       const asked = pending(claim);
-      const leave = queued.enter(claim.precedence ?? asked, conflictKeysOf(asked));
+      const leave = queued.enter(claim.precedence ?? asked, asked.conflictKeys);
       try {
         return await write(asked);
       } finally {
@@ -187,46 +173,3 @@ export function openClaims(
 /** How long a claim that lets an earlier claim go first waits before it is judged again. */
 const yieldMs = 2;
 const yielding = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, yieldMs));
-
-/*
- * The locks that claims and deletions need, as keys for src/queue.
- */
-
-const consumer = 'consumer ';
-const provider = 'provider ';
-const relation = 'relation ';
-
-/** The key of the locks that claims take on whole tables. Claims must wait for these locks while an index is built, for example. */
-const tablesOfClaimsLock = 'tables of claims';
-/** The key of the locks that deletions take on whole tables: deletions need fewer tables. */
-export const tablesOfDeletionsLock = 'tables of deletions';
-const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
-/** The key of the lock on the record of a consumer and on its allocations. */
-export const consumerLock = (uuid: string): string => consumer + uuid;
-/** The key of the lock on the row of a provider. */
-const providerLock = (uuid: string): string => provider + uuid;
-
-/**
- * The key of the lock of a consumer that claims by query name, or whose query names other consumers. Only this service takes
- * the lock, for as long as it writes.
- */
-const relationLock = (uuid: string): string => relation + uuid;
-
-/** The keys of these rows that other transactions have locked, or the key of the tables. */
-export async function findLocked(
-  database: Database,
-  rows: LockedRows,
-  tablesLock: keyof typeof tables,
-): Promise<readonly string[]> {
-  const locked = await findLockedRows(database, rows, tables[tablesLock]);
-  if (locked === 'tables') return [tablesLock];
-  return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
-}
-
-/** Waits until a lock is free. @throws `lockNotAvailable` if it waited too long */
-export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
-  if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
-  if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
-  if (key.startsWith(relation)) return Promise.resolve();
-  return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
-}

@@ -13,7 +13,7 @@ import type { Effect, OwnWrite } from '../fleet/model/own_writes.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { withName } from '../placement/uuid.ts';
 import { inBatches } from '../queue/queue.ts';
-import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claims.ts';
+import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claim_locks.ts';
 
 /**
  * Deletes all allocations of consumers. Deletions that are requested while one is under way share the next transaction.

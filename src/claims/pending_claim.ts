@@ -2,6 +2,7 @@ import type { LockedRows } from '../../db/statements/locked_rows.ts';
 import type { Entry } from '../queue/items.ts';
 import { namedOutside, relatedConsumers } from './affinity.ts';
 import type { Claim, ClaimOutcome, Placement } from './claim.ts';
+import { consumerLock, relationLock } from './claim_locks.ts';
 
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
@@ -22,6 +23,8 @@ export type PendingClaim = {
   readonly affinity: readonly string[];
   /** Its consumers whose queries name others, and the named consumers. Two claims that share such a consumer go in different batches. */
   readonly related: readonly string[];
+  /** The keys of the locks by which the queue keeps two claims out of one batch. */
+  readonly conflictKeys: readonly string[];
   /** Of a claim by query: the UUIDs of the providers that were chosen last, and of all chosen providers that were found locked. */
   readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
 };
@@ -31,6 +34,7 @@ export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
 /** A claim that has just arrived. */
 export function pending(claim: Claim): PendingClaim {
+  const affinity = namedOutside(claim);
   const related = relatedConsumers(claim);
   return {
     claim,
@@ -44,8 +48,9 @@ export function pending(claim: Claim): PendingClaim {
     lostRaces: 0,
     yields: 0,
     hadOwnersMade: false,
-    affinity: namedOutside(claim),
+    affinity,
     related,
+    conflictKeys: [...readBy({ claim, affinity }).map(consumerLock), ...related.map(relationLock)],
     tried: { chosen: [], avoided: new Set() },
   };
 }
@@ -75,10 +80,14 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 });
 
 /** The consumers that a claim writes, by their UUIDs. */
-export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
+export const consumersOf = ({ claim }: Pick<PendingClaim, 'claim'>): string[] =>
+  claim.consumers.map(({ uuid }) => uuid);
 
 /** The consumers that a claim is judged by and locks, by their UUIDs. */
-export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.affinity];
+export const readBy = (claim: Pick<PendingClaim, 'claim' | 'affinity'>): string[] => [
+  ...consumersOf(claim),
+  ...claim.affinity,
+];
 
 /**
  * The UUIDs of the providers that a claim locks: the providers that it names, and those that were chosen for it. A claim may also
