@@ -171,12 +171,14 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
   let last = 'no test';
   const hangs = setTimeout(async () => {
     // The process, or the server, may have just ended.
-    const [kept, statements] = await Promise.all(
+    const left = await Promise.all(
       [resourcesOf(entry, folder), longStatements()].map((lines) => lines.catch((error: unknown) => [String(error)])),
     );
-    const left = [...(kept ?? []), ...(statements ?? [])];
     const ended = killProcessOf(entry).map((line) => `  ${line.slice(-200)}\n`);
-    const keeping = `It is kept by:\n${left.map((line) => `  ${line}\n`).join('')}`;
+    const keeping = `It is kept by:\n${left
+      .flat()
+      .map((line) => `  ${line}\n`)
+      .join('')}`;
     fail(
       name,
       `It hangs after ${hangsMs / 1000} s: the last that ended is ${last}. ${keeping}Killed:\n${ended.join('')}`,

@@ -209,7 +209,7 @@ export type UsageTotalRow = Partial<Readonly<Record<TotalKey, string | null>>> &
 
 /**
  * Sums over the records that meet a filter, open ones included. Of each record the part between the times of the filter counts. All sums
- * are read in one snapshot. Days and months are those of UTC.
+ * are read in one snapshot. Days and months begin by UTC.
  *
  * @param by at least one key
  * @param limit how many sums to return at most

@@ -87,6 +87,9 @@ export class ApiError extends Error {
 /** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
   new ApiError(400, detail, code === undefined ? {} : { code });
+/** A 400 for an unknown class in the parameter `resource_class`. */
+export const unknownClassParameter = (name: string): ApiError =>
+  badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(name)}`);
 /** A 409: the request is right, and the state of the resource does not allow it. */
 export const conflict = (detail: string, code?: ErrorCode): ApiError =>
   new ApiError(409, detail, code === undefined ? {} : { code });

@@ -78,7 +78,7 @@ export async function serveAsWorker(): Promise<void> {
     }
   };
   const service = await openService(config, { logger, logHealth, gathering }).catch((error: unknown) => {
-    // Standard error has it as well, which nobody reads where there is a file.
+    // Standard error has the reason as well, but an operator who has a log file reads only that file.
     if (logHealth.file() !== undefined) logger.error(`This worker could not start: ${messageOf(error)}`);
     throw error;
   });

@@ -9,32 +9,15 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
-import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
-import { type ConfigOverrides, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
+import { serve } from './serving.ts';
 import { openStream } from './stream.ts';
 
 const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.5' };
-
-async function serve(
-  engine: (typeof engines)[number],
-  overrides: ConfigOverrides,
-  use: (url: string, service: PlacementService) => Promise<void>,
-): Promise<void> {
-  await withTestService(engine, overrides, async (service) => {
-    const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 5_000 });
-    try {
-      await use(server.url, service);
-    } finally {
-      service.endWaits();
-      await server.close();
-    }
-  });
-}
 
 /** A promise of 'open' after some time by the real clock, also where timers are mocked. */
 const sleepInReal = (ms: number): Promise<'open'> =>

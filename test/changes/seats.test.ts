@@ -2,28 +2,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
-import { listen } from '../../src/http/server/listen.ts';
-import type { PlacementService } from '../../src/start/service.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
-import { type ConfigOverrides, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
+import { serve } from './serving.ts';
 import { openStream } from './stream.ts';
 
 type Headers = Readonly<Record<string, string>>;
 const version: Headers = { 'openstack-api-version': 'placement 2.5' };
-
-const serve = (overrides: ConfigOverrides, use: (url: string, service: PlacementService) => Promise<void>) =>
-  withTestService(anyEngine, overrides, async (service) => {
-    const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 5_000 });
-    try {
-      await use(server.url, service);
-    } finally {
-      service.endWaits();
-      await server.close();
-    }
-  });
 
 async function refusal(url: string, headers: Headers): Promise<string> {
   const answer = await fetch(`${url}/changes`, { headers: { ...headers, accept: 'text/event-stream' } });
@@ -37,7 +24,7 @@ suite('the seats for following changes', () => {
     withStandIn((standIn) => {
       const keystoneAuthtoken = settingsFor(standIn);
       const overrides = { api: { authStrategy: 'keystone' as const }, keystoneAuthtoken, changes: { maxFollowers: 4 } };
-      return serve(overrides, async (url, service) => {
+      return serve(anyEngine, overrides, async (url, service) => {
         // A project more gives no seat more.
         const headersOf = (user: string, project: string) => ({
           ...version,
@@ -73,7 +60,7 @@ suite('the seats for following changes', () => {
     }));
 
   test('requests that come at once take no more seats than there are', () =>
-    serve({ changes: { maxFollowers: 3 } }, async (url, service) => {
+    serve(anyEngine, { changes: { maxFollowers: 3 } }, async (url, service) => {
       const headers = { ...version, 'x-auth-token': 'admin' };
       const opened = await Promise.allSettled(Array.from({ length: 20 }, () => openStream(`${url}/changes`, headers)));
       assert.equal(opened.filter(({ status }) => status === 'fulfilled').length, 3);
@@ -81,19 +68,23 @@ suite('the seats for following changes', () => {
     }));
 
   test('without Keystone, clients share them by address, whatever user they name', () =>
-    serve({ changes: { maxFollowers: 2 }, osloMiddleware: { enableProxyHeadersParsing: true } }, async (url) => {
-      const from = (client: string, user: string) => ({
-        ...version,
-        'x-auth-token': user,
-        'x-roles': 'admin',
-        // The proxy adds to what the client sends.
-        'x-forwarded-for': `${randomUUID()}, ${client}`,
-      });
-      await (await openStream(`${url}/changes`, from('2001:db8::1', 'ada'))).next();
-      const youngest = await openStream(`${url}/changes`, from('2001:db8::2', 'bob'));
-      await youngest.next();
-      assert.match(await refusal(url, from('2001:db8::3', 'eve')), /the address 2001:db8:0:0::\/64, which has 2/);
-      await (await openStream(`${url}/changes`, from('10.1.2.3', 'ada'))).next();
-      assert.equal(await youngest.ended(), 'in order');
-    }));
+    serve(
+      anyEngine,
+      { changes: { maxFollowers: 2 }, osloMiddleware: { enableProxyHeadersParsing: true } },
+      async (url) => {
+        const from = (client: string, user: string) => ({
+          ...version,
+          'x-auth-token': user,
+          'x-roles': 'admin',
+          // The proxy adds to what the client sends.
+          'x-forwarded-for': `${randomUUID()}, ${client}`,
+        });
+        await (await openStream(`${url}/changes`, from('2001:db8::1', 'ada'))).next();
+        const youngest = await openStream(`${url}/changes`, from('2001:db8::2', 'bob'));
+        await youngest.next();
+        assert.match(await refusal(url, from('2001:db8::3', 'eve')), /the address 2001:db8:0:0::\/64, which has 2/);
+        await (await openStream(`${url}/changes`, from('10.1.2.3', 'ada'))).next();
+        assert.equal(await youngest.ended(), 'in order');
+      },
+    ));
 });

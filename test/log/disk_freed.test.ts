@@ -1,4 +1,4 @@
-/** The disk of the log file is full, and gets room again while nobody asks the service anything. As root, which may mount such a disk. */
+/** The disk of the log file is full, and gets room again while no request comes. Only root may mount such a disk. */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

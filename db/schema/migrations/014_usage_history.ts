@@ -451,8 +451,8 @@ end`,
 };
 
 /**
- * The names of those of `allocations` sort behind `log_`, so they run after the triggers that lock the consumers. They are for each
- * statement, since other triggers collect the rows of the statement already. The trigger for another owner is for each row: such a change
+ * The names of the triggers of `allocations` sort behind `log_`, so that they run after the triggers that lock the consumers. They are for
+ * each statement, since other triggers collect the rows of the statement already. The trigger for another owner is for each row: such a change
  * is rare.
  */
 const triggers: readonly string[] = [

@@ -52,7 +52,7 @@ export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
 /** The parameters of a query that name consumers. */
 const ofConsumers = ['with', 'apart_from'];
 
-/** The parameters of a question about a query: `entries`, and all parameters together with those of the query. */
+/** The parameters of a question about a query: its own (`entries`), and all together with the parameters of the query. */
 const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
   entries,
   parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),

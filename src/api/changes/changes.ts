@@ -6,7 +6,7 @@ import { type Position, readToken, tokenOf } from '../../fleet/follow/position.t
 import { since } from '../../placement/microversions.ts';
 import { normalUuid } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
-import { ApiError, badRequest, errorCodes, noSuchClass } from '../../request/errors.ts';
+import { ApiError, badRequest, errorCodes, unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text, uuidText } from '../../rest/json_schema.ts';
 import { preferredWait } from '../../rest/preferred_wait.ts';
@@ -85,8 +85,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
         `Got: ${asked.parts}`,
     );
   }
-  if (className !== undefined && !classes.byName.has(className))
-    throw badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(className)}`);
+  if (className !== undefined && !classes.byName.has(className)) throw unknownClassParameter(className);
   const inTree = tree === undefined ? undefined : normalUuid(tree);
   const interest = interestOf(parts, { className, inTree });
   const told = read === undefined ? nothingSince(position) : await followers.since(read, interest);

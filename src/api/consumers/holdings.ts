@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
 import { since } from '../../placement/microversions.ts';
-import { badRequest, noSuchClass } from '../../request/errors.ts';
+import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text } from '../../rest/json_schema.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
@@ -43,8 +43,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
   await checkConsumerMarker(database, marker);
   const { resource_class: className } = asked;
   const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
-  if (className !== undefined && classId === undefined)
-    throw badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(className)}`);
+  if (className !== undefined && classId === undefined) throw unknownClassParameter(className);
   const query = {
     projectId: asked.project_id,
     userId: asked.user_id,
