@@ -113,7 +113,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 
 /**
  * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
- * later claim gets its number; if the earlier claim still waits in another process, that process is told (`lookAtWaiting`).
+ * later claim gets its number; if the earlier claim still waits in another process, that process is told (`readWaitingNews`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -240,7 +240,7 @@ export async function lostRows(
  *
  * @param firsts the claims that are asked for: in each line the first claim of the process
  */
-export async function lookAtWaiting(
+export async function readWaitingNews(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
   firsts: readonly string[],

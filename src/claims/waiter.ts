@@ -3,7 +3,7 @@ import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
-import { fitKey, type TakenAmount } from './would_take.ts';
+import { canBeAsked, fitKey, type TakenAmount } from './would_take.ts';
 
 /** How a claim waits. */
 export type Wait = {
@@ -62,7 +62,7 @@ export type Waiter = {
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
-  lookedAtMs: number;
+  checkedAtMs: number;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
   /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
@@ -76,8 +76,46 @@ export type Waiter = {
   readonly reject: (error: unknown) => void;
 };
 
+/** A claim that comes now, and is not written yet. */
+export function newWaiter(
+  claim: Claim,
+  wait: Wait,
+  own: Pick<Waiter, 'index' | 'precedence' | 'leave' | 'resolve' | 'reject'>,
+): Waiter {
+  const nowMs = performance.now();
+  return {
+    ...own,
+    claim,
+    wait,
+    key: keyOf(claim, wait),
+    kind: kindOf(claim, wait, own.index),
+    isAsked: canBeAsked(claim),
+    sinceMs: nowMs,
+    cameAtMs: nowMs,
+    askedAtMs: null,
+    checkedAtMs: 0,
+    endsAtMs: nowMs + wait.waitMs,
+    number: 0,
+    state: 'entering',
+    waitsFor: 'room',
+    condition: '',
+    isHeldUp: false,
+    hasSeat: false,
+    mayHaveRow: false,
+    isStored: false,
+    isDescribed: true,
+    promised: undefined,
+    notBeforeMs: 0,
+    ending: undefined,
+    isTimeOver: false,
+    refusals: 0,
+    mustBeTried: false,
+    timer: undefined,
+  };
+}
+
 /** A claim is known by its project and its consumers. */
-export const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
+const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
   hash('sha256', JSON.stringify([owner.projectId, inOrderOfUuids(consumers).map(({ uuid }) => uuid)]), 'hex');
 
 export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'] =>
@@ -86,7 +124,7 @@ export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'
 /** Different for each line of each project; the same for all claims without a line of a project. */
 export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.stringify([owner.projectId, line ?? null]);
 
-export const kindOf = (claim: Claim, { owner }: Wait, index: number): string =>
+const kindOf = (claim: Claim, { owner }: Wait, index: number): string =>
   JSON.stringify([owner.projectId, claim.consumers[0]?.consumerType, fitKey(claim) ?? index]);
 
 /*

@@ -1,15 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
-import {
-  type EnteredClaim,
-  forgetWaiting,
-  type LeavingClaim,
-  lookAtWaiting,
-  lostRows,
-  noteHeard,
-  type WaitingNews,
-} from '../../db/statements/waiting.ts';
+import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { openFairSeats } from '../queue/fair_seats.ts';
 import { ApiError } from '../request/errors.ts';
@@ -18,21 +10,21 @@ import type { Claims } from './claims.ts';
 import type { LimitReads } from './limits.ts';
 import {
   clientLeft,
-  keyOf,
-  kindOf,
   lineOf,
+  newWaiter,
   processEnds,
   takenOver,
   timeRanOut,
   tooMany,
   type Wait,
   type Waiter,
-  waitEnded,
 } from './waiter.ts';
 import { isBefore, openWaitingGroups } from './waiting_groups.ts';
 import { openLimitedClaims } from './waiting_limits.ts';
+import { openWaitingLines } from './waiting_lines.ts';
+import { onceMoreIfAsked } from './waiting_rounds.ts';
 import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
-import { canBeAsked, type TakenAmount } from './would_take.ts';
+import type { TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
 export type WaitingClaims = {
@@ -63,27 +55,23 @@ type WaitingOptions = {
   readonly onPlaced?: ((seconds: number) => void) | undefined;
 };
 
-/** The time between two looks at what has changed, while claims wait. */
-const lookEveryMs = 50;
-/** The time between two looks at limits and lines, and at a line whose first claim is of another process. */
-const [lookAtOthersEveryMs, lookElsewhereEveryMs] = [100, 40];
-/** If no claim of another process was before a claim of this process for this long, the process assumes that its lines have no others. */
-const aloneAfterMs = 1_000;
+/** The time between two checks of what has changed, while claims wait. */
+const checkEveryMs = 50;
+/** The time between two reads of the limits. */
+const readLimitsEveryMs = 100;
 /** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
 const heardEveryMs = 1_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
-const lookForMs = 10;
+const searchForMs = 10;
 /** How long a claim that was refused although it seemed to fit is not tried: longer each time. */
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
-/** How many of the claims that are to be tried out are judged with each look. */
+/** How many of the claims that are to be tried out are judged with each check. */
 const triedAtOnce = 10;
-/** How many claims are written at the same time because a limit allows them. */
-const submittedAtOnce = 256;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
-/** How long to wait after a look that failed. */
+/** How long to wait after a check that failed. */
 const afterFailureMs = 500;
 
 /**
@@ -113,8 +101,6 @@ export function openWaiting(
   const forRoom = openWaitingGroups<Waiter>();
   /** The claims that wait for a limit. */
   const forLimit = openLimitedClaims();
-  /** The claims of each line that have their numbers, in the order of these. */
-  const lines = new Map<string, Waiter[]>();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
   const stored = openWaitingRows(database, process, {
     isTaken: (key) => {
@@ -124,22 +110,27 @@ export function openWaiting(
     onEntered: (waiter, claim) => entered(waiter, claim),
     onOlder: (waiter) => end(waiter, takenOver()),
     onFailed: (waiter, error) => end(waiter, error, 'left'),
-    onLeft: () => lines.size > 0 && void lookAtLines(),
+    onLeft: () => lines.readNews(),
   });
+  const lines = openWaitingLines(
+    database,
+    process,
+    { waiters, seats, rows: stored },
+    {
+      onTurn: (waiter) => submit(waiter),
+      onMayFit: (waiter) => letWait(waiter),
+      onDoubtful: (waiter) => toTryOut.add(waiter),
+      onOut: (waiter) => drop(waiter),
+      onEnded: (waiter, error) => end(waiter, error),
+    },
+  );
 
   // Beginning and end of a wait
 
   const write: WaitingClaims['write'] = (claim, wait) =>
     new Promise((resolve, reject) => {
-      const nowMs = performance.now();
-      const index = count++;
-      const waiter: Waiter = {
-        claim,
-        wait,
-        key: keyOf(claim, wait),
-        kind: kindOf(claim, wait, index),
-        isAsked: canBeAsked(claim),
-        index,
+      const waiter: Waiter = newWaiter(claim, wait, {
+        index: count++,
         precedence: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
           isBehind: (judged, isPatient) => isBehind(waiter, judged, isPatient),
@@ -152,31 +143,10 @@ export function openWaiting(
             return { claim: waiter.key, process, projectId: owner.projectId, line, isStored };
           },
         },
-        sinceMs: nowMs,
-        cameAtMs: nowMs,
-        askedAtMs: null,
-        lookedAtMs: 0,
-        endsAtMs: nowMs + wait.waitMs,
-        number: 0,
-        state: 'entering',
-        waitsFor: 'room',
-        condition: '',
-        isHeldUp: false,
-        hasSeat: false,
-        mayHaveRow: false,
-        isStored: false,
-        isDescribed: true,
-        promised: undefined,
-        notBeforeMs: 0,
-        ending: undefined,
-        isTimeOver: false,
-        refusals: 0,
-        mustBeTried: false,
-        timer: undefined,
         leave: () => end(waiter, clientLeft(), 'left'),
         resolve,
         reject,
-      };
+      });
       const former = waiters.get(waiter.key);
       waiters.set(waiter.key, waiter);
       if (former !== undefined) {
@@ -230,10 +200,10 @@ export function openWaiting(
     }
     if (!isPatient) return false;
     for (const other of tried) {
-      if (!forRoom.isUnlooked(other)) tried.delete(other);
+      if (!forRoom.isUnchecked(other)) tried.delete(other);
       else if (isBefore(other, waiter)) return true;
     }
-    return forLimit.hasUnlookedBefore(waiter);
+    return forLimit.hasUncheckedBefore(waiter);
   };
 
   /** Gives a claim one of the seats, if one is free. */
@@ -253,7 +223,7 @@ export function openWaiting(
     clearTimeout(forgetting);
     forgetting = undefined;
     fleet.watchRoom(onFreed);
-    lookLater();
+    checkLater();
     return true;
   };
 
@@ -277,7 +247,7 @@ export function openWaiting(
     if (waiter.hasSeat) {
       seats.leave(waiter.wait.client, waiter);
       stored.leave(waiter, how);
-      leaveLine(waiter);
+      lines.leave(waiter);
     }
     if (seats.size === 0) fleet.watchRoom(undefined);
   };
@@ -286,7 +256,7 @@ export function openWaiting(
     forRoom.remove(waiter);
     tried.delete(waiter);
     toTryOut.delete(waiter);
-    inDoubt.delete(waiter);
+    lines.askNoMoreAbout(waiter);
     forLimit.remove(waiter);
   };
 
@@ -347,8 +317,7 @@ export function openWaiting(
       if (!joinAlike(waiter)) submit(waiter);
     } else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
-      if (waiter.wait.line === undefined) inDoubt.add(waiter);
-      void lookAtLines();
+      lines.askAbout(waiter);
     } else if (reason === 'not its turn') end(waiter, timeRanOut(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
@@ -404,7 +373,7 @@ export function openWaiting(
   const takeFitting = () => {
     isOffering = true;
     try {
-      return forRoom.take(fleet.known, promisedAmounts(underWay), lookForMs);
+      return forRoom.take(fleet.known, promisedAmounts(underWay), searchForMs);
     } finally {
       isOffering = false;
     }
@@ -412,32 +381,9 @@ export function openWaiting(
 
   /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
   const offerByLimits = onceMoreIfAsked({
-    failed: () => {}, // the database is away; the next look comes soon
+    failed: () => {}, // the database is away; the next check comes soon
     round: async () => {
-      if (forLimit.size === 0) return;
-      const nowMs = performance.now();
-      const kinds = forLimit.kinds().filter(([{ notBeforeMs }]) => notBeforeMs <= nowMs);
-      const asked = kinds.filter(([{ isAsked }]) => isAsked);
-      const times =
-        asked.length === 0
-          ? []
-          : await limits.ofNew(
-              fleet,
-              asked.map(([{ claim }]) => claim),
-            );
-      for (const [index, [{ wait }]] of asked.entries()) {
-        if (times?.[index] === 0) forLimit.noteLooked(wait.owner.projectId, nowMs);
-      }
-      const fitting = kinds.flatMap((kind) => {
-        const index = asked.indexOf(kind);
-        const [first] = kind;
-        const count = index === -1 ? 1 : (times?.[index] ?? 1);
-        // The limit that refused a claim of several queries may be that of one of them: then only the judgement of the claim tells.
-        if (count < Number.POSITIVE_INFINITY || !hasSeveralQueries(first.claim)) return kind.slice(0, count);
-        first.mustBeTried = true;
-        return kind.slice(0, 1);
-      });
-      for (const waiter of fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce)) {
+      for (const waiter of await forLimit.fitting((claims) => limits.ofNew(fleet, claims))) {
         if (waiter.state !== 'waiting') continue;
         waiter.promised = [];
         submit(waiter);
@@ -462,17 +408,12 @@ export function openWaiting(
     if (waiter.wait.line === undefined && waiter.state === 'waiting') toTryOut.add(waiter);
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
-    const line = lines.get(lineOf(waiter)) ?? [];
-    lines.set(lineOf(waiter), line);
-    const later = line.findIndex((other) => other.number > number);
-    line.splice(later === -1 ? line.length : later, 0, waiter);
-    if (isFirst && line[0] === waiter) submit(waiter);
-    else toTryOut.add(waiter);
+    lines.enter(waiter, { number, isFirst });
   };
 
   /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
   const toTryOut = new Set<Waiter>();
-  /** Judges some of these claims with each look, by one statement: refuses claims that are wrong, and finds what the others wait for. */
+  /** Judges some of these claims with each check, by one statement: refuses claims that are wrong, and finds what the others wait for. */
   const tryOutSome = (): void => {
     for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
       toTryOut.delete(waiter);
@@ -498,132 +439,47 @@ export function openWaiting(
     }
   };
 
-  const leaveLine = (waiter: Waiter): void => {
-    const line = lines.get(lineOf(waiter));
-    const index = line?.indexOf(waiter) ?? -1;
-    if (line === undefined || index === -1) return;
-    line.splice(index, 1);
-    const [next] = line;
-    if (next === undefined) lines.delete(lineOf(waiter));
-    else if (index > 0) return;
-    // If no other process had a first claim of late, the next claim of the line is of this process; the write of the claim proves that.
-    else if (next.state === 'in line' && next.isAsked && performance.now() - elsewhereAtMs > aloneAfterMs)
-      letWait(next);
-    else void lookAtLines();
-  };
-
-  /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
-  const inDoubt = new Set<Waiter>();
-  let lookAtLinesAtMs = 0;
-  /** When a claim of another process was found before one of this process. */
-  let elsewhereAtMs = Number.NEGATIVE_INFINITY;
-  /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
-  const lookAtLines = onceMoreIfAsked({
-    failed: () => {
-      lookAtLinesAtMs = performance.now() + afterFailureMs;
-    },
-    round: async () => {
-      if (seats.size === 0) return;
-      const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
-      const doubted = Array.from(inDoubt, ({ key }) => key);
-      const news = await repeatLostRaces(() => lookAtWaiting(database, process, [...firsts, ...doubted]));
-      const isElsewhere = news.some(({ what }) => what === 'elsewhere');
-      const nowMs = performance.now();
-      if (isElsewhere) elsewhereAtMs = nowMs;
-      lookAtLinesAtMs = nowMs + (isElsewhere ? lookElsewhereEveryMs : lookAtOthersEveryMs);
-      for (const each of news) take(each);
-    },
-  });
-
-  const take = ({ claim, what, askedAtMs }: WaitingNews): void => {
-    const waiter = waiters.get(claim);
-    if (waiter === undefined) return;
-    if (what === 'taken over') {
-      const isOlder = waiter.askedAtMs !== null && waiter.askedAtMs <= (askedAtMs ?? 0);
-      if (isOlder) endWithoutRow(waiter, takenOver());
-      else enterAgain(waiter);
-    } else if (what === 'removed') {
-      // It may have been the row of an earlier request, which this one replaces, or has replaced since the row was read.
-      const isOwn = waiter.isStored && waiter.askedAtMs === askedAtMs;
-      if (isOwn) endWithoutRow(waiter, waitEnded());
-      else void endIfRemoved(waiter);
-    } else if (waiter.state !== 'in line') return;
-    else if (inDoubt.delete(waiter)) {
-      waiter.isStored = what !== 'gone';
-      letWait(waiter);
-    } else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) submit(waiter);
-    else if (what === 'gone') enterAgain(waiter);
-  };
-
-  /** Ends a wait whose row tells of a later request or of its end: it is kept for a while, so that no older request replaces it. */
-  const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
-    waiter.isStored = false;
-    waiter.mayHaveRow = false;
-    end(waiter, error);
-  };
-  const endIfRemoved = async (waiter: Waiter): Promise<void> => {
-    await stored.entered(waiter);
-    // The row was of an earlier request. What is read below would be older than the row that this one may get meanwhile.
-    if (!waiter.isStored) return;
-    // If the database is away, the row is looked for again within a second.
-    const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
-    if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
-  };
-
-  /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
-  const enterAgain = (waiter: Waiter): void => {
-    if (waiter.state === 'under way') return; // its row is checked when it is written
-    waiter.isStored = false;
-    if (waiter.wait.line !== undefined) {
-      drop(waiter);
-      leaveLine(waiter);
-      waiter.state = 'entering';
-    }
-    stored.enter(waiter);
-    if (waiter.wait.line === undefined) toTryOut.add(waiter);
-  };
-
-  // Looks
+  // Checks
 
   let timer: NodeJS.Timeout | undefined;
-  let isLooking = false;
+  let isChecking = false;
   let offerByLimitsAtMs = 0;
   let heardAtMs = Number.NEGATIVE_INFINITY;
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     timer = undefined;
-    isLooking = true;
-    let nextMs = lookEveryMs;
+    isChecking = true;
+    let nextMs = checkEveryMs;
     try {
       const nowMs = performance.now();
       tryOutSome();
-      if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
+      if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {
-        offerByLimitsAtMs = nowMs + lookAtOthersEveryMs;
+        offerByLimitsAtMs = nowMs + readLimitsEveryMs;
         void offerByLimits();
       }
-      if (nowMs >= lookAtLinesAtMs) void lookAtLines();
+      lines.readNewsIfDue();
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
       if (nowMs - heardAtMs >= heardEveryMs) {
         heardAtMs = nowMs;
         // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
-        for (const [first] of lines.values()) if (first?.state === 'waiting') toTryOut.add(first);
-        await findLostRows();
+        for (const first of lines.firsts()) if (first.state === 'waiting') toTryOut.add(first);
+        await lines.keepRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }
     } catch {
       nextMs = afterFailureMs;
     }
-    isLooking = false;
-    lookLater(nextMs);
+    isChecking = false;
+    checkLater(nextMs);
   };
-  const lookLater = (ms = lookEveryMs): void => {
-    if (timer !== undefined || isLooking) return;
+  const checkLater = (ms = checkEveryMs): void => {
+    if (timer !== undefined || isChecking) return;
     if (seats.size === 0 && !stored.hasWork()) {
       forgetting ??= setTimeout(forgetLast, forgetAfterMs).unref();
       return;
     }
-    timer = setTimeout(() => void look(), ms).unref();
+    timer = setTimeout(() => void check(), ms).unref();
   };
   /** The last rows are deleted when their numbers need not be kept any more. */
   let forgetting: NodeJS.Timeout | undefined;
@@ -631,21 +487,6 @@ export function openWaiting(
     forgetting = undefined;
     // If the database is away, they are forgotten with those that wait next.
     if (seats.size === 0) forgetWaiting(database).catch(() => {});
-  };
-
-  /**
-   * Finds claims whose rows are gone, and stores them again. Another process has deleted the rows, because it took this process for dead,
-   * or has taken them over; or another program has deleted them.
-   */
-  const findLostRows = async (): Promise<void> => {
-    const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);
-    const rows = await repeatLostRaces(() => noteHeard(database, process));
-    if (rows >= own.length) return;
-    const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
-    for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {
-      const waiter = waiters.get(key);
-      if (waiter?.isStored) enterAgain(waiter);
-    }
   };
 
   let isNoticing = false;
@@ -664,7 +505,7 @@ export function openWaiting(
       isNoticing = true;
       setImmediate(() => {
         isNoticing = false;
-        // If the database is away, the next look gets the error.
+        // If the database is away, the next check gets the error.
         fleet.fresh().then(
           () => void offerByLimits(),
           () => {},
@@ -682,40 +523,6 @@ export function openWaiting(
     },
   };
 }
-
-/**
- * Does work round by round: a call while a round is under way asks for one more.
- *
- * @param work.failed called with what a round has thrown; then there is no further round until the next call
- */
-function onceMoreIfAsked({
-  round,
-  failed,
-}: {
-  readonly round: () => Promise<void>;
-  readonly failed: () => void;
-}): () => Promise<void> {
-  let isUnderWay = false;
-  let isAsked = false;
-  return async () => {
-    isAsked = true;
-    if (isUnderWay) return;
-    isUnderWay = true;
-    try {
-      while (isAsked) {
-        isAsked = false;
-        await round();
-      }
-    } catch {
-      failed();
-    } finally {
-      isUnderWay = false;
-    }
-  };
-}
-
-const hasSeveralQueries = ({ consumers }: Claim): boolean =>
-  consumers.some(({ queries }) => queries !== undefined && queries.length > 1);
 
 function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
   for (const { promised } of waiters) if (promised !== undefined) yield promised;

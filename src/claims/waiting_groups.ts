@@ -40,9 +40,9 @@ type Group<Item> = {
   /** Whether the fleet alone tells if they fit. Otherwise the claim itself is tried after each change. */
   readonly isAsked: boolean;
   /** All entries of `freed` before this index were checked. */
-  looked: number;
+  checkedUpTo: number;
   /** Whether all trees must be checked. */
-  mustLookAtAll: boolean;
+  mustCheckAll: boolean;
   /** The group is not checked before this time, by `performance.now()`. */
   notBeforeMs: number;
   /** The number of changes of the fleet when its first claim was tried last. */
@@ -62,7 +62,7 @@ export type WaitingGroups<Item> = {
   /** Whether a claim waits that fits on the same providers as this one, and came before it. */
   hasAlikeBefore(item: Item): boolean;
   /** Whether a claim was not checked since something changed that may let it fit. */
-  isUnlooked(item: Item): boolean;
+  isUnchecked(item: Item): boolean;
   /** Notes that providers may have more room, or with an empty list that something else has changed. */
   noteFreed(providerIds: readonly number[] | 'all'): void;
   /**
@@ -103,7 +103,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   const isBehind = (group: Group<Item>, nowMs: number): boolean => {
     if (nowMs < group.notBeforeMs) return false;
     if (!group.isAsked) return group.triedAt < changes;
-    return group.mustLookAtAll || group.looked < freed.length;
+    return group.mustCheckAll || group.checkedUpTo < freed.length;
   };
   const forget = (group: Group<Item>, item: Item): void => {
     const index = group.items.indexOf(item);
@@ -117,15 +117,15 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   const collapse = (): void => {
     freed = [];
     for (const group of groups.values()) {
-      group.looked = 0;
-      group.mustLookAtAll = true;
+      group.checkedUpTo = 0;
+      group.mustCheckAll = true;
     }
   };
 
-  const forgetLooked = (): void => {
-    for (const { looked } of groups.values()) if (looked < freed.length) return;
+  const forgetChecked = (): void => {
+    for (const { checkedUpTo } of groups.values()) if (checkedUpTo < freed.length) return;
     freed = [];
-    for (const group of groups.values()) group.looked = 0;
+    for (const group of groups.values()) group.checkedUpTo = 0;
   };
 
   return {
@@ -140,11 +140,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       if (group === undefined) {
         // A change may have come after a claim was judged that was not tried before.
         const triedAt = triedAtChange.get(item) ?? -1;
-        group = { key, items: [], isAsked, looked: freed.length, mustLookAtAll: true, notBeforeMs: 0, triedAt };
+        group = { key, items: [], isAsked, checkedUpTo: freed.length, mustCheckAll: true, notBeforeMs: 0, triedAt };
         groups.set(key, group);
         if (!isAsked) unasked += 1;
       }
-      if (pauseMs > 0) group.mustLookAtAll = true;
+      if (pauseMs > 0) group.mustCheckAll = true;
       const leastMs = isAsked ? pauseMs : Math.max(tryEveryMs, 2 * unasked);
       group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + leastMs);
       insertInOrder(group.items, item);
@@ -162,7 +162,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       const [first] = groups.get(fitKey(item.claim) ?? '')?.items ?? [];
       return first !== undefined && isBefore(first, item);
     },
-    isUnlooked: (item) => {
+    isUnchecked: (item) => {
       const group = groupOf.get(item);
       return group !== undefined && isBehind(group, Number.POSITIVE_INFINITY);
     },
@@ -195,11 +195,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           const [item] = group.items;
           if (item === undefined) continue;
           if (performance.now() - startedMs > mostMs) return { taken, isDone: false };
-          const only = group.mustLookAtAll ? undefined : treesSince(group.looked);
+          const only = group.mustCheckAll ? undefined : treesSince(group.checkedUpTo);
           const amounts = group.isAsked ? wouldTake(fleet, item.claim, only) : [];
           if (amounts === undefined || !group.isAsked) {
-            group.looked = freed.length;
-            group.mustLookAtAll = false;
+            group.checkedUpTo = freed.length;
+            group.mustCheckAll = false;
             group.triedAt = changes;
           }
           if (amounts === undefined) continue;
@@ -212,7 +212,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       } finally {
         overlay.hide();
       }
-      forgetLooked();
+      forgetChecked();
       return { taken, isDone: true };
     },
   };

@@ -1,5 +1,9 @@
+import type { Claim } from './claim.ts';
 import type { Waiter } from './waiter.ts';
 import { insertInOrder, isBefore } from './waiting_groups.ts';
+
+/** How many claims are written at the same time because a limit allows them. */
+const submittedAtOnce = 256;
 
 /** Claims of one kind that wait, in the order of arrival. */
 type OfKind = readonly [Waiter, ...Waiter[]];
@@ -13,12 +17,15 @@ export type LimitedClaims = {
   hasKind(kind: string): boolean;
   /** Whether a claim of its kind waits that came before it. */
   hasKindBefore(waiter: Waiter): boolean;
-  /** The claims as they are now, by their kinds: where the first claim of a kind exceeds a limit, all claims of the kind do. */
-  kinds(): readonly OfKind[];
-  /** Notes that at this time all claims of a project exceeded a limit. */
-  noteLooked(projectId: string, atMs: number): void;
+  /**
+   * Finds the claims that do not exceed their limits any more, in the order of arrival: of each kind as many as the limits allow, since
+   * where the first claim of a kind exceeds a limit, all claims of the kind do.
+   *
+   * @param readRoom reads how often each of the claims can be written under its limits; undefined where that is not known
+   */
+  fitting(readRoom: (claims: readonly Claim[]) => Promise<readonly number[] | undefined>): Promise<readonly Waiter[]>;
   /** Whether an earlier claim of the project was not checked since this claim came: the earlier one may not exceed its limit any more. */
-  hasUnlookedBefore(waiter: Waiter): boolean;
+  hasUncheckedBefore(waiter: Waiter): boolean;
 };
 
 /** Starts without claims. */
@@ -50,12 +57,29 @@ export function openLimitedClaims(): LimitedClaims {
       const first = byKind.get(waiter.kind)?.[0];
       return first !== undefined && isBefore(first, waiter);
     },
-    kinds: () => Array.from(byKind.values(), ([first, ...others]) => [first, ...others]),
-    noteLooked: (projectId, atMs) => {
-      for (const waiter of ofProject(projectId)) waiter.lookedAtMs = atMs;
+    fitting: async (readRoom) => {
+      const nowMs = performance.now();
+      const kinds = Array.from(byKind.values(), ([first, ...others]): OfKind => [first, ...others]).filter(
+        ([{ notBeforeMs }]) => notBeforeMs <= nowMs,
+      );
+      const asked = kinds.filter(([{ isAsked }]) => isAsked);
+      const times = asked.length === 0 ? [] : await readRoom(asked.map(([{ claim }]) => claim));
+      for (const [index, [{ wait }]] of asked.entries()) {
+        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.checkedAtMs = nowMs;
+      }
+      const fitting = kinds.flatMap((kind) => {
+        const index = asked.indexOf(kind);
+        const [first] = kind;
+        const count = times?.[index] ?? 1;
+        // The limit that refused a claim of several queries may be that of one of them: then only the judgement of the claim tells.
+        if (count < Number.POSITIVE_INFINITY || !hasSeveralQueries(first.claim)) return kind.slice(0, count);
+        first.mustBeTried = true;
+        return kind.slice(0, 1);
+      });
+      return fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce);
     },
-    hasUnlookedBefore: ({ wait, sinceMs, cameAtMs }) =>
-      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.lookedAtMs < cameAtMs),
+    hasUncheckedBefore: ({ wait, sinceMs, cameAtMs }) =>
+      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.checkedAtMs < cameAtMs),
   };
 }
 
@@ -63,3 +87,6 @@ export function openLimitedClaims(): LimitedClaims {
 function* claimsOf(kinds: Iterable<OfKind>, projectId: string): Generator<Waiter> {
   for (const claims of kinds) if (claims[0].wait.owner.projectId === projectId) yield* claims;
 }
+
+const hasSeveralQueries = ({ consumers }: Claim): boolean =>
+  consumers.some(({ queries }) => queries !== undefined && queries.length > 1);

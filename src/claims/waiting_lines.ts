@@ -1,0 +1,202 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/failures.ts';
+import {
+  type EnteredClaim,
+  lostRows,
+  noteHeard,
+  readWaitingNews,
+  type WaitingNews,
+} from '../../db/statements/waiting.ts';
+import type { ApiError } from '../request/errors.ts';
+import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';
+import { onceMoreIfAsked } from './waiting_rounds.ts';
+import type { WaitingRows } from './waiting_rows.ts';
+
+/** The time between two reads of which claims are the first of their lines; shorter while the first one is of another process. */
+const [readEveryMs, readElsewhereEveryMs] = [100, 40];
+/** If no claim of another process was before a claim of this process for this long, the process assumes that its lines have no others. */
+const aloneAfterMs = 1_000;
+/** How long to wait after a read that failed. */
+const afterFailureMs = 500;
+
+/** The lines of the claims of this process, and what other processes do with the rows of its claims. */
+export type WaitingLines = {
+  /** Puts a claim into its line by its number. */
+  enter(waiter: Waiter, claim: Pick<EnteredClaim, 'number' | 'isFirst'>): void;
+  /** Removes a claim, if it is in a line: the next claim has its turn. */
+  leave(waiter: Waiter): void;
+  /** Asks the database about a claim whose turn it was not, or a claim without a line whose row is not there. */
+  askAbout(waiter: Waiter): void;
+  /** Forgets that the database is to be asked about a claim. */
+  askNoMoreAbout(waiter: Waiter): void;
+  /** The first claim of each line of this process. */
+  firsts(): readonly Waiter[];
+  /** Reads which claims are the first of their lines, if some are in lines. */
+  readNews(): void;
+  /** The same, if it was not done for a while. */
+  readNewsIfDue(): void;
+  /**
+   * Notes in the database that this process is alive, and stores the claims again whose rows are gone: another process has deleted the
+   * rows, because it took this process for dead, or has taken them over; or another program has deleted them.
+   */
+  keepRows(): Promise<void>;
+};
+
+/** What becomes of a claim. */
+type LineEvents = {
+  /** It is the turn of a claim. */
+  onTurn(waiter: Waiter): void;
+  /** A claim may be written if it fits: its line has no other process, or its row is there again. */
+  onMayFit(waiter: Waiter): void;
+  /** Another request may have written the consumers of a claim. */
+  onDoubtful(waiter: Waiter): void;
+  /** A claim goes back to the end of what is stored, and waits for nothing before it has its number. */
+  onOut(waiter: Waiter): void;
+  onEnded(waiter: Waiter, error: ApiError): void;
+};
+
+/**
+ * Starts without claims.
+ *
+ * @param process the id of this process in the rows
+ * @param waiters the claims of this process by their keys
+ * @param seats how many of them wait
+ */
+export function openWaitingLines(
+  database: Database,
+  process: string,
+  {
+    waiters,
+    seats,
+    rows,
+  }: {
+    readonly waiters: ReadonlyMap<string, Waiter>;
+    readonly seats: { readonly size: number };
+    readonly rows: Pick<WaitingRows, 'enter' | 'entered'>;
+  },
+  events: LineEvents,
+): WaitingLines {
+  /** The claims of each line that have their numbers, in the order of these. */
+  const lines = new Map<string, Waiter[]>();
+  /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
+  const inDoubt = new Set<Waiter>();
+  let readAtMs = 0;
+  /** When a claim of another process was found before one of this process. */
+  let elsewhereAtMs = Number.NEGATIVE_INFINITY;
+
+  const leave = (waiter: Waiter): void => {
+    const line = lines.get(lineOf(waiter));
+    const index = line?.indexOf(waiter) ?? -1;
+    if (line === undefined || index === -1) return;
+    line.splice(index, 1);
+    const [next] = line;
+    if (next === undefined) lines.delete(lineOf(waiter));
+    else if (index > 0) return;
+    // If no other process had a first claim of late, the next claim of the line is of this process; the write of the claim proves that.
+    else if (next.state === 'in line' && next.isAsked && performance.now() - elsewhereAtMs > aloneAfterMs)
+      events.onMayFit(next);
+    else void readNews();
+  };
+
+  /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
+  const readNews = onceMoreIfAsked({
+    failed: () => {
+      readAtMs = performance.now() + afterFailureMs;
+    },
+    round: async () => {
+      if (seats.size === 0) return;
+      const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
+      const doubted = Array.from(inDoubt, ({ key }) => key);
+      const news = await repeatLostRaces(() => readWaitingNews(database, process, [...firsts, ...doubted]));
+      const isElsewhere = news.some(({ what }) => what === 'elsewhere');
+      const nowMs = performance.now();
+      if (isElsewhere) elsewhereAtMs = nowMs;
+      readAtMs = nowMs + (isElsewhere ? readElsewhereEveryMs : readEveryMs);
+      for (const each of news) apply(each);
+    },
+  });
+
+  const apply = ({ claim, what, askedAtMs }: WaitingNews): void => {
+    const waiter = waiters.get(claim);
+    if (waiter === undefined) return;
+    if (what === 'taken over') {
+      const isOlder = waiter.askedAtMs !== null && waiter.askedAtMs <= (askedAtMs ?? 0);
+      if (isOlder) endWithoutRow(waiter, takenOver());
+      else enterAgain(waiter);
+    } else if (what === 'removed') {
+      // The row may be that of an earlier request, which this request replaces, or has replaced since the row was read.
+      const isOwn = waiter.isStored && waiter.askedAtMs === askedAtMs;
+      if (isOwn) endWithoutRow(waiter, waitEnded());
+      else void endIfRemoved(waiter);
+    } else if (waiter.state !== 'in line') return;
+    else if (inDoubt.delete(waiter)) {
+      waiter.isStored = what !== 'gone';
+      events.onMayFit(waiter);
+    } else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) events.onTurn(waiter);
+    else if (what === 'gone') enterAgain(waiter);
+  };
+
+  /** Ends a wait whose row tells of a later request or of its end: the row is kept for a while, so that no older request replaces it. */
+  const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
+    waiter.isStored = false;
+    waiter.mayHaveRow = false;
+    events.onEnded(waiter, error);
+  };
+  const endIfRemoved = async (waiter: Waiter): Promise<void> => {
+    await rows.entered(waiter);
+    // The row was of an earlier request. What is read below would be older than the row that this request may get meanwhile.
+    if (!waiter.isStored) return;
+    // If the database is away, the row is looked for again within a second.
+    const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
+    if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
+  };
+
+  /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
+  const enterAgain = (waiter: Waiter): void => {
+    if (waiter.state === 'under way') return; // its row is checked when it is written
+    waiter.isStored = false;
+    if (waiter.wait.line !== undefined) {
+      events.onOut(waiter);
+      leave(waiter);
+      waiter.state = 'entering';
+    }
+    rows.enter(waiter);
+    if (waiter.wait.line === undefined) events.onDoubtful(waiter);
+  };
+
+  return {
+    enter: (waiter, { number, isFirst }) => {
+      const line = lines.get(lineOf(waiter)) ?? [];
+      lines.set(lineOf(waiter), line);
+      const later = line.findIndex((other) => other.number > number);
+      line.splice(later === -1 ? line.length : later, 0, waiter);
+      if (isFirst && line[0] === waiter) events.onTurn(waiter);
+      else events.onDoubtful(waiter);
+    },
+    leave,
+    askAbout: (waiter) => {
+      if (waiter.wait.line === undefined) inDoubt.add(waiter);
+      void readNews();
+    },
+    askNoMoreAbout: (waiter) => {
+      inDoubt.delete(waiter);
+    },
+    firsts: () => [...lines.values()].flatMap(([first]) => first ?? []),
+    readNews: () => {
+      if (lines.size > 0) void readNews();
+    },
+    readNewsIfDue: () => {
+      if (performance.now() >= readAtMs) void readNews();
+    },
+    keepRows: async () => {
+      const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);
+      const stored = await repeatLostRaces(() => noteHeard(database, process));
+      if (stored >= own.length) return;
+      const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
+      for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {
+        const waiter = waiters.get(key);
+        if (waiter?.isStored) enterAgain(waiter);
+      }
+    },
+  };
+}
