@@ -57,7 +57,7 @@ export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown
   ];
 };
 
-/** If a process was not heard of for this long, lines do not wait for its claims. */
+/** If a process has not noted for this long that it is alive, lines do not wait for its claims. */
 const silent = sql`interval '5 seconds'`;
 /**
  * How long after its connection ended a claim can have its number back: a service may take most of this time to start again. Other claims
@@ -113,7 +113,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 
 /**
  * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
- * later claim gets its number; if the earlier claim still waits in another process, that process is told (`readWaitingNews`).
+ * later claim gets its number; if the earlier claim still waits in another process, that process is told (`fetchWaitingNews`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -158,9 +158,9 @@ export async function keepNumbers(
 export type LeavingClaim = { readonly claim: string; readonly how: 'ended' | 'left' };
 
 /**
- * Removes claims from the waiting ones, unless another process has taken them over. If a row was taken from a process which was not told
- * yet, the row is kept for a while, so that the older request is refused. Such rows are found first, because that process may be told
- * meanwhile.
+ * Removes claims from the waiting ones, unless another process has taken them over. If a row was taken from a process that has not
+ * read of it yet, the row is kept for a while, so that the older request is refused. Such rows are found first, because that process may
+ * read of it meanwhile.
  */
 export async function leaveWaiting(
   { transaction }: Pick<Database, 'transaction'>,
@@ -170,14 +170,14 @@ export async function leaveWaiting(
   const of = (wanted: LeavingClaim['how']) => claims.filter(({ how }) => how === wanted).map(({ claim }) => claim);
   await transaction([
     sql`with own as materialized (
-        select claim, former_process is null as is_told from waiting where claim = any(${of('ended')}::text[]) and process = ${process}::uuid
+        select claim, former_process is null as is_notified from waiting where claim = any(${of('ended')}::text[]) and process = ${process}::uuid
       ),
       ended as (
-        delete from waiting where claim in (select claim from own where is_told) and process = ${process}::uuid and former_process is null
+        delete from waiting where claim in (select claim from own where is_notified) and process = ${process}::uuid and former_process is null
       )
       update waiting set left_at = clock_timestamp(), is_removed = is_removed or claim = any(${of('ended')}::text[])
       where process = ${process}::uuid
-        and (claim = any(${of('left')}::text[]) or claim in (select claim from own where not is_told))`,
+        and (claim = any(${of('left')}::text[]) or claim in (select claim from own where not is_notified))`,
   ]);
 }
 
@@ -197,11 +197,11 @@ export async function describeWaiting(
   ]);
 }
 
-/** What a process is told about its claims. */
+/** What has happened to a claim of a process. */
 export type WaitingNews = {
   readonly claim: string;
   /**
-   * Of a claim that was asked for, `first`: no claim of its line is before it; `in line`: a claim of this process is before it;
+   * Of a claim of `firsts`, `first`: no claim of its line is before it; `in line`: a claim of this process is before it;
    * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more. `taken over`: another process has stored a request
    * for the same consumers in its row. `removed`: by DELETE /waiting.
    */
@@ -211,7 +211,7 @@ export type WaitingNews = {
 };
 
 /** Notes that a process is alive. @returns how many rows are of its claims */
-export async function noteHeard({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<number> {
+export async function noteAlive({ transaction }: Pick<Database, 'transaction'>, process: string): Promise<number> {
   const [, [counted]] = await transaction([
     heard(process),
     sql<{
@@ -236,11 +236,11 @@ export async function lostRows(
 }
 
 /**
- * Tells what became of the claims of a process.
+ * Reads what has happened to the claims of a process. Each news is returned once.
  *
- * @param firsts the claims that are asked for: in each line the first claim of the process
+ * @param firsts in each line the first claim of the process
  */
-export async function readWaitingNews(
+export async function fetchWaitingNews(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
   firsts: readonly string[],
@@ -313,16 +313,16 @@ export const endedWaiting = (
       where t.index <> all(${lost})
     ),
     present_turn as materialized (
-      select t.*, w.process = t.process and w.former_process is null as is_told
+      select t.*, w.process = t.process and w.former_process is null as is_notified
       from written_turn t join waiting w on w.claim = t.claim where w.left_at is null
     ),
     ended_turn as (
-      delete from waiting where claim in (select claim from present_turn where is_told) and former_process is null
+      delete from waiting where claim in (select claim from present_turn where is_notified) and former_process is null
     ),
     kept_turn as (
       update waiting w set left_at = clock_timestamp(), is_removed = true, asked_at = now(), process = t.process,
         former_process = case when w.process = t.process then w.former_process else w.process end
-      from present_turn t where w.claim = t.claim and not t.is_told
+      from present_turn t where w.claim = t.claim and not t.is_notified
     )`;
 
 /** A claim that waits, as GET /waiting shows it. */

@@ -36,7 +36,7 @@ export type PlacingOptions = {
    */
   readonly avoided: ReadonlySet<string>;
   /** Whether only to find out if the consumers fit somewhere: all queries are tried, and a refusal names no reason. */
-  readonly isOnlyAsked?: boolean;
+  readonly isPrediction?: boolean;
   /** The trees to search, by their roots; absent for all. */
   readonly only?: ReadonlySet<Provider> | undefined;
   /** Called once with the number of steps that the searches took. */
@@ -132,7 +132,7 @@ type PlacingCircumstances = PlacingOptions & {
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, isOnlyAsked = false, avoided, allowedTrees, known }: PlacingCircumstances,
+  { workOfAll, isCertain, isPrediction = false, avoided, allowedTrees, known }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   const shown = withName(uuid, consumer.name);
@@ -161,7 +161,7 @@ function placeOne(
     workOfAll.spent += spent + work.forLists;
     if (found === 'too wide') throw tooWide(shown, index, queries.length);
     if (found !== 'nowhere') return { ...found, request };
-    if (!isCertain && !isOnlyAsked) break;
+    if (!isCertain && !isPrediction) break;
   }
   throw new ClaimRefused(
     'no candidates',

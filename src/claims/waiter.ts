@@ -3,7 +3,7 @@ import type { LeavingClaim } from '../../db/statements/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
-import { canBeAsked, fitKey, type TakenAmount } from './would_take.ts';
+import { canBePredicted, fitKey, type TakenAmount } from './would_take.ts';
 
 /** How a claim waits. */
 export type Wait = {
@@ -35,11 +35,12 @@ export type Waiter = {
   /** Equal for claims that exceed the same limits, and fit on the same providers. */
   readonly kind: string;
   /** Whether fleet and limits alone tell if it can be written (would_take.ts). */
-  readonly isAsked: boolean;
+  readonly isPredictable: boolean;
   readonly index: number;
   readonly precedence: Precedence;
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
   sinceMs: number;
+  /** When this request came, by `performance.now()`. */
   readonly cameAtMs: number;
   /** The same by the clock of the database, in milliseconds since 1970; null until it is stored. */
   askedAtMs: number | null;
@@ -58,11 +59,11 @@ export type Waiter = {
   /** Whether its row is stored, and has its condition. */
   isStored: boolean;
   isDescribed: boolean;
-  /** What the claim would take, as found when it was woken; undefined before. */
+  /** What the claim would take, as found when the claim was found to fit; undefined before. */
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
-  checkedAtMs: number;
+  exceededAtMs: number;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
   /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
@@ -89,11 +90,11 @@ export function newWaiter(
     wait,
     key: keyOf(claim, wait),
     kind: kindOf(claim, wait, own.index),
-    isAsked: canBeAsked(claim),
+    isPredictable: canBePredicted(claim),
     sinceMs: nowMs,
     cameAtMs: nowMs,
     askedAtMs: null,
-    checkedAtMs: 0,
+    exceededAtMs: 0,
     endsAtMs: nowMs + wait.waitMs,
     number: 0,
     state: 'entering',

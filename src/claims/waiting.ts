@@ -7,6 +7,7 @@ import { openFairSeats } from '../queue/fair_seats.ts';
 import { ApiError } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
 import type { Claims } from './claims.ts';
+import { coalesceCalls } from './coalesced_calls.ts';
 import type { LimitReads } from './limits.ts';
 import {
   clientLeft,
@@ -22,7 +23,6 @@ import {
 import { isBefore, openWaitingGroups } from './waiting_groups.ts';
 import { openLimitedClaims } from './waiting_limits.ts';
 import { openWaitingLines } from './waiting_lines.ts';
-import { onceMoreIfAsked } from './waiting_rounds.ts';
 import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
 import type { TakenAmount } from './would_take.ts';
 
@@ -55,23 +55,23 @@ type WaitingOptions = {
   readonly onPlaced?: ((seconds: number) => void) | undefined;
 };
 
-/** The time between two checks of what has changed, while claims wait. */
+/** The time between two rounds of checks, while claims wait. */
 const checkEveryMs = 50;
-/** The time between two reads of the limits. */
-const readLimitsEveryMs = 100;
+/** The time between two checks of the limits. */
+const checkLimitsEveryMs = 100;
 /** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
-const heardEveryMs = 1_000;
+const noteAliveEveryMs = 1_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const searchForMs = 10;
 /** How long a claim that was refused although it seemed to fit is not tried: longer each time. */
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
-/** How many of the claims that are to be tried out are judged with each check. */
+/** How many of the claims that are to be tried out are judged in each round. */
 const triedAtOnce = 10;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
-/** How long to wait after a check that failed. */
+/** How long to wait after a round that failed. */
 const afterFailureMs = 500;
 
 /**
@@ -154,10 +154,10 @@ export function openWaiting(
         if (isSame) waiter.sinceMs = former.sinceMs;
         waiter.mayHaveRow = isSame && former.mayHaveRow;
         end(former, takenOver());
-        if (waiter.mayHaveRow && !sit(waiter)) return;
+        if (waiter.mayHaveRow && !takeSeat(waiter)) return;
       }
       if (wait.line !== undefined) {
-        if (sit(waiter)) stored.enter(waiter);
+        if (takeSeat(waiter)) stored.enter(waiter);
       } else {
         if (waiter.mayHaveRow) stored.enter(waiter);
         if (!joinAlike(waiter)) submit(waiter);
@@ -185,7 +185,7 @@ export function openWaiting(
     const waitsFor = alikeWaitFor(waiter);
     if (waitsFor === undefined) return false;
     waiter.waitsFor = waitsFor;
-    if (!sit(waiter)) return true;
+    if (!takeSeat(waiter)) return true;
     letWait(waiter);
     toTryOut.add(waiter);
     return true;
@@ -207,7 +207,7 @@ export function openWaiting(
   };
 
   /** Gives a claim one of the seats, if one is free. */
-  const sit = (waiter: Waiter): boolean => {
+  const takeSeat = (waiter: Waiter): boolean => {
     if (waiter.hasSeat) return true;
     const { client, gone } = waiter.wait;
     if (hasEnded) end(waiter, processEnds(), 'left');
@@ -223,7 +223,7 @@ export function openWaiting(
     clearTimeout(forgetting);
     forgetting = undefined;
     fleet.watchRoom(onFreed);
-    checkLater();
+    planRound();
     return true;
   };
 
@@ -303,7 +303,7 @@ export function openWaiting(
       refused(waiter, error);
     }
     if (promised === undefined || promised.length === 0) return;
-    // It may have taken something else.
+    // The claim may have taken something else than what was promised to it.
     forRoom.noteFreed(promised.map(({ providerId }) => providerId));
     offer();
   };
@@ -321,8 +321,8 @@ export function openWaiting(
     } else if (reason === 'not its turn') end(waiter, timeRanOut(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
-      tell(waiter, error);
-      if (sit(waiter)) letWait(waiter);
+      noteCondition(waiter, error);
+      if (takeSeat(waiter)) letWait(waiter);
     } else end(waiter, error, reason === undefined ? 'left' : 'ended');
   };
 
@@ -332,20 +332,20 @@ export function openWaiting(
     waiter.promised = undefined;
     const pauseMs = wasTried ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
     waiter.refusals = wasTried ? waiter.refusals + 1 : 0;
-    const { isAsked } = waiter;
+    const { isPredictable } = waiter;
     if (waiter.waitsFor === 'room') {
       forRoom.add(waiter, pauseMs);
-      if (wasTried || !isAsked) tried.add(waiter);
+      if (wasTried || !isPredictable) tried.add(waiter);
     } else {
       forLimit.add(waiter);
       const longMs = Math.max(tryEveryMs, 10 * forLimit.size);
-      waiter.notBeforeMs = performance.now() + (isAsked && !waiter.mustBeTried ? pauseMs : longMs);
+      waiter.notBeforeMs = performance.now() + (isPredictable && !waiter.mustBeTried ? pauseMs : longMs);
       waiter.mustBeTried = false;
     }
     offer();
   };
 
-  const tell = (waiter: Waiter, error: unknown): void => {
+  const noteCondition = (waiter: Waiter, error: unknown): void => {
     const condition = error instanceof Error ? error.message : '';
     waiter.isDescribed &&= waiter.condition === condition;
     waiter.condition = condition;
@@ -380,9 +380,9 @@ export function openWaiting(
   };
 
   /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
-  const offerByLimits = onceMoreIfAsked({
-    failed: () => {}, // the database is away; the next check comes soon
-    round: async () => {
+  const offerByLimits = coalesceCalls({
+    failed: () => {}, // the database is away; the next round comes soon
+    run: async () => {
       for (const waiter of await forLimit.fitting((claims) => limits.ofNew(fleet, claims))) {
         if (waiter.state !== 'waiting') continue;
         waiter.promised = [];
@@ -413,7 +413,7 @@ export function openWaiting(
 
   /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
   const toTryOut = new Set<Waiter>();
-  /** Judges some of these claims with each check, by one statement: refuses claims that are wrong, and finds what the others wait for. */
+  /** Judges some of these claims in each round, by one statement: refuses those that are wrong, and finds what the others wait for. */
   const tryOutSome = (): void => {
     for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
       toTryOut.delete(waiter);
@@ -432,22 +432,22 @@ export function openWaiting(
       }
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
       if (reason === 'no candidates' || reason === 'limit') {
-        // Where it waits beside others it waits for the same as these.
+        // A waiting claim waits for the same as the claims like it, whatever refuses it now.
         if (waiter.state === 'in line') waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
-        tell(waiter, error);
+        noteCondition(waiter, error);
       } else end(waiter, error, reason === undefined ? 'left' : 'ended');
     }
   };
 
-  // Checks
+  // Rounds of checks
 
   let timer: NodeJS.Timeout | undefined;
-  let isChecking = false;
+  let isInRound = false;
   let offerByLimitsAtMs = 0;
-  let heardAtMs = Number.NEGATIVE_INFINITY;
-  const check = async (): Promise<void> => {
+  let aliveNotedAtMs = Number.NEGATIVE_INFINITY;
+  const runRound = async (): Promise<void> => {
     timer = undefined;
-    isChecking = true;
+    isInRound = true;
     let nextMs = checkEveryMs;
     try {
       const nowMs = performance.now();
@@ -455,13 +455,13 @@ export function openWaiting(
       if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {
-        offerByLimitsAtMs = nowMs + readLimitsEveryMs;
+        offerByLimitsAtMs = nowMs + checkLimitsEveryMs;
         void offerByLimits();
       }
       lines.readNewsIfDue();
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
-      if (nowMs - heardAtMs >= heardEveryMs) {
-        heardAtMs = nowMs;
+      if (nowMs - aliveNotedAtMs >= noteAliveEveryMs) {
+        aliveNotedAtMs = nowMs;
         // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
         for (const first of lines.firsts()) if (first.state === 'waiting') toTryOut.add(first);
         await lines.keepRows();
@@ -470,16 +470,16 @@ export function openWaiting(
     } catch {
       nextMs = afterFailureMs;
     }
-    isChecking = false;
-    checkLater(nextMs);
+    isInRound = false;
+    planRound(nextMs);
   };
-  const checkLater = (ms = checkEveryMs): void => {
-    if (timer !== undefined || isChecking) return;
+  const planRound = (ms = checkEveryMs): void => {
+    if (timer !== undefined || isInRound) return;
     if (seats.size === 0 && !stored.hasWork()) {
       forgetting ??= setTimeout(forgetLast, forgetAfterMs).unref();
       return;
     }
-    timer = setTimeout(() => void check(), ms).unref();
+    timer = setTimeout(() => void runRound(), ms).unref();
   };
   /** The last rows are deleted when their numbers need not be kept any more. */
   let forgetting: NodeJS.Timeout | undefined;
@@ -505,7 +505,7 @@ export function openWaiting(
       isNoticing = true;
       setImmediate(() => {
         isNoticing = false;
-        // If the database is away, the next check gets the error.
+        // If the database is away, the next round gets the error.
         fleet.fresh().then(
           () => void offerByLimits(),
           () => {},

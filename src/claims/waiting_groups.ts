@@ -3,7 +3,7 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { sharingIn } from '../search/anchors.ts';
 import type { Claim } from './claim.ts';
-import { canBeAsked, fitKey, type TakenAmount, wouldTake } from './would_take.ts';
+import { canBePredicted, fitKey, type TakenAmount, wouldTake } from './would_take.ts';
 
 /** A claim that waits for room. */
 export type WaitingForRoom = {
@@ -38,11 +38,11 @@ type Group<Item> = {
   /** In the order of arrival. */
   readonly items: Item[];
   /** Whether the fleet alone tells if they fit. Otherwise the claim itself is tried after each change. */
-  readonly isAsked: boolean;
+  readonly isPredictable: boolean;
   /** All entries of `freed` before this index were checked. */
   checkedUpTo: number;
   /** Whether all trees must be checked. */
-  mustCheckAll: boolean;
+  mustCheckAllTrees: boolean;
   /** The group is not checked before this time, by `performance.now()`. */
   notBeforeMs: number;
   /** The number of changes of the fleet when its first claim was tried last. */
@@ -96,14 +96,14 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   const groupOf = new Map<Item, Group<Item>>();
   let freed: (readonly number[] | 'all')[] = [];
   let changes = 0;
-  let unasked = 0;
+  let unpredictable = 0;
   /** For claims that the fleet alone cannot judge: the number of changes when the claim was last tried. */
   const triedAtChange = new WeakMap<Item, number>();
 
-  const isBehind = (group: Group<Item>, nowMs: number): boolean => {
+  const needsCheck = (group: Group<Item>, nowMs: number): boolean => {
     if (nowMs < group.notBeforeMs) return false;
-    if (!group.isAsked) return group.triedAt < changes;
-    return group.mustCheckAll || group.checkedUpTo < freed.length;
+    if (!group.isPredictable) return group.triedAt < changes;
+    return group.mustCheckAllTrees || group.checkedUpTo < freed.length;
   };
   const forget = (group: Group<Item>, item: Item): void => {
     const index = group.items.indexOf(item);
@@ -111,18 +111,18 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     groupOf.delete(item);
     if (group.items.length > 0) return;
     groups.delete(group.key);
-    if (!group.isAsked) unasked -= 1;
+    if (!group.isPredictable) unpredictable -= 1;
     if (groups.size === 0) freed = [];
   };
   const collapse = (): void => {
     freed = [];
     for (const group of groups.values()) {
       group.checkedUpTo = 0;
-      group.mustCheckAll = true;
+      group.mustCheckAllTrees = true;
     }
   };
 
-  const forgetChecked = (): void => {
+  const dropCheckedChanges = (): void => {
     for (const { checkedUpTo } of groups.values()) if (checkedUpTo < freed.length) return;
     freed = [];
     for (const group of groups.values()) group.checkedUpTo = 0;
@@ -133,19 +133,27 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       return groupOf.size;
     },
     add: (item, pauseMs) => {
-      const isAsked = canBeAsked(item.claim);
+      const isPredictable = canBePredicted(item.claim);
       const key = fitKey(item.claim) ?? `claim ${item.index}`;
       let group = groups.get(key);
       const nowMs = performance.now();
       if (group === undefined) {
         // A change may have come after a claim was judged that was not tried before.
         const triedAt = triedAtChange.get(item) ?? -1;
-        group = { key, items: [], isAsked, checkedUpTo: freed.length, mustCheckAll: true, notBeforeMs: 0, triedAt };
+        group = {
+          key,
+          items: [],
+          isPredictable,
+          checkedUpTo: freed.length,
+          mustCheckAllTrees: true,
+          notBeforeMs: 0,
+          triedAt,
+        };
         groups.set(key, group);
-        if (!isAsked) unasked += 1;
+        if (!isPredictable) unpredictable += 1;
       }
-      if (pauseMs > 0) group.mustCheckAll = true;
-      const leastMs = isAsked ? pauseMs : Math.max(tryEveryMs, 2 * unasked);
+      if (pauseMs > 0) group.mustCheckAllTrees = true;
+      const leastMs = isPredictable ? pauseMs : Math.max(tryEveryMs, 2 * unpredictable);
       group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + leastMs);
       insertInOrder(group.items, item);
       groupOf.set(item, group);
@@ -164,7 +172,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     },
     isUnchecked: (item) => {
       const group = groupOf.get(item);
-      return group !== undefined && isBehind(group, Number.POSITIVE_INFINITY);
+      return group !== undefined && needsCheck(group, Number.POSITIVE_INFINITY);
     },
     noteFreed: (providerIds) => {
       changes += 1;
@@ -175,10 +183,10 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     take: (fleet, promised, mostMs) => {
       const startedMs = performance.now();
       // The last one is the next.
-      const behind: Group<Item>[] = [];
-      for (const group of groups.values()) if (isBehind(group, startedMs)) behind.push(group);
-      if (behind.length === 0) return { taken: [], isDone: true };
-      behind.sort((a, b) => (firstIsBefore(a, b) ? 1 : -1));
+      const toCheck: Group<Item>[] = [];
+      for (const group of groups.values()) if (needsCheck(group, startedMs)) toCheck.push(group);
+      if (toCheck.length === 0) return { taken: [], isDone: true };
+      toCheck.sort((a, b) => (firstIsBefore(a, b) ? 1 : -1));
       const treesSince = treesFreedSince(fleet, freed);
       const taken: { item: Item; amounts: readonly TakenAmount[] }[] = [];
       const overlay = openOverlay(fleet);
@@ -191,28 +199,28 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
         );
       try {
         for (const amounts of promised) show(amounts);
-        for (let group = behind.pop(); group !== undefined; group = behind.pop()) {
+        for (let group = toCheck.pop(); group !== undefined; group = toCheck.pop()) {
           const [item] = group.items;
           if (item === undefined) continue;
           if (performance.now() - startedMs > mostMs) return { taken, isDone: false };
-          const only = group.mustCheckAll ? undefined : treesSince(group.checkedUpTo);
-          const amounts = group.isAsked ? wouldTake(fleet, item.claim, only) : [];
-          if (amounts === undefined || !group.isAsked) {
+          const only = group.mustCheckAllTrees ? undefined : treesSince(group.checkedUpTo);
+          const amounts = group.isPredictable ? wouldTake(fleet, item.claim, only) : [];
+          if (amounts === undefined || !group.isPredictable) {
             group.checkedUpTo = freed.length;
-            group.mustCheckAll = false;
+            group.mustCheckAllTrees = false;
             group.triedAt = changes;
           }
           if (amounts === undefined) continue;
           show(amounts);
-          if (!group.isAsked) triedAtChange.set(item, changes);
+          if (!group.isPredictable) triedAtChange.set(item, changes);
           taken.push({ item, amounts });
           forget(group, item);
-          if (group.items.length > 0 && group.isAsked) insertGroup(behind, group);
+          if (group.items.length > 0 && group.isPredictable) insertGroup(toCheck, group);
         }
       } finally {
         overlay.hide();
       }
-      forgetChecked();
+      dropCheckedChanges();
       return { taken, isDone: true };
     },
   };

@@ -62,13 +62,13 @@ export function openLimitedClaims(): LimitedClaims {
       const kinds = Array.from(byKind.values(), ([first, ...others]): OfKind => [first, ...others]).filter(
         ([{ notBeforeMs }]) => notBeforeMs <= nowMs,
       );
-      const asked = kinds.filter(([{ isAsked }]) => isAsked);
-      const times = asked.length === 0 ? [] : await readRoom(asked.map(([{ claim }]) => claim));
-      for (const [index, [{ wait }]] of asked.entries()) {
-        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.checkedAtMs = nowMs;
+      const predictable = kinds.filter(([first]) => first.isPredictable);
+      const times = predictable.length === 0 ? [] : await readRoom(predictable.map(([{ claim }]) => claim));
+      for (const [index, [{ wait }]] of predictable.entries()) {
+        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.exceededAtMs = nowMs;
       }
       const fitting = kinds.flatMap((kind) => {
-        const index = asked.indexOf(kind);
+        const index = predictable.indexOf(kind);
         const [first] = kind;
         const count = times?.[index] ?? 1;
         // The limit that refused a claim of several queries may be that of one of them: then only the judgement of the claim tells.
@@ -79,7 +79,7 @@ export function openLimitedClaims(): LimitedClaims {
       return fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce);
     },
     hasUncheckedBefore: ({ wait, sinceMs, cameAtMs }) =>
-      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.checkedAtMs < cameAtMs),
+      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.exceededAtMs < cameAtMs),
   };
 }
 

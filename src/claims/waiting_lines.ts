@@ -2,14 +2,14 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
   type EnteredClaim,
+  fetchWaitingNews,
   lostRows,
-  noteHeard,
-  readWaitingNews,
+  noteAlive,
   type WaitingNews,
 } from '../../db/statements/waiting.ts';
 import type { ApiError } from '../request/errors.ts';
+import { coalesceCalls } from './coalesced_calls.ts';
 import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';
-import { onceMoreIfAsked } from './waiting_rounds.ts';
 import type { WaitingRows } from './waiting_rows.ts';
 
 /** The time between two reads of which claims are the first of their lines; shorter while the first one is of another process. */
@@ -93,30 +93,30 @@ export function openWaitingLines(
     if (next === undefined) lines.delete(lineOf(waiter));
     else if (index > 0) return;
     // If no other process had a first claim of late, the next claim of the line is of this process; the write of the claim proves that.
-    else if (next.state === 'in line' && next.isAsked && performance.now() - elsewhereAtMs > aloneAfterMs)
+    else if (next.state === 'in line' && next.isPredictable && performance.now() - elsewhereAtMs > aloneAfterMs)
       events.onMayFit(next);
     else void readNews();
   };
 
   /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
-  const readNews = onceMoreIfAsked({
+  const readNews = coalesceCalls({
     failed: () => {
       readAtMs = performance.now() + afterFailureMs;
     },
-    round: async () => {
+    run: async () => {
       if (seats.size === 0) return;
       const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
       const doubted = Array.from(inDoubt, ({ key }) => key);
-      const news = await repeatLostRaces(() => readWaitingNews(database, process, [...firsts, ...doubted]));
+      const news = await repeatLostRaces(() => fetchWaitingNews(database, process, [...firsts, ...doubted]));
       const isElsewhere = news.some(({ what }) => what === 'elsewhere');
       const nowMs = performance.now();
       if (isElsewhere) elsewhereAtMs = nowMs;
       readAtMs = nowMs + (isElsewhere ? readElsewhereEveryMs : readEveryMs);
-      for (const each of news) apply(each);
+      for (const each of news) handleNews(each);
     },
   });
 
-  const apply = ({ claim, what, askedAtMs }: WaitingNews): void => {
+  const handleNews = ({ claim, what, askedAtMs }: WaitingNews): void => {
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
     if (what === 'taken over') {
@@ -136,7 +136,7 @@ export function openWaitingLines(
     else if (what === 'gone') enterAgain(waiter);
   };
 
-  /** Ends a wait whose row tells of a later request or of its end: the row is kept for a while, so that no older request replaces it. */
+  /** Ends a wait whose row another request has taken over or ended. The row is kept for a while, so that no older request replaces it. */
   const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
     waiter.isStored = false;
     waiter.mayHaveRow = false;
@@ -151,7 +151,7 @@ export function openWaitingLines(
     if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
   };
 
-  /** Stores a claim that has no row of this process any more; the database tells which of several requests for the same came last. */
+  /** Stores a claim that has no row of this process any more; the statement finds which of several requests for it came last. */
   const enterAgain = (waiter: Waiter): void => {
     if (waiter.state === 'under way') return; // its row is checked when it is written
     waiter.isStored = false;
@@ -190,7 +190,7 @@ export function openWaitingLines(
     },
     keepRows: async () => {
       const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);
-      const stored = await repeatLostRaces(() => noteHeard(database, process));
+      const stored = await repeatLostRaces(() => noteAlive(database, process));
       if (stored >= own.length) return;
       const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
       for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {

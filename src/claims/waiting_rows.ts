@@ -32,7 +32,7 @@ export type WaitingRows = {
 export function openWaitingRows(
   database: Database,
   process: string,
-  told: {
+  events: {
     /** Whether a later request for the same claim has the row of the claim, or is getting it. */
     isTaken(key: string): boolean;
     onEntered(waiter: Waiter, claim: EnteredClaim): void;
@@ -60,7 +60,7 @@ export function openWaitingRows(
   const workThrough = async (): Promise<void> => {
     while (entering.size + leaving.length + describing.length > 0) {
       // If the same claim came again, its row is that of the new request.
-      const gone = leaving.filter(({ waiter }) => !told.isTaken(waiter.key));
+      const gone = leaving.filter(({ waiter }) => !events.isTaken(waiter.key));
       leaving = [];
       const isLeft = await leave(gone).then(
         () => true,
@@ -102,7 +102,7 @@ export function openWaitingRows(
         gone.map(({ waiter, how }) => ({ claim: waiter.key, how })),
       ),
     );
-    told.onLeft();
+    events.onLeft();
   };
   const enter = async (coming: readonly Waiter[]): Promise<void> => {
     if (coming.length === 0) return;
@@ -114,12 +114,12 @@ export function openWaitingRows(
         const claim = byKey.get(waiter.key);
         waiter.isStored = claim !== undefined;
         waiter.askedAtMs = claim?.askedAtMs ?? null;
-        if (claim === undefined) told.onOlder(waiter);
+        if (claim === undefined) events.onOlder(waiter);
         else if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
-        else told.onEntered(waiter, claim);
+        else events.onEntered(waiter, claim);
       }
     } catch (error) {
-      for (const waiter of coming) if (waiter.wait.line !== undefined) told.onFailed(waiter, error);
+      for (const waiter of coming) if (waiter.wait.line !== undefined) events.onFailed(waiter, error);
     }
   };
 

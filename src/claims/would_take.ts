@@ -8,12 +8,12 @@ import { placeConsumers, takenByPlain } from './placing.ts';
 /** An amount of a class of a provider, by ids. */
 export type TakenAmount = { readonly providerId: number; readonly classId: number; readonly amount: number };
 
-const asked = { isCertain: false, isOnlyAsked: true, avoided: new Set<string>() } as const;
+const prediction = { isCertain: false, isPrediction: true, avoided: new Set<string>() } as const;
 
 /**
  * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only judging the claim can tell.
  *
- * @param claim one for which `canBeAsked`
+ * @param claim one for which `canBePredicted` is true
  * @param only the trees to search, by their roots, for a claim of one consumer; undefined for all
  */
 export function wouldTake(
@@ -24,7 +24,7 @@ export function wouldTake(
   const isOfOne = claim.consumers.length === 1;
   if (only !== undefined && !isOfOne && !mayFitTogether(fleet, claim, only)) return undefined;
   try {
-    const placement = placeConsumers(fleet, claim, new Map(), { ...asked, only: isOfOne ? only : undefined });
+    const placement = placeConsumers(fleet, claim, new Map(), { ...prediction, only: isOfOne ? only : undefined });
     return placement.claim.consumers.flatMap((consumer) =>
       takenByPlain(fleet, consumer).map(({ provider, classId, amount }) => ({
         providerId: provider.id,
@@ -50,7 +50,7 @@ const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>)
   );
 
 /** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no other consumers. */
-export const canBeAsked = (claim: Claim): boolean =>
+export const canBePredicted = (claim: Claim): boolean =>
   claim.consumers.every(({ knownGeneration }) => knownGeneration === null) && namedOutside(claim).length === 0;
 
 const numbers = new WeakMap<CandidateRequest, number>();
@@ -59,7 +59,7 @@ let last = 0;
 /** A key that is equal for claims that fit on the same providers. Only a claim of one new consumer has a key, made of its queries. */
 export function fitKey(claim: Claim): string | undefined {
   const [consumer, ...others] = claim.consumers;
-  if (consumer?.queries === undefined || others.length > 0 || !canBeAsked(claim)) return undefined;
+  if (consumer?.queries === undefined || others.length > 0 || !canBePredicted(claim)) return undefined;
   return consumer.queries.map(({ request }) => numberOf(request)).join(' ');
 }
 

@@ -187,7 +187,7 @@ function measureWakeUps(server: MeasuredServer, { durationMs }: Conditions): Pro
           while (timesMs.length === 0 || performance.now() < startedMs + durationMs) {
             const next = randomUUID();
             const placed = place(first, next, `${device}:1`);
-            // At any time between two looks of the process.
+            // At any time between two rounds of checks of the process.
             await sleep(30 + Math.random() * 100);
             const releasingAtMs = performance.now();
             await deleteAllocations(last, holder);
