@@ -110,7 +110,7 @@ export const bareResponse = ({ status, headers, body }: Rendered): Response => n
  *   and must not believe that the body is complete.
  */
 export function streamedBody(chunks: JsonChunks, cutOff: (error: unknown) => void): ReadableStream<Uint8Array> {
-  /** Whether the client has left: that may be while the next chunk is made. */
+  /** Whether the client has left, maybe while the next chunk is made. */
   let hasLeft = false;
   return new ReadableStream({
     pull: async (controller) => {

@@ -26,7 +26,7 @@ import {
 } from './exchange.ts';
 import { type MetricsOptions, metricsAddress, mountMetrics, observing } from './metrics.ts';
 import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
-import { answerOptions, mountProbes, type Probed } from './probes.ts';
+import { answerOptions, mountProbes, type ProbedService } from './probes.ts';
 import { TokenRefused } from './unauthorized.ts';
 
 type Apis = readonly [...ServedApi[], ServedApi];
@@ -36,7 +36,7 @@ export type AppOptions = {
   readonly config: Config;
   readonly authentication: Authentication;
   readonly policy: Policy;
-  readonly probed: Probed;
+  readonly probed: ProbedService;
   /** Undefined where `[metrics] enabled` is off. */
   readonly metrics: Metrics | undefined;
   /** Undefined where the console is not served. */

@@ -32,7 +32,8 @@ const isProgram = (headers: Headers): boolean =>
   headers.has(versionHeader) || (headers.get('accept') ?? '').includes('application/json');
 
 /**
- * Refuses in the form of all errors where the request is for a version that has it here, from 2.7 on: OpenStack's versions have a form of its own.
+ * Refuses a request without a valid token in the form of all other errors, at 2.7 and later versions. At OpenStack's versions this refusal
+ * has another form, that of upstream's middleware.
  *
  * @throws ApiError at such a version
  */
@@ -42,7 +43,7 @@ function refuseInCommonForm(exchange: Exchange, requestHeaders: Headers, refusal
   try {
     version = dialect.requestedVersion(service, requestHeaders) ?? service.defaultVersion;
   } catch {
-    return; // a version that is not served: without a token this is not told
+    return; // without a valid token, a client does not learn that the version is not served
   }
   if (majorOf(version) === majorOf(openstackRange(service).newest) || version < since.teams) return;
   exchange.version = version;
@@ -142,7 +143,7 @@ const noToken = 'The request has no token. Send it as Authorization: Bearer TOKE
 
 const tokenRefused = 'The token is not valid: it is unknown, was revoked, or has ended.';
 
-/** `auth_strategy = tokens`. A client is told that its token is refused (RFC 6750, section 3), and the log says why. */
+/** `auth_strategy = tokens`. The client learns that its token is refused (RFC 6750, section 3); only the log says why. */
 export const byTokens = (tokens: Tokens): Authentication =>
   async function byTokens(c, next) {
     const exchange = c.get('exchange');
@@ -204,7 +205,7 @@ function noauthIdentity(headers: Headers): Identity | undefined {
   return sharedIdentity(JSON.stringify(identity), identity);
 }
 
-/** One object for the same headers, as a token that is kept has one: the policy remembers what it decided for it. */
+/** One object for the same headers, as a remembered token has one: the policy remembers what it decided for it. */
 const sharedIdentity = interning<Identity>(1_000);
 
 function serviceOf(header: (name: string) => string | undefined): ServiceIdentity | undefined {

@@ -15,7 +15,7 @@ import { decodeUtf8 } from '../text/strings.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
 import type { Dialect, ServedApi } from './dialect.ts';
-import { type Exchange, goneSignal, type HonoEnv, hasLeft } from './exchange.ts';
+import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
 import { TokenRefused } from './unauthorized.ts';
 
@@ -90,8 +90,9 @@ export function mountEndpoints(
       if (answer.events !== undefined) return respond(exchange, renderEvents(answer.events(cutOff), answer.headers));
       const rendered = renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
-        // The making of an answer also ends with an error where its client leaves.
-        if (!hasLeft(c.env ?? {})) logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
+        // An error because the client has left is no error of the service.
+        if (!hasClientLeft(c.env ?? {}))
+          logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
         cutOff();
       });
       return respond(exchange, rendered);

@@ -25,15 +25,15 @@ export type Exchange = {
   readonly prefix: string;
   /** The address of the client: as a proxy in front says, or else that of the connection. */
   readonly client: string | undefined;
-  /** The address by which clients are told apart: as the nearest proxy says, or else that of the connection. */
+  /** The address by which clients are distinguished: as the nearest proxy says, or else that of the connection. */
   readonly sender: string | undefined;
   /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
   /** Set by the authentication with tokens: why a token was refused, for the log. */
   refused: string | undefined;
   /**
-   * Set by the authentication with Keystone or tokens: finds the identity again, for a request that lasts. It returns the response to send if the
-   * token is no longer valid, and undefined otherwise, also where Keystone cannot be asked.
+   * Set by the authentication with Keystone or tokens: finds the identity of a long-lived request again. It returns the response to
+   * send if the token is no longer valid, and undefined otherwise, also where Keystone cannot be asked.
    */
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */
@@ -60,17 +60,17 @@ export type HonoEnv = {
  * The exchange of a new request: a fresh id, and what its headers say.
  *
  * @param env Hono's environment, which has Node.js's objects for the request
- * @param believesProxies whether `Forwarded` and `X-Forwarded-*` count
+ * @param trustsProxies whether `Forwarded` and `X-Forwarded-*` count
  */
 export function beginExchange(
   { url, headers }: Request,
   env: unknown,
   apis: readonly [...ServedApi[], ServedApi],
-  believesProxies: boolean,
+  trustsProxies: boolean,
 ): Exchange {
   const incoming = incomingOf(env);
   const { path, search } = targetOf(url, incoming);
-  const forwarded = believesProxies ? readForwarded(headers) : notForwarded;
+  const forwarded = trustsProxies ? readForwarded(headers) : notForwarded;
   const accept = headers.get('accept');
   const globalId = headers.get(requestIdHeader);
   const api = apiOf(apis, path);
@@ -120,7 +120,7 @@ type Forwarded = {
   readonly prefix: string;
 };
 
-/** For a service that believes no proxy. */
+/** For a service that trusts no proxy. */
 const notForwarded: Forwarded = {
   scheme: undefined,
   host: undefined,
@@ -188,12 +188,12 @@ function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
 }
 
 /** Whether the client has left: the connection broke, or it has closed its side. */
-export const hasLeft = ({ incoming, outgoing }: HonoEnv['Bindings']): boolean =>
+export const hasClientLeft = ({ incoming, outgoing }: HonoEnv['Bindings']): boolean =>
   (outgoing?.destroyed ?? false) || (incoming?.socket.readableEnded ?? false);
 
 /**
- * Aborted where the client leaves, or has left while its request waited for the database. One that closes its side of the connection
- * counts as gone: nothing else is heard of it until something is sent.
+ * A signal that is aborted when the client leaves, or has left before. A client that closes its side of the connection counts as gone: the
+ * server would learn that the connection is broken only by sending something.
  */
 export function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
   const gone = new AbortController();

@@ -87,8 +87,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * By what clients are told apart where they take turns: their address. Of an IPv6 address it is the first half, since one client mostly
- * has all addresses with the same first half.
+ * The network of a client, by which clients that take turns are distinguished: its IPv4 address, or the first half of its IPv6 address.
+ * Mostly one client has all IPv6 addresses with the same first half.
  *
  * @param client as the connection or a proxy has it: `10.1.2.3`, `::ffff:10.1.2.3`, `10.1.2.3:4711`, `[2001:db8::1]:4711`
  */

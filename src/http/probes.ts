@@ -2,8 +2,8 @@ import type { Handler, Hono, MiddlewareHandler } from 'hono';
 import { failureKind } from '../../db/engine/failures.ts';
 import type { HonoEnv } from './exchange.ts';
 
-/** What the probes check. */
-export type Probed = {
+/** The service that the probes check. */
+export type ProbedService = {
   /** Rejects where the service cannot serve requests, also if only writes are refused. */
   readonly check: () => Promise<unknown>;
 };
@@ -15,10 +15,10 @@ const checkTimeoutMs = 2_000;
  * Mounts the probes of load balancers and Kubernetes, which need no token: `/healthcheck` as oslo.middleware answers it
  * (200 `OK`, HEAD 204, 503), and `/readyz` with the same meaning. Successes are logged at level debug only.
  *
- * @param method HAProxy asks by OPTIONS unless it is told otherwise. That is mounted before CORS, which answers 200 to every OPTIONS,
+ * @param method HAProxy asks by OPTIONS unless it is configured otherwise. That is mounted before CORS, which answers 200 to every OPTIONS,
  *   whatever the probe says; GET and HEAD after it. A preflight of a page is no probe.
  */
-export function mountProbes(app: Hono<HonoEnv>, { check }: Probed, method: 'GET' | 'OPTIONS'): void {
+export function mountProbes(app: Hono<HonoEnv>, { check }: ProbedService, method: 'GET' | 'OPTIONS'): void {
   const health: Handler<HonoEnv> = async (c) => {
     c.get('exchange').quiet = true;
     const trouble = await Promise.race([check().then(() => undefined, reasonOf), late()]);

@@ -4,7 +4,7 @@ import { bareResponse } from './answer.ts';
 import { htmlError, renderText, typeForHead } from './dialect.ts';
 
 /** What the form of these answers depends on. */
-type Asked = { readonly method: string; readonly accept: string };
+type FormChoice = { readonly method: string; readonly accept: string };
 
 /**
  * The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as in
@@ -12,9 +12,9 @@ type Asked = { readonly method: string; readonly accept: string };
  *
  * @param detail what is missing; none as in upstream
  */
-export const unauthorized = (asked: Asked, detail = ''): Response =>
+export const unauthorized = (choice: FormChoice, detail = ''): Response =>
   frameworkError(
-    asked,
+    choice,
     401,
     'Unauthorized',
     'This server could not verify that you are authorized to access the document you requested. Either you supplied ' +
@@ -24,8 +24,8 @@ export const unauthorized = (asked: Asked, detail = ''): Response =>
   );
 
 /**
- * The same with Keystone, in the words of its middleware; it is always JSON, and has this Content-Type in answer to
- * HEAD as well.
+ * The answer to a request without a valid token of Keystone, in the words of Keystone's middleware. It is always JSON, and has this
+ * Content-Type in answer to HEAD as well.
  */
 export const authenticationRequired = (): Response =>
   respond(
@@ -40,7 +40,7 @@ export const authenticationRequired = (): Response =>
     }),
   );
 
-/** The token of a request that lasts is no longer valid; the answer is that of a new request with this token. */
+/** The token of a long-lived request is no longer valid; the answer is that of a new request with this token. */
 export class TokenRefused extends ApiError {
   readonly response: Response;
 
@@ -57,18 +57,18 @@ export const busyDetail = 'Too many requests wait for the Keystone service alrea
 export const busyAfterSeconds = 5;
 
 /** The answer to a request whose token cannot be validated, since Keystone does not answer. */
-export const keystoneUnavailable = (asked: Asked): Response => serviceUnavailable(asked, unavailableDetail);
+export const keystoneUnavailable = (choice: FormChoice): Response => serviceUnavailable(choice, unavailableDetail);
 
-/** The same at once, since too many requests wait to ask Keystone. */
-export const keystoneBusy = (asked: Asked): Response => {
-  const response = serviceUnavailable(asked, busyDetail);
+/** The answer to a request whose token is not validated, since too many requests wait for Keystone already. */
+export const keystoneBusy = (choice: FormChoice): Response => {
+  const response = serviceUnavailable(choice, busyDetail);
   response.headers.set('retry-after', String(busyAfterSeconds));
   return response;
 };
 
-const serviceUnavailable = (asked: Asked, detail: string): Response =>
+const serviceUnavailable = (choice: FormChoice, detail: string): Response =>
   frameworkError(
-    asked,
+    choice,
     503,
     'Service Unavailable',
     'The server is currently unavailable. Please try again at a later time.',
@@ -77,7 +77,7 @@ const serviceUnavailable = (asked: Asked, detail: string): Response =>
 
 /** An error in the form of upstream's framework for errors of its middleware. */
 function frameworkError(
-  { method, accept }: Asked,
+  { method, accept }: FormChoice,
   status: number,
   title: string,
   explanation: string,

@@ -3,19 +3,19 @@ import { type ApiError, badRequest, tryLater } from './errors.ts';
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
 
-/** How long a request works before others have a turn, in milliseconds: while short requests are served as well, and otherwise. */
+/** How long a turn of a request is, in milliseconds: while short requests are served as well, and otherwise. */
 const [shortTurnMs, longTurnMs] = [1, 10];
-/** Where all else takes longer between two turns, turns are longer as well: this part of it. */
-const partOfOthers = 1 / 4;
-/** For so long after the last short request turns are short. */
-const besideMs = 25;
+/** A turn may take this part of the time that everything else took since the turn before. */
+const turnShare = 1 / 4;
+/** Turns stay short for this long after the last short request. */
+const shortTurnsForMs = 25;
 /** The longest pause between two turns, in milliseconds. */
 const longestPauseMs = 5;
 
 /**
- * How many milliseconds a turn waits. An iteration of the event loop beside many short requests takes a few milliseconds: with a turn in each,
- * long requests would have most of the time. Beside few there is little to wait for. Answers come in batches, so the pause grows at once
- * and shrinks by one millisecond a turn.
+ * How many milliseconds a turn waits. With many short requests an iteration of the event loop takes a few milliseconds: with a turn in
+ * each, long requests would have most of the time. Answers come in batches, so the pause grows immediately, and shrinks by one millisecond
+ * a turn.
  *
  * @param beforeMs how long the turn before has waited
  * @param shortRequests how many short requests were answered since then
@@ -24,16 +24,16 @@ export const pauseMsAfter = (beforeMs: number, shortRequests: number): number =>
   Math.min(longestPauseMs, Math.max(shortRequests, beforeMs - 1, 0));
 
 /**
- * How long the next turns are, in milliseconds. A claim passes through some four iterations of the event loop until it is answered, and waits
- * for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
+ * How long the next turns are, in milliseconds. A claim passes through some four iterations of the event loop until it is answered, and
+ * waits for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
  *
  * @param sinceShortMs the time since a short request was answered last
- * @param othersMs what all else took since the turn before
+ * @param othersMs how long everything else took since the turn before
  */
 export const turnMsBeside = (sinceShortMs: number, othersMs: number): number =>
-  sinceShortMs > besideMs ? longTurnMs : Math.min(longTurnMs, Math.max(shortTurnMs, othersMs * partOfOthers));
+  sinceShortMs > shortTurnsForMs ? longTurnMs : Math.min(longTurnMs, Math.max(shortTurnMs, othersMs * turnShare));
 
-/** How many requests were answered within their first turn, and how many of these were seen at the latest turn, and when that was. */
+/** How many requests were answered within their first turn; and how many of these the latest turn has seen, and when. */
 let shortRequests = 0;
 let seen = { requests: 0, atMs: Number.NEGATIVE_INFINITY };
 
@@ -42,7 +42,7 @@ export const noteShortRequest = (): void => {
   shortRequests += 1;
 };
 
-/** The length of turns by the last time that was measured, and after how many milliseconds that tells nothing any more. */
+/** The length of turns as it was measured last, and after how many milliseconds this measurement does not hold any more. */
 let measuredTurnMs = longTurnMs;
 const outdatedMs = 1_000;
 
@@ -82,8 +82,8 @@ export type Turns = {
 export const roundsPerClockRead = 1_000;
 
 /**
- * What the turns of all requests took since others were served last, in milliseconds. Many requests may come at once: where the first
- * has had its turn, that of the next is over when it asks.
+ * How long turns took in this iteration of the event loop, in milliseconds, over all requests. Of many requests that come together one has
+ * a whole turn: the turns of the others are over as soon as they ask.
  */
 let takenMs = 0;
 let isCounting = false;
@@ -95,7 +95,7 @@ let isCounting = false;
 let turnsMs = 0;
 let cycleBeganMs = 0;
 
-/** Shorter turns do not count: most requests have one such turn, and to forget it would take as long. */
+/** Shorter turns do not count: most requests have one such turn, and resetting the count would take as long as the turn. */
 const countedMs = shortTurnMs / 2;
 
 function noteTurn(tookMs: number): void {
@@ -113,7 +113,7 @@ function noteTurn(tookMs: number): void {
 /** How long the next turn waits. */
 let pauseMs = 0;
 
-/** The requests that wait for their next turn. In each iteration of the event loop one of them has it, so that their turns do not add up. */
+/** The requests that wait for their next turn. One of them has it in each iteration of the event loop: turns must not add up. */
 const waiting: (() => void)[] = [];
 
 const nextTurn = (): Promise<void> =>
@@ -122,15 +122,15 @@ const nextTurn = (): Promise<void> =>
     if (waiting.length > 1) return;
     turnsMs = 0;
     cycleBeganMs = performance.now();
-    letGoOnLater();
+    scheduleNextTurn();
   });
 
-function letGoOnLater(): void {
-  if (pauseMs === 0) setImmediate(letNextGoOn);
-  else setTimeout(letNextGoOn, pauseMs);
+function scheduleNextTurn(): void {
+  if (pauseMs === 0) setImmediate(beginNextTurn);
+  else setTimeout(beginNextTurn, pauseMs);
 }
 
-function letNextGoOn(): void {
+function beginNextTurn(): void {
   const nowMs = performance.now();
   pauseMs = pauseMsAfter(pauseMs, shortRequests - seen.requests);
   if (shortRequests !== seen.requests) seen = { requests: shortRequests, atMs: nowMs };
@@ -139,7 +139,7 @@ function letNextGoOn(): void {
   turnsMs = 0;
   takenMs = 0;
   waiting.shift()?.();
-  if (waiting.length > 0) letGoOnLater();
+  if (waiting.length > 0) scheduleNextTurn();
 }
 
 /** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
@@ -203,12 +203,14 @@ function cpuMs(): number {
 }
 
 const tooMuch: TooWide = () =>
-  badRequest(`The request was given up after ${mostWorkMs / 1000} s of work. Ask for less at once.`);
+  badRequest(
+    `The request was given up after ${mostWorkMs / 1000} s of work without a result. Ask for less in one request.`,
+  );
 
 /**
  * Does work in pieces.
  *
- * @returns the result itself where the work was done before its first turn was over: nothing else has happened meanwhile
+ * @returns the result itself where the work was done before its first turn was over: then no other code has run meanwhile
  * @throws what `pass` throws
  */
 export function inPieces<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Result | Promise<Result> {
@@ -216,7 +218,7 @@ export function inPieces<Result>(work: Pieces<Result>, turns: Turns, tooWide?: T
   return goOn(work, turns, tooWide);
 }
 
-/** Goes on in a turn that has begun. */
+/** Continues work in a turn that has begun. */
 function goOn<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Result | Promise<Result> {
   for (let step = work.next(); ; step = work.next()) {
     if (step.done) {
@@ -227,12 +229,14 @@ function goOn<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Re
   }
 }
 
-/** Holds what work is about, as it is now, until `end` is called; calls `giveUp` if it cannot be held any longer. */
+/** Holds the present snapshot of what the work reads, until `end` is called; calls `giveUp` if the snapshot cannot be held any longer. */
 export type Hold = (giveUp: () => void) => { end(): void };
 
 /** The error where too much changed for a snapshot to be held. */
 export const changedTooMuch = (): ApiError =>
-  tryLater('Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.');
+  tryLater(
+    'Too much of what the answer shows has changed before it was complete. Try again, or ask for less in one request.',
+  );
 
 /** Does work in pieces, all of them about one snapshot: it is held from the first pause on. @throws what `pass` throws; ApiError 503 */
 export async function inPiecesOfOneSnapshot<Result>(

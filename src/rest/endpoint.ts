@@ -29,14 +29,14 @@ export type ApiRequest = {
   /** Of an endpoint with `ownerDecides`: whose consumers its rule allows this request; undefined for all. */
   readonly owners: AllowsOwner | undefined;
   /**
-   * Requires of a request that lasts that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be asked,
-   * the token counts as valid: until `identity.expiresAtMs`, which the caller looks at. What is remembered of Keystone's answers counts as well, so that
-   * it costs nothing to call this often.
+   * Requires of a long-lived request that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be
+   * asked, the token counts as valid: the caller checks `identity.expiresAtMs`. Remembered answers of Keystone count, so that this may be
+   * called often.
    *
    * @throws ApiError 401 or 403
    */
   readonly requireStill: (rule: string) => Promise<void>;
-  /** Requires of a request that lasts that its token is still valid, as `requireStill`. @throws ApiError 401 */
+  /** Requires of a long-lived request that its token is still valid, as `requireStill`. @throws ApiError 401 */
   readonly requireToken: () => Promise<void>;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
@@ -61,7 +61,7 @@ export type ApiRequest = {
   readonly gone: () => AbortSignal;
   /** The turns in which all work of the request is done that may take long. */
   readonly turns: () => Turns;
-  /** What tells clients apart where they share something, and users cannot: the address of the client, or the network of an IPv6 one. */
+  /** The address of the client, or the network of an IPv6 address: it distinguishes clients that may be of the same user. */
   readonly network: () => string;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;

@@ -184,7 +184,7 @@ type ObjectMembers = Readonly<Record<string, unknown>>;
 /** What a schema makes of a value, and what is wrong with it. Where something is wrong, the output may be anything. */
 type Checked = { readonly output: unknown; readonly issues: readonly BodyIssue[] };
 
-/** After so many issues no others are looked for: each takes time, and one is reported. */
+/** After so many issues the check ends: each takes time, and one is reported. */
 const enoughIssues = 1000;
 
 /** How many members or items that are not long themselves are checked in one piece. */
@@ -198,9 +198,10 @@ export function* checkInPieces(schema: v.GenericSchema, value: unknown, long: Lo
   const inner = withoutNull(schema);
   const parts = partsOf(inner);
   yield;
-  if (!long.has(value) || parts === undefined) return plainly(schema, value);
-  if (parts.kind === 'list') return Array.isArray(value) ? yield* checkList(value, parts, long) : plainly(inner, value);
-  if (!isMembers(value)) return plainly(inner, value);
+  if (!long.has(value) || parts === undefined) return checkAtOnce(schema, value);
+  if (parts.kind === 'list')
+    return Array.isArray(value) ? yield* checkList(value, parts, long) : checkAtOnce(inner, value);
+  if (!isMembers(value)) return checkAtOnce(inner, value);
   return yield* parts.kind === 'object' ? checkObject(value, parts.entries, long) : checkMembers(value, parts, long);
 }
 
@@ -213,8 +214,8 @@ function withoutNull(schema: v.GenericSchema): v.GenericSchema {
   return wrapped ?? schema;
 }
 
-/** `typed` says whether all types are right. A text that does not match its pattern still has the right type. */
-function plainly(schema: v.GenericSchema, value: unknown): Checked & { readonly typed: boolean } {
+/** Checks a value in one piece. `typed`: all types are right, also that of a text that does not match its pattern. */
+function checkAtOnce(schema: v.GenericSchema, value: unknown): Checked & { readonly typed: boolean } {
   const { output, issues = [], typed } = v.safeParse(schema, value);
   return { output, issues, typed };
 }
@@ -223,13 +224,13 @@ function plainly(schema: v.GenericSchema, value: unknown): Checked & { readonly 
 function* checkObject(members: ObjectMembers, entries: v.ObjectEntries, long: Long): Pieces<Checked> {
   const longOnes = Object.entries(entries).filter(([key]) => Object.hasOwn(members, key) && long.has(members[key]));
   const unchecked = Object.fromEntries(longOnes.map(([key]) => [key, v.unknown()]));
-  const rest = plainly(object({ ...entries, ...unchecked }), members);
+  const rest = checkAtOnce(object({ ...entries, ...unchecked }), members);
   const issues = [...rest.issues];
   const output = { ...Object(rest.output) };
   for (const [key, entry] of longOnes) {
     // The cast is right: each entry is a schema, since those of request bodies have no default values.
     const checked = yield* checkInPieces(entry as v.GenericSchema, members[key], long);
-    issues.push(...within(members, key, checked.issues));
+    issues.push(...issuesIn(members, key, checked.issues));
     output[key] = checked.output;
   }
   // In the order of the entries, as valibot has them: of equal ones the first is reported.
@@ -250,15 +251,15 @@ function* checkMembers(
   // Where there are such members, they are all that is reported.
   const refusedOnes = refused.filter((key) => Object.hasOwn(members, key)).map((key) => [key, members[key]]);
   if (refusedOnes.length > 0) {
-    const { output, issues: found } = plainly(keys, Object.fromEntries(refusedOnes));
-    return { output, issues: found.map((issue) => at(issue, 0, { input: members })) };
+    const { output, issues: found } = checkAtOnce(keys, Object.fromEntries(refusedOnes));
+    return { output, issues: found.map((issue) => withStep(issue, 0, { input: members })) };
   }
   const issues: BodyIssue[] = [];
   const outputs: (readonly [key: string, output: unknown])[] = [];
   let few: (readonly [key: string, value: unknown])[] = [];
   const checkFew = (schema: v.GenericSchema): Checked => {
-    const checked = plainly(schema, Object.fromEntries(few));
-    for (const issue of checked.issues) issues.push(at(issue, 0, { input: members }));
+    const checked = checkAtOnce(schema, Object.fromEntries(few));
+    for (const issue of checked.issues) issues.push(withStep(issue, 0, { input: members }));
     few = [];
     return checked;
   };
@@ -279,7 +280,7 @@ function* checkMembers(
     few.push(entry);
     checkFew(keys);
     const checked = yield* checkInPieces(schemaOf(key), value, long);
-    issues.push(...within(members, key, checked.issues));
+    issues.push(...issuesIn(members, key, checked.issues));
     outputs.push([key, checked.output]);
   }
   if (few.length > 0) checkSome();
@@ -302,18 +303,18 @@ function* checkList(
     }
     if (long.has(value) && !unique) {
       const checked = yield* checkInPieces(item, value, long);
-      issues.push(...within(items, index, checked.issues));
+      issues.push(...issuesIn(items, index, checked.issues));
       output.push(checked.output);
     } else {
-      const checked = plainly(item, value);
-      issues.push(...within(items, index, checked.issues));
+      const checked = checkAtOnce(item, value);
+      issues.push(...issuesIn(items, index, checked.issues));
       output.push(checked.output);
       areComparable &&= checked.typed;
     }
     if (index % pieceMembers === 0) yield;
   }
   if (areComparable && (yield* hasEqualItems(output))) {
-    const { issues: found } = plainly(
+    const { issues: found } = checkAtOnce(
       v.pipe(
         v.unknown(),
         v.check(() => false, notUnique),
@@ -336,7 +337,7 @@ function* hasEqualItems(items: readonly unknown[]): Pieces<boolean> {
 }
 
 /** The issues of a member or an item, as issues of what it is in. */
-function within(around: unknown, key: string | number, issues: readonly BodyIssue[]): BodyIssue[] {
+function issuesIn(around: unknown, key: string | number, issues: readonly BodyIssue[]): BodyIssue[] {
   if (issues.length === 0) return [];
   const step = {
     type: typeof key === 'number' ? 'array' : 'object',
@@ -349,7 +350,7 @@ function within(around: unknown, key: string | number, issues: readonly BodyIssu
 }
 
 /** An issue with a change of one step of its path. */
-function at(issue: BodyIssue, index: number, change: { readonly input: unknown }): BodyIssue {
+function withStep(issue: BodyIssue, index: number, change: { readonly input: unknown }): BodyIssue {
   const path = issue.path?.map((step, each) => (each === index ? { ...step, ...change } : step));
   return path === undefined ? issue : ({ ...issue, path } as BodyIssue); // the path is as long as before
 }

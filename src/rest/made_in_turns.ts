@@ -22,8 +22,8 @@ export async function madeInTurns(
   return body instanceof Uint8Array ? { body, release: () => takeBackMemory(body) } : { body };
 }
 
-/** For `madeInTurns`, where the body shows nothing of the fleet. */
-export const notOfTheFleet: { readonly hold: Hold } = { hold: () => ({ end: () => {} }) };
+/** For `madeInTurns`, where the body shows nothing of the fleet, so that no snapshot is held. */
+export const withoutFleet: { readonly hold: Hold } = { hold: () => ({ end: () => {} }) };
 
 /** How long it takes to write an item of some hundred bytes, in rounds of `Turns.isOver`. */
 const roundsPerItem = 50;
@@ -65,8 +65,8 @@ export async function listInTurns<Item>(
 ): Promise<Pick<Answer, 'body' | 'release'>> {
   const end = `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`;
   const form: ListForm<Item> = { begin: `{"${name}":[`, textOf, separator: ',', end };
-  if (items.length <= few) return { body: listText(items, form) };
-  return madeInTurns(request, notOfTheFleet, (turns) => writeList(turns, items, form));
+  if (items.length <= shortListItems) return { body: listText(items, form) };
+  return madeInTurns(request, withoutFleet, (turns) => writeList(turns, items, form));
 }
 
 /** A list as it is written: the texts before and behind it, that of each item, and what is between two of them. */
@@ -77,14 +77,14 @@ export type ListForm<Item> = {
   readonly end: string;
 };
 
-/** Clients mostly ask about few things. An answer with up to so many takes less time in one piece. */
-export const few = 20;
+/** A list of up to so many items is made in one piece, which takes less time. Most lists are that short. */
+export const shortListItems = 20;
 
 /** The whole text of a list that is short. */
 export const listText = <Item>(items: Iterable<Item>, { begin, textOf, separator, end }: ListForm<Item>): string =>
   begin + Array.from(items, textOf).join(separator) + end;
 
-/** The same in chunks, for a list of any length. */
+/** The text of a list of any length, in chunks. */
 export function* writeList<Item>(
   turns: Turns,
   items: Iterable<Item>,

@@ -11,8 +11,7 @@ declare global {
 }
 
 /*
- * Numbers in JSON as Python writes them. A client that prints an answer shows `16.0` where the server is upstream's, and `16` where it
- * is not.
+ * Numbers in JSON as Python writes them. Otherwise a client that prints an answer would show `16` and not `16.0`, as with upstream.
  */
 
 /** How many numbers are remembered as JSON text: allocation ratios are few. */

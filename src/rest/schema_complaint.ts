@@ -46,7 +46,7 @@ export function complaintOf(issues: Issues): string {
 }
 
 /**
- * The same complaint in plain sentences, without the rule and the schema. An unknown name may be the cause of a missing
+ * The complaint about a value in plain sentences, without the rule and the schema. An unknown name may be the cause of a missing
  * one, so the text has both.
  *
  * @param names that the value may have at its top level, if it is an object
@@ -56,7 +56,7 @@ export function complaintSentence(issues: Issues, names: readonly string[]): str
   const beginning = path.length === 0 ? '' : `${path.join('.')}: `;
   const unknown = issues.find((issue) => isUnknownKey(issue) && pathOf(issue).length === path.length);
   const sentences = [sentence, ...(unknown === undefined ? [] : [unknown.message])].map((each) =>
-    plainly(each, path.length === 0 ? names : []),
+    plainSentence(each, path.length === 0 ? names : []),
   );
   return beginning + [...new Set(sentences)].join(' ');
 }
@@ -65,7 +65,7 @@ const unknownKeys =
   /^(?:Additional properties are not allowed \((.*) (?:was|were) unexpected\)|(.*) do(?:es)? not match any of the regexes: (.*))$/s;
 const capitals = 'capital letters, digits and _';
 
-function plainly(sentence: string, names: readonly string[]): string {
+function plainSentence(sentence: string, names: readonly string[]): string {
   const [rule = ''] = sentence.split('\n\nFailed validating');
   const [, unexpected, unmatched, patterns = ''] = unknownKeys.exec(rule) ?? [];
   const keys = unexpected ?? unmatched;

@@ -6,7 +6,7 @@ import type { ProviderAllocationRow } from '../../db/statements/claims/read_allo
 import { providerAllocationEndpoints } from '../../src/api/allocations/of_provider.ts';
 import type { Dependencies } from '../../src/api/dependencies.ts';
 import type { ApiRequest } from '../../src/rest/endpoint.ts';
-import { few, inOrderOfMembers, listInTurns } from '../../src/rest/made_in_turns.ts';
+import { inOrderOfMembers, listInTurns, shortListItems } from '../../src/rest/made_in_turns.ts';
 import { turnsThatEnd } from '../support/chunks.ts';
 
 /** Turns that are over at each question, and how often they were passed. */
@@ -44,7 +44,7 @@ test('the members of an object come in the order in which JSON.stringify has the
 test('a list has each of its items, and unless it is short others have a turn after each', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 2 * few, size: 'max' }),
+      fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 2 * shortListItems, size: 'max' }),
       fc.jsonValue(),
       async (items, more) => {
         const { turns, passes } = countedTurns();
@@ -52,7 +52,7 @@ test('a list has each of its items, and unless it is short others have a turn af
           ['more', JSON.stringify(more)],
         ]);
         assert.equal(textOf(body), JSON.stringify({ things: items, more }));
-        assert.equal(passes(), items.length <= few ? 0 : items.length);
+        assert.equal(passes(), items.length <= shortListItems ? 0 : items.length);
       },
     ),
     { numRuns: 500 },
@@ -75,7 +75,7 @@ test('the allocations on a provider are those of its rows, and unless these are 
   const [endpoint] = providerAllocationEndpoints;
   await fc.assert(
     fc.asyncProperty(
-      fc.array(row, { minLength: 1, maxLength: 2 * few, size: 'max' }),
+      fc.array(row, { minLength: 1, maxLength: 2 * shortListItems, size: 'max' }),
       fc.constantFrom(1000, 1027, 1028, 1039),
       async (rows, version) => {
         const { turns, passes } = countedTurns();
@@ -96,7 +96,7 @@ test('the allocations on a provider are those of its rows, and unless these are 
           ]),
         );
         assert.equal(textOf(answer?.body), JSON.stringify({ allocations, resource_provider_generation: 7 }));
-        assert.equal(passes(), rows.length <= few ? 0 : rows.length + byConsumer.size);
+        assert.equal(passes(), rows.length <= shortListItems ? 0 : rows.length + byConsumer.size);
       },
     ),
     { numRuns: 500 },

@@ -127,7 +127,7 @@ suite('turns', () => {
     assert.equal(pauseMsAfter(4, 0), 3);
   });
 
-  test('where short requests were answered between two turns, the next one begins later, and otherwise at once', async (t) => {
+  test('a turn begins later if short requests were answered before it, and otherwise immediately', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const turns = openTurns();
     /** Whether a turn comes within some iterations of the event loop. */
@@ -164,7 +164,7 @@ suite('turns', () => {
     assert.equal(await comes(turns.pass()), true);
   });
 
-  test('only CPU time counts as work: a process that gets none for seconds gives up no request', async (t) => {
+  test('only CPU time counts as work: a request is not ended because its process got none for seconds', async (t) => {
     let nowMs = 1_000_000;
     let cpuMs = 0;
     t.mock.method(performance, 'now', () => nowMs);

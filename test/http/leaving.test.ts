@@ -56,7 +56,7 @@ async function serving(chunks: () => ChunkMaker, use: (url: string, lines: reado
 }
 
 suite('while the next part of a long answer is made', () => {
-  test('the client leaves, which is no fault: nothing is logged, and the making ends', async () => {
+  test('a client that leaves is not logged as an error, and the generation of its answer ends', async () => {
     let ended = false;
     let rounds = 0;
     function* chunks(): ChunkMaker {

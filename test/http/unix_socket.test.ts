@@ -42,7 +42,7 @@ async function configured({ folder, configFile }: CommandWorld, text: string): P
 
 for (const workers of [1, 2]) {
   suite(`a UNIX socket, with ${workers === 1 ? 'one process' : 'two workers'}`, () => {
-    test('serves, is refused to a second service, outlives a kill, and goes with its service', () =>
+    test('serves requests, is refused to a second service, is replaced after a kill, and is removed when its service ends', () =>
       withCommands(workers === 1 ? 'embedded' : 'postgresql', 'migrated', async (world) => {
         const socket = path.join(world.folder, 'api.sock');
         const metrics = path.join(world.folder, 'metrics.sock');
@@ -82,7 +82,7 @@ for (const workers of [1, 2]) {
 
         const { code, stderr } = await runToEnd('placement-api', args, world.folder);
         assert.equal(code, 71);
-        const refused = 'another program does. Stop it, or choose another file by';
+        const refused = 'another program listens on it. Stop it, or choose another file by';
         assert.ok(stderr.includes(`Cannot listen on unix:${socket}: ${refused} --host or [api] host.`), stderr);
         assert.equal((await ask(socket, '/'))[0], 200);
 
@@ -126,7 +126,7 @@ test('a worker that ends is replaced, and connections that come meanwhile are an
     assert.equal((await server.ended).code, 0);
   }));
 
-test('what is wrong with a socket is told before anything starts, and a file that is no socket stays', () =>
+test('a socket that cannot be made is an error before anything starts, and a file that is no socket is not replaced', () =>
   withCommands('embedded', 'migrated', async (world) => {
     const file = path.join(world.folder, 'file');
     await writeFile(file, 'precious');

@@ -75,7 +75,7 @@ test('a mistake ends the start with one line, and its kind is the exit code', as
       [
         noauth,
         ['--port', String(port)],
-        /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port \(with make: ARGS=/,
+        /Cannot listen on 127\.0\.0\.1:\d+: another program listens there\. .*--port \(with make: ARGS=/,
         71,
       ],
       [

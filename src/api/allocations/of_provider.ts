@@ -5,12 +5,12 @@ import { atOnce, type Pieces, type Turns } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
 import {
-  few,
   inOrderOfMembers,
   type ListForm,
   listText,
   madeInTurns,
-  notOfTheFleet,
+  shortListItems,
+  withoutFleet,
   writeList,
 } from '../../rest/made_in_turns.ts';
 import { numbersAsWritten } from '../../rest/python_numbers.ts';
@@ -62,8 +62,9 @@ async function bodyOf(
     separator: ',',
     end: `},"resource_provider_generation":${generation}}`,
   };
-  if (rows.length <= few) return { body: listText(inOrderOfMembers(atOnce(byConsumer(request, rows))), form) };
-  return madeInTurns(request, notOfTheFleet, (turns) => write(request, rows, form, turns));
+  if (rows.length <= shortListItems)
+    return { body: listText(inOrderOfMembers(atOnce(byConsumer(request, rows))), form) };
+  return madeInTurns(request, withoutFleet, (turns) => write(request, rows, form, turns));
 }
 
 function* write(

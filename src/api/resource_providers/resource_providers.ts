@@ -16,7 +16,7 @@ import type { Pieces, Turns } from '../../request/turns.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../../rest/json_schema.ts';
-import { few, type ListForm, listText, madeInTurns, writeList } from '../../rest/made_in_turns.ts';
+import { type ListForm, listText, madeInTurns, shortListItems, writeList } from '../../rest/made_in_turns.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { changesToken, echoedTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -74,7 +74,7 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   turns.begin();
   const step = work.next();
   turns.end();
-  if (step.done && step.value.length <= few) {
+  if (step.done && step.value.length <= shortListItems) {
     const body = listText(step.value, listForm(request));
     return { status: 200, body, lastModified: newest(step.value.map(modifiedAtMs)), ...token };
   }

@@ -5,9 +5,9 @@ import type { TLSSocket } from 'node:tls';
 /** The connections of a server. */
 export type OpenConnections = {
   /** The TCP connection below a TLS connection; undefined if it has ended, or if it is none. */
-  below(secure: TLSSocket): Socket | undefined;
+  tcpConnectionOf(secure: TLSSocket): Socket | undefined;
   /** Ends the connections on which no request has begun: Node's server does not count them as idle. */
-  endSilent(): void;
+  endUnused(): void;
   endAll(): void;
   /** Resolves as soon as no connection is left; the server must not accept new ones any more. */
   ended(): Promise<void>;
@@ -16,7 +16,7 @@ export type OpenConnections = {
 /** Notes every connection of a server from now on. */
 export function trackConnections(server: Server): OpenConnections {
   const open = new Set<Socket>();
-  /** The TLS connections: only what came through them tells whether a request did. */
+  /** The TLS connections. Bytes that were read from one belong to a request; bytes below it may belong to the handshake. */
   const secure = new Set<TLSSocket>();
   let ended: PromiseWithResolvers<void> | undefined;
   const resolveIfNone = (): void => {
@@ -35,12 +35,12 @@ export function trackConnections(server: Server): OpenConnections {
     socket.once('close', () => secure.delete(socket));
   });
   return {
-    // The clients of a UNIX socket have no addresses by which they could be told apart.
-    below: ({ remoteAddress, remotePort }) =>
+    // The clients of a UNIX socket have no addresses by which they could be distinguished.
+    tcpConnectionOf: ({ remoteAddress, remotePort }) =>
       remotePort === undefined
         ? undefined
         : [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
-    endSilent: () => {
+    endUnused: () => {
       for (const socket of [...open, ...secure]) if (socket.bytesRead === 0) socket.destroy();
     },
     endAll: () => {

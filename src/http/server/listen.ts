@@ -36,8 +36,8 @@ type ListenOptions = Address & ApiServerOptions & { readonly section?: AddressSe
 
 /**
  * How long connections are still accepted after the end has begun, in milliseconds. Connections that the kernel has
- * accepted and the process has not would be cut off, so the process takes them first. Only then does it tell clients to
- * close their connections: clients that were told earlier would connect again at once.
+ * accepted and the process has not would be cut off, so the process takes them first. Only then do its answers tell clients to
+ * close their connections: a client that closes a connection earlier would connect again immediately.
  */
 export const acceptMs = 100;
 
@@ -132,8 +132,8 @@ const codeOf = (error: unknown): string => (error instanceof Error && 'code' in 
 type Problems = Readonly<Record<string, string>>;
 
 const problemsOf = (whichPort: string, anyPort: string, whichHost: string): Problems => ({
-  EADDRINUSE: `another program does. Stop it, or choose another port by ${whichPort}.`,
-  EACCES: `this user may not. Choose a port of 1024 or above by ${anyPort}.`,
+  EADDRINUSE: `another program listens there. Stop it, or choose another port by ${whichPort}.`,
+  EACCES: `this user may not listen on this port. Choose a port of 1024 or above by ${anyPort}.`,
   EADDRNOTAVAIL: `this machine has no such address. Choose one that it has by ${whichHost}.`,
   ENOTFOUND: `no host has this name. Choose an address of this machine by ${whichHost}.`,
   EAI_AGAIN: `the name cannot be looked up now. Choose an address of this machine by ${whichHost}.`,
@@ -143,7 +143,7 @@ const socketProblems = (section: AddressSection): Problems => {
   const option = section === 'api' ? '--host or [api] host' : '[metrics] host';
   const another = `Choose another by ${option}.`;
   return {
-    EADDRINUSE: `another program does. Stop it, or choose another file by ${option}.`,
+    EADDRINUSE: `another program listens on it. Stop it, or choose another file by ${option}.`,
     EACCES: `this user may not make a socket in this folder. ${another}`,
     EPERM: `this user may not make a socket in this folder. ${another}`,
     EROFS: `the file system of this folder is read-only. ${another}`,
@@ -161,6 +161,7 @@ const listenProblems: Readonly<Record<AddressSection, Problems>> = {
   ),
   metrics: {
     ...problemsOf('[metrics] port', '[metrics] port', '[metrics] host'),
-    EADDRINUSE: 'another program does, or this one by [api] host and port. Choose another port by [metrics] port.',
+    EADDRINUSE:
+      'another program listens there, or this one by [api] host and port. Choose another port by [metrics] port.',
   },
 };

@@ -58,11 +58,11 @@ export type Refusals = {
    * waiting for answers, and match answers to requests by their order: so the answers to all earlier requests are sent
    * first.
    *
-   * @param own the response object of the refused request, where there is one already. It is not waited for; but where
-   *   a handler has begun to send it, the client gets that answer instead.
+   * @param response the response object of the refused request, where there is one already. If a handler has begun to send it,
+   *   the client gets that answer instead of the refusal.
    */
-  refuse(socket: Socket, refusal: Refusal, own?: ServerResponse): void;
-  /** Does the same where the request has its answer already, so that there is nothing to say. */
+  refuse(socket: Socket, refusal: Refusal, response?: ServerResponse): void;
+  /** Stops reading from a connection and ends it, without a further answer: its last request is answered already. */
   end(socket: Socket): void;
   /**
    * Whether a request was refused on a connection. A later request on it gets no answer, so it must not be carried out.
@@ -83,20 +83,20 @@ const readingMs = 1_000;
  */
 export function openRefusals(unanswered: Unanswered, report: (refused: RefusedConnection) => void): Refusals {
   const refused = new WeakSet<Socket>();
-  const stop = (socket: Socket, own: ServerResponse | undefined, answerLast: () => void): void => {
+  const stop = (socket: Socket, refusedResponse: ServerResponse | undefined, answerLast: () => void): void => {
     refused.add(socket);
     stopReading(socket);
-    const before = unanswered.on(socket).filter((response) => response !== own);
+    const before = unanswered.on(socket).filter((response) => response !== refusedResponse);
     whenClosed(before, answerLast);
   };
   return {
     isRefused: (socket) => refused.has(socket),
     end: (socket) => stop(socket, undefined, () => endWith(socket, '')),
-    refuse: (socket, refusal, own) => {
+    refuse: (socket, refusal, response) => {
       const client = socket.remoteAddress;
-      stop(socket, own, () => {
-        if (own?.headersSent) {
-          whenClosed([own], () => endWith(socket, ''));
+      stop(socket, response, () => {
+        if (response?.headersSent) {
+          whenClosed([response], () => endWith(socket, ''));
           return;
         }
         const requestId = newRequestId();

@@ -31,7 +31,7 @@ export type ApiServer = {
 };
 
 /**
- * How long a TLS handshake may take. Until it is done, an idle client cannot be told from one that does not speak TLS.
+ * How long a TLS handshake may take. Until it is done, an idle client cannot be distinguished from one that does not speak TLS.
  */
 const handshakeTimeoutMs = 10_000;
 
@@ -68,7 +68,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
   const unanswered = trackUnanswered(server);
   const refusals = openRefusals(unanswered, onRefused);
   const carryOut = refuseWithoutUrl(onRefused, (errorHandler) => getRequestListener(app.fetch, { errorHandler }));
-  server.on('request', refuseAmbiguous(refusals, meetExpectations(server, refusals, carryOut)));
+  server.on('request', refuseAmbiguous(refusals, answerExpectations(server, refusals, carryOut)));
   server.on('clientError', answerUnparsed(unanswered, refusals));
   server.on('connect', refuseTunnels(unanswered, refusals));
   cutSlowReaders(server, unanswered, clientTimeoutMs);
@@ -87,7 +87,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
       const closing = setInterval(() => {
         // Node.js calls a connection idle while the client still reads a finished answer.
         if (!unanswered.all.some(({ response }) => response.writableEnded)) server.closeIdleConnections();
-        connections.endSilent();
+        connections.endUnused();
       }, farewellMs);
       await connections.ended();
       clearInterval(closing);
@@ -97,8 +97,8 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
 }
 
 /**
- * From now on the last answer of each connection says that the connection ends, so that no client sends another request on a connection that
- * is about to close. Node.js sends nothing after such an answer, so it must not be an earlier one of a client that did not wait for answers.
+ * From now on the last answer of each connection says that the connection ends, so that no client sends another request on a connection
+ * that is about to close. Node.js sends nothing after such an answer: so it must be the last one where a client did not wait for answers.
  */
 function announceEnd(server: Server, unanswered: Unanswered): void {
   const last = new WeakMap<Socket, ServerResponse>();
@@ -118,23 +118,23 @@ function announceEnd(server: Server, unanswered: Unanswered): void {
  * anything else.
  *
  * Node.js emits other events than `request` for them, and without a listener answers by itself: a request with several hosts would
- * get its 100 or 417 before anything looks at it. So they are emitted again as a `request`, and pass all that others pass.
+ * get its 100 or 417 unchecked. So they are emitted again as a `request`, and pass the checks of all requests.
  *
  * @returns a listener for the requests that passed all other checks; `listener` carries them out
  */
-function meetExpectations(server: Server, refusals: Refusals, listener: RequestListener): RequestListener {
-  const expected = new WeakMap<IncomingMessage, 'to go on' | 'something unknown'>();
+function answerExpectations(server: Server, refusals: Refusals, listener: RequestListener): RequestListener {
+  const expected = new WeakMap<IncomingMessage, '100-continue' | 'unknown'>();
   server.on('checkContinue', (request: IncomingMessage, response) => {
-    expected.set(request, 'to go on');
+    expected.set(request, '100-continue');
     server.emit('request', request, response);
   });
   server.on('checkExpectation', (request: IncomingMessage, response) => {
-    expected.set(request, 'something unknown');
+    expected.set(request, 'unknown');
     server.emit('request', request, response);
   });
   return (request, response) => {
-    const what = expected.get(request);
-    if (what === 'something unknown') {
+    const expectation = expected.get(request);
+    if (expectation === 'unknown') {
       // The client may never send the body that its headers announce, so the connection ends.
       const value = request.headers.expect?.slice(0, 100);
       const detail = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
@@ -149,12 +149,12 @@ function meetExpectations(server: Server, refusals: Refusals, listener: RequestL
       return;
     }
     const carryOut = (): void => {
-      if (what === 'to go on') response.writeContinue();
+      if (expectation === '100-continue') response.writeContinue();
       listener(request, response);
     };
     // Node.js puts the headers of an answer that waits for earlier ones before a 100 Continue that waits with it, so that
     // the client takes the 100 for a part of the body. So the request itself waits for its turn.
-    if (what === 'to go on' && response.socket === null) response.once('socket', carryOut);
+    if (expectation === '100-continue' && response.socket === null) response.once('socket', carryOut);
     else carryOut();
   };
 }
@@ -170,8 +170,8 @@ function refuseHandshakes(
 ): void {
   server.on('tlsClientError', (error: TlsError, secure: TLSSocket) => {
     const { code = '', reason, message } = error;
-    if (hasLeft.has(code)) return;
-    const connection = connections.below(secure);
+    if (codesOfClientLeft.has(code)) return;
+    const connection = connections.tcpConnectionOf(secure);
     if (code === 'ERR_SSL_HTTP_REQUEST' && connection !== undefined) {
       const detail =
         'This port speaks HTTPS ([ssl] cert_file), and the request came by plain HTTP: call it by https:// instead of http://';
@@ -190,7 +190,7 @@ function refuseHandshakes(
 /** An error of OpenSSL has its words in `reason`; its message also names files and lines of its source code. */
 type TlsError = NodeJS.ErrnoException & { readonly reason?: string };
 
-const hasLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+const codesOfClientLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** How often connections are checked, in milliseconds, where clients have `timeoutMs`. */
 const checkEveryMs = (timeoutMs: number): number => Math.min(30_000, Math.ceil(timeoutMs / 4));
