@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { deleteToken, listTokens } from '../../db/statements/tokens.ts';
-import { issueToken, showToken } from '../access/tokens/kept_tokens.ts';
+import { issueToken, showToken } from '../access/tokens/stored_tokens.ts';
 import { since } from '../placement/microversions.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';

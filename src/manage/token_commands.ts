@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { askedRoles } from '../access/policy/evaluate.ts';
+import { namedRoles } from '../access/policy/evaluate.ts';
 import { loadRules } from '../access/policy/policy.ts';
 import type { Rules } from '../access/policy/rules.ts';
 import { readDuration } from '../cli/duration.ts';
@@ -87,7 +87,7 @@ function roleWarnings(roles: readonly string[], flags: ConfigFlags): readonly st
   } catch {
     return []; // the service says what is wrong with the files, and does not start with them
   }
-  const asked = new Set([...rules.byName.values()].flatMap(({ check }) => askedRoles(check)));
+  const asked = new Set([...rules.byName.values()].flatMap(({ check }) => namedRoles(check)));
   const lowered = new Set(Array.from(asked, (role) => role.toLowerCase()));
   return roles
     .filter((role) => !lowered.has(role.toLowerCase()))

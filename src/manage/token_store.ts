@@ -8,7 +8,7 @@ import {
   type ShownToken,
   showToken,
   type WantedToken,
-} from '../access/tokens/kept_tokens.ts';
+} from '../access/tokens/stored_tokens.ts';
 import { allPages } from '../client/pages.ts';
 import { operatorSocket } from '../http/server/operator_socket.ts';
 import { type ConfigFlags, loadConfig } from '../start/config_flags.ts';

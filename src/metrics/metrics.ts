@@ -42,7 +42,7 @@ export type Metrics = {
   observe(request: ObservedRequest): void;
   /** Counts a request that was refused before it had an endpoint. */
   refused(reason: RefusedBefore): void;
-  /** Counts what is asked of Keystone, from now on. */
+  /** Counts the requests to Keystone and their outcomes, from now on. */
   ofKeystone(): KeystoneObserver;
   /** Wraps claims so that they are counted by their outcome: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
@@ -331,7 +331,7 @@ function registerKeystone(register: Registry): KeystoneObserver {
     decided: (outcome) => decided.inc({ outcome }),
     countQueued: (size) =>
       registerGauges(register, [
-        ['placement_keystone_queue_length', 'Questions that wait for their turn to be asked of Keystone.', size],
+        ['placement_keystone_queue_length', 'Token validations that wait for their turn to be sent to Keystone.', size],
       ]),
   };
 }

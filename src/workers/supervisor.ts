@@ -4,7 +4,7 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
-import { keystonePatienceMs } from '../access/keystone/settings.ts';
+import { keystoneTimeBudgetMs } from '../access/keystone/settings.ts';
 import { policyProblems } from '../access/policy/policy.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { metricsAddress } from '../http/metrics.ts';
@@ -197,7 +197,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     },
     tryServiceUser: async (settings) => {
       const [child] = serving.keys();
-      const patienceMs = keystonePatienceMs(settings) + answerMs;
+      const patienceMs = keystoneTimeBudgetMs(settings) + answerMs;
       const answer =
         child &&
         (await ask(

@@ -134,7 +134,7 @@ suite('requests to Keystone', () => {
     });
   });
 
-  test('invented tokens push no valid token out of the cache', async () => {
+  test('invented tokens do not replace valid tokens in the cache', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice' });
       await outcome(token);
@@ -204,7 +204,7 @@ suite('the token of the service', () => {
   test('also with a wrong password, and the log says what to correct, without the password', async () => {
     await withKeystone({ password: 'guess-4711' }, async ({ standIn, outcome, logged }) => {
       assert.equal(await outcome(standIn.issue()), unavailable);
-      assert.match(logged.join(), /error: .*does not take the service user.*\[keystone_authtoken\]/);
+      assert.match(logged.join(), /error: .*does not accept the service user.*\[keystone_authtoken\]/);
       assert.doesNotMatch(logged.join(), /guess-4711/);
     });
   });

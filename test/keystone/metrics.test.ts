@@ -6,7 +6,7 @@ import { anyEngine } from '../support/engines.ts';
 import { withTestService } from '../support/services.ts';
 import { settingsFor, withStandIn } from './stand_in.ts';
 
-test('requests to Keystone are counted by their status, and requests of users by what was decided', () =>
+test('requests to Keystone are counted by their status, and requests of users by the decision about their tokens', () =>
   withStandIn((standIn) => {
     const keystoneAuthtoken = { ...settingsFor(standIn), httpRequestMaxRetries: 1 };
     return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async ({ app }) => {

@@ -1,4 +1,4 @@
-/** Many new tokens at once: they wait for their turn to be asked of Keystone. */
+/** Many new tokens at once: they wait for their turn to be validated by Keystone. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
@@ -36,7 +36,7 @@ suite('the queue before Keystone', () => {
         assert.ok(performance.now() - startedMs > 8_000, 'it has waited for longer than Keystone may take');
         assert.deepEqual(new Set(await Promise.all(invented)), new Set(['unauthorized']));
       },
-      { patienceMs: 8_000 },
+      { budgetMs: 8_000 },
     ));
 
   test('clients take turns: another client’s token does not wait for the flood, and remembered tokens do not wait at all', () =>
@@ -57,7 +57,7 @@ suite('the queue before Keystone', () => {
       await Promise.all(invented);
     }));
 
-  test('a question whose clients have all left is not asked', () =>
+  test('a validation whose clients have all left is not sent to Keystone', () =>
     withKeystone({}, async (world) => {
       const { standIn, outcome } = world;
       await outcome(standIn.issue());
@@ -81,7 +81,7 @@ suite('the queue before Keystone', () => {
       assert.deepEqual(standIn.asked(), ['GET invented leaving 1']);
     }));
 
-  test('beyond its bound the queue refuses the client with most questions, at once', () =>
+  test('a full queue refuses a validation of the client with most of them, immediately', () =>
     withKeystone(
       {},
       async (world) => {
@@ -100,7 +100,7 @@ suite('the queue before Keystone', () => {
       { mostWaiting: 100 },
     ));
 
-  test('while Keystone gives no answer, questions in the queue wait no longer than those that were asked', () =>
+  test('while Keystone does not answer, validations in the queue wait no longer than those that were sent', () =>
     withKeystone(
       {},
       async (world) => {
@@ -112,16 +112,16 @@ suite('the queue before Keystone', () => {
         standIn.behaviour.delayMs = 0;
         assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
       },
-      { patienceMs: 2_500 },
+      { budgetMs: 2_500 },
     ));
 
-  test('one question without an answer fails alone, unless Keystone has given none for two seconds', async (t) => {
+  test('one validation without an answer fails alone, unless Keystone has answered nothing for two seconds', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     const queue = openKeystoneQueue({ atATime: 2, mostWaiting: 100 });
     const asked: { readonly name: string; readonly answer: (text: string) => void; readonly fail: () => void }[] = [];
     const ask = (name: string): Promise<string> =>
-      queue.ask(
+      queue.run(
         () =>
           new Promise((resolve, reject) => {
             asked.push({ name, answer: resolve, fail: () => reject(new KeystoneUnreachable(`no answer to ${name}`)) });
@@ -172,7 +172,7 @@ suite('the queue before Keystone', () => {
     assert.deepEqual(await Promise.all(others), ['yes', 'yes']);
   });
 
-  test('a request that has no time left asks nothing', async () => {
+  test('a request that has no time left sends nothing to Keystone', async () => {
     let sent = 0;
     const send = async () => {
       sent += 1;
@@ -194,7 +194,7 @@ suite('the queue before Keystone', () => {
   });
 });
 
-test('clients are told apart by their address, those with IPv6 by their network', () => {
+test('clients are distinguished by their address, those with IPv6 by their network', () => {
   const same: readonly (readonly [string, string])[] = [
     ['10.1.2.3', '::ffff:10.1.2.3'],
     ['10.1.2.3', '10.1.2.3:4711'],

@@ -55,7 +55,7 @@ http_request_max_retries = 0
           await configure('wrong-password');
           server.child.kill('SIGHUP');
           await until('the log tells that Keystone refuses it', () =>
-            /SIGHUP: [^"]* the service user of \[keystone_authtoken\] stays as it was, [^"]* Keystone does not take the service user\./.test(
+            /SIGHUP: [^"]* the service user of \[keystone_authtoken\] stays as it was, [^"]* Keystone does not accept the service user\./.test(
               log,
             ),
           );
@@ -87,7 +87,7 @@ http_request_max_retries = 0
 
           await writeFile(file, 'this is no configuration');
           server.child.kill('SIGHUP');
-          await until('the log tells that it is broken', () => /SIGHUP: the configuration stays as it was, /.test(log));
+          await until('the log says that it is broken', () => /SIGHUP: the configuration stays as it was, /.test(log));
           assert.deepEqual(await statuses(), [503]);
 
           await configure(newPassword);

@@ -116,7 +116,7 @@ for (const useJson of [true, false])
       const { code, stdout, stderr } = await server.ended;
       assert.equal(code, 0);
       printed.push(stdout, stderr);
-      assert.match(stderr, /does not take the service user/);
+      assert.match(stderr, /does not accept the service user/);
       assert.match(stderr, /cannot be reached/);
       // Tokens are secrets, too.
       for (const token of tokens) assert.ok(!printed.join('\n').includes(token), 'no token is printed');

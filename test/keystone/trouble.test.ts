@@ -100,7 +100,9 @@ suite('Keystone in trouble', () => {
         assert.equal(await outcome(token), unavailable, JSON.stringify(broken));
       }
       for (const { status } of answers) {
-        const of = logged.filter((line) => line.includes(status === 200 ? 'in no known form' : `answered ${status} `));
+        const of = logged.filter((line) =>
+          line.includes(status === 200 ? 'has an unknown form' : `answered ${status} `),
+        );
         assert.equal(of.length, 1, `${status} is logged once, not for each request: ${logged.join()}`);
       }
       assert.equal(logged.length, 5);

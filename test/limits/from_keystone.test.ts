@@ -188,7 +188,7 @@ test('what stops an import is said in a sentence, and nothing is stored', async 
       ],
       [
         () => show(standIn, [], [ofProject('p1', 'servers', 1, { resource_limit: 'many' })]),
-        /answers GET \/limits\?service_id=s1 in no form that is known/,
+        /to GET \/limits\?service_id=s1 has an unknown form/,
       ],
       [
         () => {

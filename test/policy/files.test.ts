@@ -192,7 +192,7 @@ suite('the rules in effect', () => {
     );
   });
 
-  test('a token without a scope for the system is not of the system, which a rule may ask for', () => {
+  test('a token without the system scope does not match a rule that requires it', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', `"${listing}": not system:all\n"placement:traits:show": system:None\n`);
       const policy = openPolicy(settings, log, 0);
@@ -271,7 +271,7 @@ suite('changes', () => {
     });
   });
 
-  test('an empty file, a folder that is gone and a link to nothing leave the last good rules in force', () => {
+  test('the last good rules hold after a file was emptied, a folder removed, or a link lost its file', () => {
     inPlace(({ settings, log, write, logged, folder }) => {
       const rule = `"${listing}": role:x\n`;
       const only = (policy: Policy, why: string) =>

@@ -224,7 +224,7 @@ const toldBy = ({ status, text, headers }: Answer, ...uuids: readonly string[]):
 };
 
 suite('a consumer of another project', () => {
-  test('is told from one that does not exist by nothing but a claim of its UUID', async () => {
+  test('differs from one that does not exist only in a claim of its UUID', async () => {
     await withTwo(async ({ mine, admin, foreign, nobody }) => {
       const tagOfForeign = String((await admin('GET', `/allocations/${foreign}`)).headers.get('etag'));
       const before = (await admin('GET', `/consumers/${foreign}`)).text;
@@ -277,7 +277,7 @@ suite('a consumer of another project', () => {
     });
   });
 
-  test('cannot be made, nor can an own one be given away or taken', async () => {
+  test('cannot be created, and no consumer can be moved from or to another project', async () => {
     await withTwo(async ({ mine, host, own }) => {
       assert.equal((await mine('PUT', `/allocations/${randomUUID()}`, byQuery('other'))).status, 403);
       const given = byQuery('other', 'resources=VCPU:1', { consumer_generation: 1 });
@@ -293,7 +293,7 @@ suite('a consumer of another project', () => {
   });
 });
 
-test('a member cannot keep a type that does not count for limits', async () => {
+test('a member cannot leave its consumer a type that does not count for limits', async () => {
   await withTeams(
     async (service) => {
       const admin = requestsTo(service, newest);

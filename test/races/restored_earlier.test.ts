@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { deleteToken } from '../../db/statements/tokens.ts';
-import { issueToken } from '../../src/access/tokens/kept_tokens.ts';
+import { issueToken } from '../../src/access/tokens/stored_tokens.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { followFrom } from '../changes/follow.ts';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';

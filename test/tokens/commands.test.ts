@@ -79,7 +79,7 @@ for (const engine of engines) {
   });
 }
 
-test('what is wrong with a flag is said', async () => {
+test('an error about a flag names what is wrong', async () => {
   await withTokens('embedded', async ({ run }) => {
     const right = ['--user', 'u', '--project', 'p', '--role', 'member'];
     for (const [args, says] of [
@@ -126,7 +126,7 @@ test('a section [jwt:NAME] that is wrong ends the start, with its place', async 
   });
 });
 
-test('a role that no rule of the policy asks for is warned of, and the token is made', async () => {
+test('a role that no rule of the policy names gives a warning, and the token is made', async () => {
   await withTokens('embedded', async (world) => {
     const wanted = ['--user', 'u', '--project', 'p', '--role', 'admin'];
     const make = async (...more: readonly string[]) => {
@@ -147,7 +147,7 @@ test('a role that no rule of the policy asks for is warned of, and the token is 
   });
 });
 
-test('a token is made while the service starts, or another command has the embedded database', async () => {
+test('a token is made although the service is starting, or another command has the embedded database open', async () => {
   await withTokens('embedded', async (world, configFile) => {
     const release = await lockFolder(world.config.embeddedPath ?? '');
     const waiting = create(world, '--role', 'admin');
@@ -164,7 +164,7 @@ test('a token is made while the service starts, or another command has the embed
   });
 });
 
-test('a process that keeps the embedded database is told of after ten seconds', async () => {
+test('a process that has the embedded database open is reported after ten seconds', async () => {
   await withTokens('embedded', async (world) => {
     const release = await lockFolder(world.config.embeddedPath ?? '');
     const { code, stderr } = await world.run('placement-manage', 'token', 'list');

@@ -297,7 +297,7 @@ suite('the keys of an issuer', () => {
   });
 });
 
-test('settings that would let others in, or none, are told', () => {
+test('settings by which tokens of other organisations, or no tokens, would count are reported', () => {
   const problemsOf = (more: Partial<JwtConfig>) => jwtProblems({ x: { ...settings, ...more } }).join('\n');
   assert.equal(problemsOf({}), '');
   for (const [more, says] of [

@@ -81,7 +81,7 @@ for (const engine of engines) {
       });
     });
 
-    test('a list shows tokens without their texts, page by page, and notes the hour of the last use', async () => {
+    test('a list shows tokens without their texts, page by page, with the hour of the last use', async () => {
       await withTestService(engine, byTokens, async (service) => {
         const made = [await make(service), await make(service, { roles: ['reader', 'member'], expires_in: 60 })];
         const headers = { 'x-auth-token': made[0]?.token ?? '' };
@@ -108,7 +108,7 @@ for (const engine of engines) {
       });
     });
 
-    test('a token that has ended, was revoked or never was is a 401 that says no more', async () => {
+    test('a token that has ended, was revoked or never existed is a 401 that does not say which', async () => {
       await withTestService(engine, byTokens, async (service) => {
         const [revoked, admin] = [await make(service), await make(service)];
         // At once, since a busy machine may need its second for what else is made.
@@ -204,7 +204,7 @@ test('neither the log nor the database has a token, and the log says why one was
   }
 });
 
-test('a token that one process revokes ends in another process within 5 s, and so does a stream of changes', async () => {
+test('a token that one process revokes ends in another process within 5 s, and so does a stream of changes with it', async () => {
   const database = await freshDatabase(anyEngine);
   const [one, other] = [await openServiceOn(database, byTokens), await openServiceOn(database, byTokens)];
   try {

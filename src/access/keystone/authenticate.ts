@@ -1,13 +1,13 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
-import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
+import { KeystoneBusy, openKeystoneQueue, ValidationAbandoned } from './queue.ts';
 import { openServiceToken, type ServiceUserTrial } from './service_token.ts';
-import { identityUrl, type KeystoneSettings, keystonePatienceMs, keystoneProblems, tlsOptions } from './settings.ts';
+import { identityUrl, type KeystoneSettings, keystoneProblems, keystoneTimeBudgetMs, tlsOptions } from './settings.ts';
 import { KeystoneFault, openTokenCache, type Token } from './token.ts';
-import { openToldTroubles } from './told_troubles.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
-import { type Caller, type KeystonePatience, tokenValidation } from './validate.ts';
+import { type Caller, type TimeBudget, tokenValidation } from './validate.ts';
+import { openValidationFailureLog } from './validation_failure_log.ts';
 
 /** The identity of a request, or why it is unknown. */
 export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'Keystone is busy';
@@ -16,8 +16,8 @@ export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'K
 export type Keystone = {
   authenticate(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /**
-   * The same for a request that was authenticated, and lasts. It is neither counted nor logged, and says that Keystone is unavailable also
-   * with delay_auth_decision.
+   * Finds the identity of a long-lived request again. This is neither counted nor logged, and says that Keystone is unavailable also with
+   * delay_auth_decision.
    */
   authenticateAgain(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
@@ -29,12 +29,12 @@ export type Keystone = {
   close(): void;
 };
 
-/** Counts what is asked of Keystone. */
+/** Counts the requests to Keystone and their outcomes. */
 export type KeystoneObserver = {
   attempted(attempt: KeystoneAttempt): void;
   /** A request with a token was authenticated, or was not. */
   decided(outcome: 'accepted' | 'unauthorized' | 'unavailable' | 'busy'): void;
-  /** Takes a function that tells how many requests wait for their turn to ask Keystone. */
+  /** Takes a function that returns how many validations wait for their turn. */
   countQueued(size: () => number): void;
 };
 
@@ -44,7 +44,7 @@ export type KeystoneLog = {
   readonly error: (line: string) => void;
 };
 
-/** How many questions Keystone is asked at a time, each by a connection of its own, and how many may wait for that. */
+/** How many tokens Keystone validates at a time, each by a connection of its own, and how many validations may wait for that. */
 const atATime = 64;
 const mostWaiting = 5_000;
 const maxCachedTokens = 20_000;
@@ -56,27 +56,27 @@ const maxInvalidTokens = 10_000;
 const invalidSeconds = 10;
 
 /**
- * Authentication as Keystone's own middleware (keystonemiddleware) does it. Keystone is not asked anything before the
+ * Authentication as Keystone's own middleware (keystonemiddleware) does it. No request is sent to Keystone before the
  * first request with a token.
  *
- * @param limits for tests: how long a request waits for Keystone, and how many requests may wait to ask it
+ * @param limits for tests: how long a request waits for Keystone, and how many validations may wait for their turn
  * @throws Error where settings are missing.
  */
 export function openKeystone(
   settings: KeystoneSettings,
   log: KeystoneLog,
-  limits: { readonly patienceMs?: number; readonly mostWaiting?: number } = {},
+  limits: { readonly budgetMs?: number; readonly mostWaiting?: number } = {},
 ): Keystone {
   const url = usableUrl(settings);
-  const patienceMs = keystonePatienceMs(settings, limits.patienceMs);
+  const budgetMs = keystoneTimeBudgetMs(settings, limits.budgetMs);
   let observer: KeystoneObserver | undefined;
   const transport = openTransport({
     url,
     tls: tlsOptions(settings),
-    timeoutMs: settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : patienceMs,
+    timeoutMs: settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : budgetMs,
     timeoutSource: settings.httpConnectTimeout
       ? '[keystone_authtoken] http_connect_timeout'
-      : `${patienceMs / 1000} s for all tries, the default of [keystone_authtoken] http_connect_timeout`,
+      : `${budgetMs / 1000} s for all tries, the default of [keystone_authtoken] http_connect_timeout`,
     maxRetries: settings.httpRequestMaxRetries,
     maxConnections: atATime,
     onAttempt: (attempt) => observer?.attempted(attempt),
@@ -101,15 +101,15 @@ export function openKeystone(
     );
   }
   let warned = false;
-  const tellTrouble = openToldTroubles(log.error);
+  const logFailure = openValidationFailureLog(log.error);
 
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
   async function serviceOf(
     token: string,
     caller: Caller,
-    patience: KeystonePatience,
+    budget: TimeBudget,
   ): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
-    const valid = await validate(token, false, caller, patience);
+    const valid = await validate(token, false, caller, budget);
     if (valid === undefined) return undefined;
     const { identity } = valid;
     const hasRole = identity.roles.some((role) => settings.serviceTokenRoles.includes(role));
@@ -126,11 +126,11 @@ export function openKeystone(
 
   async function identify(headers: Headers, access: Access, caller: Caller): Promise<Outcome> {
     const ofService = headers.get('x-service-token')?.trim();
-    const patience: KeystonePatience = { leftMs: patienceMs };
-    const service = ofService ? await serviceOf(ofService, caller, patience) : undefined;
+    const budget: TimeBudget = { leftMs: budgetMs };
+    const service = ofService ? await serviceOf(ofService, caller, budget) : undefined;
     const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
     if (!userToken) return 'unauthorized';
-    const token = await validate(userToken, service?.mayExpire ?? false, caller, patience);
+    const token = await validate(userToken, service?.mayExpire ?? false, caller, budget);
     if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, service !== undefined)) {
       return 'unauthorized';
     }
@@ -146,7 +146,7 @@ export function openKeystone(
   function failureOf(error: unknown): Exclude<Outcome, Identity | 'unauthorized'> | undefined {
     if (error instanceof KeystoneBusy) return 'Keystone is busy';
     // Where the client has left, the outcome is not sent.
-    const isKnown = [KeystoneFault, KeystoneUnreachable, QuestionAbandoned].some((kind) => error instanceof kind);
+    const isKnown = [KeystoneFault, KeystoneUnreachable, ValidationAbandoned].some((kind) => error instanceof kind);
     return isKnown ? 'Keystone is unavailable' : undefined;
   }
 
@@ -159,9 +159,9 @@ export function openKeystone(
       } catch (error) {
         const failure = failureOf(error);
         if (failure === undefined) throw error;
-        if (!(error instanceof QuestionAbandoned)) {
+        if (!(error instanceof ValidationAbandoned)) {
           observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
-          tellTrouble(messageOf(error));
+          logFailure(messageOf(error));
         }
         return settings.delayAuthDecision ? 'unauthorized' : failure;
       }
@@ -179,7 +179,7 @@ export function openKeystone(
       observer = given;
       given.countQueued(() => queue.size);
     },
-    tryServiceUser: (wanted) => serviceToken.tryOut(wanted, performance.now() + patienceMs),
+    tryServiceUser: (wanted) => serviceToken.tryOut(wanted, performance.now() + budgetMs),
     renewServiceUser: (renewed) => {
       usableUrl(renewed);
       serviceToken.renew(renewed);

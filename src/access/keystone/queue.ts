@@ -1,43 +1,43 @@
 import { openFairSeats } from '../../queue/fair_seats.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
-/** The client of a question. Clients take turns, however many questions each of them has. */
-export type QuestionClient = {
-  /** The client: its address, or whatever tells clients apart. */
+/** The client for which a token is validated. Clients take turns, however many validations each of them has. */
+export type WaitingClient = {
+  /** The address of the client, or whatever distinguishes clients. */
   readonly client: string;
-  /** A signal that is aborted where no request waits for the answer any more. A question that is still in the queue then leaves it. */
+  /** A signal that is aborted where no request waits for the answer any more. A validation in the queue then leaves the queue. */
   readonly gone: AbortSignal;
 };
 
-/** Questions to Keystone: a limited number is asked at a time, and the others wait for their turn. */
+/** Token validations by Keystone: a limited number runs at a time, and further ones wait for their turn. */
 export type KeystoneQueue = {
   /** How many wait for their turn. */
   readonly size: number;
   /**
-   * Asks a question as soon as its turn comes.
+   * Runs a validation as soon as its turn comes.
    *
-   * @throws KeystoneBusy where too many questions wait, QuestionAbandoned where all clients have left, and what `question` throws
+   * @throws KeystoneBusy where too many validations wait, ValidationAbandoned where all clients have left, and what `validation` throws
    */
-  ask<T>(question: () => Promise<T>, client: QuestionClient): Promise<T>;
+  run<T>(validation: () => Promise<T>, client: WaitingClient): Promise<T>;
 };
 
-/** So many questions wait for Keystone that this one was not asked. */
+/** So many validations wait for their turn that this one was refused. */
 export class KeystoneBusy extends Error {}
 
-/** The clients that wanted the answer left before the question was asked. */
-export class QuestionAbandoned extends Error {}
+/** The clients that waited for the validation left before its turn. */
+export class ValidationAbandoned extends Error {}
 
-/** How long Keystone must have given no answer until the questions in the queue fail with one that was asked, in milliseconds. */
+/** If Keystone has answered nothing for this long, a validation that fails lets all in the queue fail, in milliseconds. */
 const silentMs = 2_000;
 
-type Waiting = { readonly begin: () => void; readonly refuse: (reason: unknown) => void };
+type QueuedValidation = { readonly begin: () => void; readonly refuse: (reason: unknown) => void };
 
 /**
- * Clients take turns, so that a client with a thousand questions delays another one's by one question only. Where too many wait, the
- * youngest question of the client with most of them is refused. While Keystone gives no answer at all, the questions in the queue fail
- * together with those that were asked: to wait longer would not help.
+ * Clients take turns, so that a client with a thousand validations delays the validation of another client by one only. Where too many
+ * wait, the newest validation of the client with most of them is refused. While Keystone gives no answer at all, the validations in the queue fail together
+ * with those under way: to wait longer would not help.
  *
- * @param options.atATime how many questions are asked at a time
+ * @param options.atATime how many validations run at a time
  * @param options.mostWaiting how many may wait
  */
 export function openKeystoneQueue({
@@ -47,44 +47,47 @@ export function openKeystoneQueue({
   readonly atATime: number;
   readonly mostWaiting: number;
 }): KeystoneQueue {
-  const waiting = openFairSeats<Waiting>({ most: mostWaiting, takeAway: ({ refuse }) => refuse(busy(mostWaiting)) });
-  let asked = 0;
-  /** Since when questions are asked without any answer, by `performance.now()`. */
+  const waiting = openFairSeats<QueuedValidation>({
+    most: mostWaiting,
+    takeAway: ({ refuse }) => refuse(busy(mostWaiting)),
+  });
+  let running = 0;
+  /** Since when validations run without any answer, by `performance.now()`. */
   let silentSinceMs = 0;
 
   function beginNext(): void {
-    while (asked < atATime) {
+    while (running < atATime) {
       const next = waiting.next();
       if (next === undefined) return;
-      if (asked === 0) silentSinceMs = performance.now();
-      asked += 1;
+      if (running === 0) silentSinceMs = performance.now();
+      running += 1;
       next.begin();
     }
   }
 
-  async function run<T>(question: () => Promise<T>): Promise<T> {
+  async function runNow<T>(validation: () => Promise<T>): Promise<T> {
     try {
-      const answer = await question();
+      const answer = await validation();
       silentSinceMs = performance.now();
       return answer;
     } catch (error) {
-      // One that had little time left, or whose connection broke, tells nothing about the others.
+      // A validation that had little time left, or whose connection broke, says nothing about other validations.
       if (!(error instanceof KeystoneUnreachable)) silentSinceMs = performance.now();
       else if (performance.now() - silentSinceMs >= silentMs) for (const { refuse } of waiting.clear()) refuse(error);
       throw error;
     } finally {
-      asked -= 1;
+      running -= 1;
       beginNext();
     }
   }
 
-  async function waitForTurn({ client, gone }: QuestionClient): Promise<void> {
-    if (gone.aborted) throw new QuestionAbandoned();
+  async function waitForTurn({ client, gone }: WaitingClient): Promise<void> {
+    if (gone.aborted) throw new ValidationAbandoned();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const question: Waiting = { begin: resolve, refuse: reject };
-    if (!waiting.take(client, question)) throw busy(mostWaiting);
+    const validation: QueuedValidation = { begin: resolve, refuse: reject };
+    if (!waiting.take(client, validation)) throw busy(mostWaiting);
     const leave = (): void => {
-      if (waiting.leave(client, question)) reject(new QuestionAbandoned());
+      if (waiting.leave(client, validation)) reject(new ValidationAbandoned());
     };
     gone.addEventListener('abort', leave, { once: true });
     beginNext();
@@ -99,12 +102,12 @@ export function openKeystoneQueue({
     get size() {
       return waiting.size;
     },
-    ask: async (question, client) => {
+    run: async (validation, client) => {
       await waitForTurn(client);
-      return run(question);
+      return runNow(validation);
     },
   };
 }
 
 const busy = (most: number): KeystoneBusy =>
-  new KeystoneBusy(`${most} requests wait for Keystone already, as many as may.`);
+  new KeystoneBusy(`${most} requests wait for Keystone already, and no more may wait.`);

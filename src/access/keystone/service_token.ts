@@ -9,7 +9,7 @@ export type ServiceToken = {
   /**
    * Obtains a token where there is none, or where it expires soon. All calls that wait share one request.
    *
-   * @param deadlineMs by `performance.now()`, if it is the first of them
+   * @param deadlineMs by `performance.now()`; calls that share a request use the deadline of the first one
    * @throws KeystoneFault
    */
   get(deadlineMs: number): Promise<string>;
@@ -49,7 +49,7 @@ export function openServiceToken(first: Credentials, transport: Transport): Serv
     const token = headers['x-subject-token'];
     if (status === 401) {
       throw new ServiceUserRefused(
-        'Keystone does not take the service user. Correct username, password and domains in [keystone_authtoken], ' +
+        'Keystone does not accept the service user. Correct username, password and domains in [keystone_authtoken], ' +
           'and send SIGHUP to placement-api.',
       );
     }

@@ -5,7 +5,7 @@ import { messageOf } from '../../text/print.ts';
 /** `[keystone_authtoken]` */
 export type KeystoneSettings = Config['keystoneAuthtoken'];
 
-/** The settings of the service user, which SIGHUP takes anew. */
+/** The settings of the service user, which SIGHUP reads again. */
 export const credentialKeys = [
   ...(['userId', 'username', 'password', 'userDomainId', 'userDomainName'] as const),
   ...(['projectId', 'projectName', 'projectDomainId', 'projectDomainName'] as const),
@@ -50,13 +50,13 @@ export function keystoneProblems(settings: KeystoneSettings): readonly string[] 
   return problems;
 }
 
-/** How long a request waits for Keystone altogether, once it is asked, unless one attempt may take longer. */
-const patienceSeconds = 10;
+/** How long a request waits for the answers of Keystone altogether, unless one attempt may take longer. */
+const budgetSeconds = 10;
 
-/** How long Keystone is waited for altogether, in milliseconds. @param leastMs for tests */
-export const keystonePatienceMs = (
+/** How long a request waits for the answers of Keystone altogether, in milliseconds. @param leastMs for tests */
+export const keystoneTimeBudgetMs = (
   { httpConnectTimeout }: Pick<KeystoneSettings, 'httpConnectTimeout'>,
-  leastMs = patienceSeconds * 1000,
+  leastMs = budgetSeconds * 1000,
 ): number => Math.max(leastMs, (httpConnectTimeout ?? 0) * 1000);
 
 const isHttpUrl = (text: string): boolean => /^https?:\/\//.test(text) && URL.canParse(text);
@@ -71,7 +71,7 @@ export function identityUrl(authUrl: string): string {
   return `${url.origin}${path}/v3`;
 }
 
-/** The address of Keystone that clients are told, without the user and the password that it may be written with. */
+/** The address of Keystone in answers to clients, without the user and the password that the setting may have. */
 export function publicAddress({ wwwAuthenticateUri, authUrl }: KeystoneSettings): string {
   const address = wwwAuthenticateUri ?? authUrl ?? '';
   const url = URL.parse(address);

@@ -45,7 +45,7 @@ export function readToken(text: string): Token {
   const expiresAtMs = parsed.success ? Date.parse(parsed.output.token.expires_at) : Number.NaN;
   // The message does not quote the answer, which may hold secrets.
   if (!parsed.success || Number.isNaN(expiresAtMs))
-    throw new KeystoneFault('Keystone describes a token in no known form.');
+    throw new KeystoneFault('The answer of Keystone about a token has an unknown form.');
   const { user, project, domain, system, roles, is_admin_project, catalog, application_credential } =
     parsed.output.token;
   return {

@@ -23,8 +23,8 @@ export type UnifiedLimits = {
   readonly domains: readonly (UnifiedLimit & { readonly domain: string })[];
 };
 
-/** Which limits are asked for. */
-export type AskedLimits = {
+/** Which limits are read. */
+export type LimitSelection = {
   /** The id, the name or the type of a service. */
   readonly service: string;
   /** `none` for limits without a region; undefined where all limits of the service are of one region, or of none. */
@@ -57,11 +57,11 @@ const projectLimits = v.object({
   ),
 });
 
-/** How long all questions may take together, and one of them. */
-const patienceMs = 60_000;
+/** How long all requests to Keystone may take together, and one of them. */
+const budgetMs = 60_000;
 const attemptMs = 30_000;
 
-/** Keystone shows a token without the system scope only the limits of its own project, and says nothing about the others. */
+/** To a token without the system scope Keystone shows only the limits of its project, and does not say that others are left out. */
 const giveRole = 'a role in the system scope: openstack role add --user USER --user-domain DOMAIN --system all reader';
 
 /**
@@ -70,19 +70,19 @@ const giveRole = 'a role in the system scope: openstack role add --user USER --u
  * @throws Error with a sentence for the operator: settings that are missing, an unknown service, several regions, a model of limits other than
  *   flat, or an answer that is not complete
  */
-export async function readUnifiedLimits(settings: KeystoneSettings, asked: AskedLimits): Promise<UnifiedLimits> {
+export async function readUnifiedLimits(settings: KeystoneSettings, selection: LimitSelection): Promise<UnifiedLimits> {
   const problems = keystoneProblems({ ...settings, systemScope: 'all' });
   if (settings.authUrl === undefined || problems.length > 0) throw new Error(problems.join(' '));
   const transport = openTransport({
     url: identityUrl(settings.authUrl),
     tls: tlsOptions(settings),
     timeoutMs: attemptMs,
-    timeoutSource: `${patienceMs / 1000} s for all questions`,
+    timeoutSource: `${budgetMs / 1000} s for all requests to Keystone`,
     maxRetries: settings.httpRequestMaxRetries,
     maxConnections: 1,
     onAttempt: () => {},
   });
-  const deadlineMs = performance.now() + patienceMs;
+  const deadlineMs = performance.now() + budgetMs;
   try {
     const token = await openServiceToken({ ...settings, systemScope: 'all' }, transport)
       .get(deadlineMs)
@@ -99,7 +99,7 @@ export async function readUnifiedLimits(settings: KeystoneSettings, asked: Asked
       if (status !== 200) throw new KeystoneFault(`Keystone answers ${status} to GET ${path}.`);
       const json = parseJson(text);
       const parsed = v.safeParse(schema, json);
-      if (!parsed.success) throw new KeystoneFault(`Keystone answers GET ${path} in no form that is known.`);
+      if (!parsed.success) throw new KeystoneFault(`The answer of Keystone to GET ${path} has an unknown form.`);
       if (v.is(truncated, json)) {
         throw new KeystoneFault(`Keystone shows only a part of ${path}. Raise list_limit in its configuration.`);
       }
@@ -108,15 +108,15 @@ export async function readUnifiedLimits(settings: KeystoneSettings, asked: Asked
     const { model: found } = await get('/limits/model', model);
     if (found.name !== 'flat') {
       throw new Error(
-        `Keystone enforces limits by the model ${found.name}, in which the limit of a project holds for others below it. ` +
+        `Keystone enforces limits by the model ${found.name}, in which the limit of a project also holds for the projects below it. ` +
           'Only the model flat can be imported.',
       );
     }
-    const service = findService((await get('/services', services)).services, asked.service);
+    const service = findService((await get('/services', services)).services, selection.service);
     const of = `service_id=${encodeURIComponent(service.id)}`;
     const registered = (await get(`/registered_limits?${of}`, registeredLimits)).registered_limits;
     const limits = (await get(`/limits?${of}`, projectLimits)).limits;
-    const region = findRegion([...registered, ...limits], asked);
+    const region = findRegion([...registered, ...limits], selection);
     const isOf = ({ service_id, region_id }: (typeof registered | typeof limits)[number]) =>
       service_id === service.id && region_id === region;
     return {
@@ -148,13 +148,13 @@ function findService(services: readonly CatalogService[], wanted: string): Catal
 }
 
 /**
- * The region that is asked for, or that all limits are of.
+ * The region of the selection, or that all limits are of.
  *
  * @throws Error also where there are no limits: a mistyped service or region must not delete all that was imported before
  */
 function findRegion(
   limits: readonly { readonly region_id: string | null }[],
-  { region, service }: AskedLimits,
+  { region, service }: LimitSelection,
 ): string | null {
   const all = [...new Set(limits.map(({ region_id }) => region_id))];
   const names = all.map((name) => name ?? 'none').sort();

@@ -19,7 +19,7 @@ export type ValidateOptions = {
 };
 
 /** How much time a request has left for Keystone, in milliseconds. The time in the queue does not count. */
-export type KeystonePatience = { leftMs: number };
+export type TimeBudget = { leftMs: number };
 
 /** The client of a request; `gone` gives a signal that is aborted where it leaves, and is called only if Keystone must be asked. */
 export type Caller = { readonly client: string; readonly gone: () => AbortSignal };
@@ -28,22 +28,22 @@ export type Caller = { readonly client: string; readonly gone: () => AbortSignal
  * What Keystone says about a token; undefined where it is not valid.
  *
  * @param allowExpired whether the token may have expired, because a service sends it with a valid token of its own.
- * @param patience for how long Keystone may be asked; it is reduced by the time that this took
- * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; QuestionAbandoned where the
+ * @param budget how long the request may still wait for Keystone; it is reduced by the time that this took
+ * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; ValidationAbandoned where the
  *   caller has left
  */
 export type ValidateToken = (
   token: string,
   allowExpired: boolean,
   caller: Caller,
-  patience: KeystonePatience,
+  budget: TimeBudget,
 ) => Promise<Token | undefined>;
 
-/** A question to Keystone, and how many requests wait for its answer. */
-type Question = {
+/** A validation that is in the queue or under way, and how many requests wait for its answer. */
+type PendingValidation = {
   readonly answer: Promise<Token | undefined>;
-  /** When it was asked, by `performance.now()`; undefined while it is in the queue. */
-  readonly askedMs: () => number | undefined;
+  /** When the request to Keystone was sent, by `performance.now()`; undefined while the validation is in the queue. */
+  readonly sentMs: () => number | undefined;
   /** Takes it out of the queue. */
   readonly abandon: () => void;
   waitingRequests: number;
@@ -51,7 +51,7 @@ type Question = {
 
 /**
  * Keystone's answer about a token is cached under a hash of the token. Requests with the same token that is not in the
- * cache share one question to Keystone. Failures of Keystone are not cached.
+ * cache share one validation. Failures of Keystone are not cached.
  */
 export function tokenValidation({
   transport,
@@ -61,16 +61,16 @@ export function tokenValidation({
   invalid,
   wantsCatalog,
 }: ValidateOptions): ValidateToken {
-  const asking = new Map<string, Question>();
+  const pending = new Map<string, PendingValidation>();
 
   async function ask(token: string, allowExpired: boolean, deadlineMs: number): Promise<KeystoneAnswer> {
-    const own = await serviceToken.get(deadlineMs);
+    const ownToken = await serviceToken.get(deadlineMs);
     const query = [...(wantsCatalog ? [] : ['nocatalog']), ...(allowExpired ? ['allow_expired=1'] : [])].join('&');
     // Without the last header Keystone refuses tokens with access rules.
-    const headers = { 'x-auth-token': own, 'x-subject-token': token, 'openstack-identity-access-rules': '1' };
+    const headers = { 'x-auth-token': ownToken, 'x-subject-token': token, 'openstack-identity-access-rules': '1' };
     const path = query === '' ? '/auth/tokens' : `/auth/tokens?${query}`;
     const answer = await transport.send({ method: 'GET', path, headers }, deadlineMs);
-    if (answer.status === 401) serviceToken.discard(own);
+    if (answer.status === 401) serviceToken.discard(ownToken);
     return answer;
   }
 
@@ -81,7 +81,7 @@ export function tokenValidation({
     if (answer.status === 200) return readToken(answer.text);
     throw new KeystoneFault(
       answer.status === 401
-        ? 'Keystone does not take the token of the service user, which it has just given.'
+        ? 'Keystone refuses the token of the service user that it has just issued.'
         : `Keystone answered ${answer.status} when it was asked to validate a token.`,
     );
   }
@@ -91,58 +91,60 @@ export function tokenValidation({
     client: string,
     validateUntil: (deadlineMs: number) => Promise<Token | undefined>,
     leftMs: number,
-  ): Question {
-    let askedMs: number | undefined;
+  ): PendingValidation {
+    let sentMs: number | undefined;
     const abandoned = new AbortController();
-    const ask = (): Promise<Token | undefined> => {
-      askedMs = performance.now();
-      return validateUntil(askedMs + leftMs);
+    const send = (): Promise<Token | undefined> => {
+      sentMs = performance.now();
+      return validateUntil(sentMs + leftMs);
     };
-    const question: Question = {
-      answer: queue.ask(ask, { client, gone: abandoned.signal }).finally(() => {
-        if (asking.get(key) === question) asking.delete(key);
+    const validation: PendingValidation = {
+      answer: queue.run(send, { client, gone: abandoned.signal }).finally(() => {
+        if (pending.get(key) === validation) pending.delete(key);
       }),
-      askedMs: () => askedMs,
+      sentMs: () => sentMs,
       abandon: () => {
-        asking.delete(key);
+        pending.delete(key);
         abandoned.abort();
       },
       waitingRequests: 0,
     };
-    asking.set(key, question);
-    return question;
+    pending.set(key, validation);
+    return validation;
   }
 
-  /** Waits for the answer. If all waiting requests end before the question was asked, it is not asked. */
-  async function answerTo(question: Question, gone: AbortSignal): Promise<Token | undefined> {
-    question.waitingRequests += 1;
+  /** Waits for the answer. If all waiting requests end before the request to Keystone was sent, it is not sent. */
+  async function answerTo(validation: PendingValidation, gone: AbortSignal): Promise<Token | undefined> {
+    validation.waitingRequests += 1;
     const leave = (): void => {
-      question.waitingRequests -= 1;
-      if (question.waitingRequests === 0 && question.askedMs() === undefined) question.abandon();
+      validation.waitingRequests -= 1;
+      if (validation.waitingRequests === 0 && validation.sentMs() === undefined) validation.abandon();
     };
     if (gone.aborted) leave();
     else gone.addEventListener('abort', leave, { once: true });
     try {
-      return await question.answer;
+      return await validation.answer;
     } finally {
       gone.removeEventListener('abort', leave);
     }
   }
 
-  return async (token, allowExpired, { client, gone }, patience) => {
+  return async (token, allowExpired, { client, gone }, budget) => {
     const key = hash('sha256', token, 'base64');
     const known = cache.get(key);
     if (known !== undefined) return isCurrent(known, allowExpired) ? known : undefined;
     // An expired token is valid only where a service sends it with a valid token of its own.
     const name = `${key} ${allowExpired}`;
     if (invalid.get(name)) return undefined;
-    if (patience.leftMs <= 0)
-      throw new KeystoneUnreachable('Keystone took all the time of the request for its service token.');
+    if (budget.leftMs <= 0)
+      throw new KeystoneUnreachable(
+        'Keystone needed all the time of the request to issue the token of the service user.',
+      );
     const beganMs = performance.now();
     const validateUntil = (deadlineMs: number) => validate(token, allowExpired, deadlineMs);
-    const question = asking.get(name) ?? begin(name, client, validateUntil, patience.leftMs);
-    const valid = await answerTo(question, gone());
-    patience.leftMs -= performance.now() - Math.max(beganMs, question.askedMs() ?? beganMs);
+    const validation = pending.get(name) ?? begin(name, client, validateUntil, budget.leftMs);
+    const valid = await answerTo(validation, gone());
+    budget.leftMs -= performance.now() - Math.max(beganMs, validation.sentMs() ?? beganMs);
     if (valid === undefined) invalid.set(name, true);
     if (valid === undefined || !isCurrent(valid, allowExpired)) return undefined;
     cache.set(key, valid);

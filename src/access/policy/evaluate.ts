@@ -43,8 +43,8 @@ export function printCheck(check: Check): string {
 /** The names that a check refers to by `rule:name`. */
 export const referredRules = (check: Check): readonly string[] => matched(check, 'rule');
 
-/** The roles that a check asks for by `role:name`. */
-export const askedRoles = (check: Check): readonly string[] => matched(check, 'role');
+/** The roles that a check names by `role:name`. */
+export const namedRoles = (check: Check): readonly string[] => matched(check, 'role');
 
 function matched(check: Check, kind: string): readonly string[] {
   switch (check.type) {

@@ -116,7 +116,7 @@ function readUtf8(file: string): string {
 export type Policy = {
   /** Whether the rule of this name allows the identity to do something to the target. An unknown rule denies. */
   allows(rule: string, identity: Identity, target: Values): boolean;
-  /** The same whatever the target is; undefined where it depends on the target. */
+  /** Whether the rule of this name allows the identity, whatever the target is; undefined where that depends on the target. */
   allowsAny(rule: string, identity: Identity): boolean | undefined;
   /** Whether a policy file has the rule of this name. */
   isWritten(rule: string): boolean;
@@ -155,7 +155,7 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
   let complaints: readonly string[] = [];
   let checkedAtMs = performance.now();
 
-  const keep = (problems: readonly string[]): void => {
+  const keepRules = (problems: readonly string[]): void => {
     if (problems.join('\n') === complaints.join('\n')) return;
     complaints = problems;
     for (const problem of problems) log.error(`${problem} The policy rules stay as they were.`);
@@ -166,33 +166,33 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
     try {
       found = findPolicyFiles(settings);
     } catch (error) {
-      keep([`The policy files cannot be read: ${messageOf(error)}.`]);
+      keepRules([`The policy files cannot be read: ${messageOf(error)}.`]);
       return;
     }
     if (found.fingerprint === seen.fingerprint && !seen.unsettled) return;
-    const isNews = found.fingerprint !== seen.fingerprint || complaints.length > 0;
+    const isChanged = found.fingerprint !== seen.fingerprint || complaints.length > 0;
     const gone = goneOf(inForce, found, settings);
     if (gone.length > 0) {
-      keep(gone);
+      keepRules(gone);
       return;
     }
     const read = readRules(found.files, settings);
     // A file that could not be read for a moment, since too many files were open, is read again without a change.
     if (!('problems' in read && read.isUnread)) seen = found;
     if ('problems' in read) {
-      keep(read.problems);
+      keepRules(read.problems);
       return;
     }
     // A program that writes a file empties it first.
     const emptied = read.empty.filter((file) => inForce.files.includes(file) && !inForce.empty.includes(file));
     if (emptied.length > 0) {
-      keep(emptied.map((file) => `The policy file ${file} is empty. Write {} into it if it is to have no rules.`));
+      keepRules(emptied.map((file) => `The policy file ${file} is empty. Write {} into it if it is to have no rules.`));
       return;
     }
     enforce(found, read);
-    if (!isNews) return;
+    if (!isChanged) return;
     for (const warning of read.warnings) log.warn(warning);
-    tellRead(found);
+    logRead(found);
   }
 
   const enforce = (found: PolicyFiles, read: { readonly rules: Rules; readonly empty: readonly string[] }): void => {
@@ -200,7 +200,7 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
     inForce = { files: found.files, folders: found.folders, empty: read.empty };
     complaints = [];
   };
-  const tellRead = ({ files }: PolicyFiles): void =>
+  const logRead = ({ files }: PolicyFiles): void =>
     log.info(`The policy rules were read again: ${files.join(', ') || 'the defaults alone'}.`);
 
   const present = (): Rules => {
@@ -213,8 +213,8 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
   };
   return {
     allows: (rule, identity, target) => {
-      const held = present();
-      return decideForAny(held, rule, identity) ?? decide(held, rule, identity, target).allowed;
+      const current = present();
+      return decideForAny(current, rule, identity) ?? decide(current, rule, identity, target).allowed;
     },
     allowsAny: (rule, identity) => decideForAny(present(), rule, identity),
     isWritten: (rule) => present().byName.get(rule)?.file !== undefined,
@@ -232,7 +232,7 @@ export function openPolicy(firstSettings: PolicySettings, log: PolicyLog, everyM
         if (error instanceof ConfigError) return error.problems;
         throw error;
       }
-      tellRead(seen);
+      logRead(seen);
       return [];
     },
   };

@@ -12,8 +12,8 @@ import { readAnswer, trustedAuthorities } from '../outgoing.ts';
 export type IssuerKeys = {
   /** What finds the key of a token among the present keys; undefined where there are none. */
   present(): JWTVerifyGetKey | undefined;
-  /** Asks the issuer for its keys, where the last question is long enough ago: for a token whose key is unknown. @returns whether it has asked */
-  askAgain(): Promise<boolean>;
+  /** Fetches the keys for a token whose key is unknown, if the last fetch is long enough ago. @returns whether it has fetched them */
+  fetchAgain(): Promise<boolean>;
   close(): void;
 };
 
@@ -22,9 +22,9 @@ const mostAnswerBytes = 1024 * 1024;
 /** How often the keys are fetched without a reason. */
 const fetchEveryMs = 10 * 60_000;
 /** How long keys are used after they were fetched, while the issuer does not answer. */
-const keptMs = 24 * 3_600_000;
-/** How often the service asks for the keys at most because the key of a token is unknown: any client can send such a token. */
-const askAtMostEveryMs = 30_000;
+const usableMs = 24 * 3_600_000;
+/** How often the keys are fetched at most because the key of a token is unknown: any client can send such a token. */
+const fetchAtMostEveryMs = 30_000;
 
 const keySet = v.object({ keys: v.array(v.looseObject({ kty: v.string() })) });
 const discovery = v.object({ issuer: v.string(), jwks_uri: v.string() });
@@ -38,31 +38,31 @@ export function openIssuerKeys(
   const { jwksFile } = settings;
   if (jwksFile !== undefined) {
     const ofFile = finderOf(readFileSync(jwksFile, 'utf8'));
-    return { present: () => ofFile, askAgain: async () => false, close: () => {} };
+    return { present: () => ofFile, fetchAgain: async () => false, close: () => {} };
   }
   let found: { readonly finder: JWTVerifyGetKey; readonly fetchedMs: number } | undefined;
-  let askedMs = Number.NEGATIVE_INFINITY;
-  let asking: Promise<void> | undefined;
-  const ask = (): Promise<void> => {
-    askedMs = performance.now();
-    asking ??= fetchKeys(settings)
+  let beganMs = Number.NEGATIVE_INFINITY;
+  let fetching: Promise<void> | undefined;
+  const fetchNow = (): Promise<void> => {
+    beganMs = performance.now();
+    fetching ??= fetchKeys(settings)
       .then((text) => {
         found = { finder: finderOf(text), fetchedMs: performance.now() };
       })
       .catch((error: unknown) => log.warn(`The keys of [jwt:${name}] could not be fetched: ${messageOf(error)}.`))
       .finally(() => {
-        asking = undefined;
+        fetching = undefined;
       });
-    return asking;
+    return fetching;
   };
-  void ask();
-  const timer = setInterval(ask, fetchEveryMs);
+  void fetchNow();
+  const timer = setInterval(fetchNow, fetchEveryMs);
   timer.unref();
   return {
-    present: () => (found !== undefined && performance.now() - found.fetchedMs < keptMs ? found.finder : undefined),
-    askAgain: async () => {
-      if (asking === undefined && performance.now() - askedMs < askAtMostEveryMs) return false;
-      await (asking ?? ask());
+    present: () => (found !== undefined && performance.now() - found.fetchedMs < usableMs ? found.finder : undefined),
+    fetchAgain: async () => {
+      if (fetching === undefined && performance.now() - beganMs < fetchAtMostEveryMs) return false;
+      await (fetching ?? fetchNow());
       return true;
     },
     close: () => clearInterval(timer),

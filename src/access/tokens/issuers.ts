@@ -1,8 +1,8 @@
 import type { JwtConfig } from '../../config/config.ts';
 import { maskUrls } from '../../config/database_url.ts';
 
-/** Issuers that sign tokens for everybody's projects. */
-const openToEverybody = ['token.actions.githubusercontent.com', 'gitlab.com', 'accounts.google.com'];
+/** Issuers that sign tokens for the projects of any user. */
+const publicIssuers = ['token.actions.githubusercontent.com', 'gitlab.com', 'accounts.google.com'];
 
 /** What is wrong with the sections `[jwt:NAME]`, one sentence for each mistake. */
 export function jwtProblems(sections: Readonly<Record<string, JwtConfig>>): readonly string[] {
@@ -31,8 +31,8 @@ export function jwtProblems(sections: Readonly<Record<string, JwtConfig>>): read
         'roles_claim needs accept_roles: otherwise an administrator of the issuer would be one here.',
       require.length === 0 &&
         host !== undefined &&
-        openToEverybody.includes(host) &&
-        `${host} signs tokens for everybody, so require must name whose tokens count.`,
+        publicIssuers.includes(host) &&
+        `${host} signs tokens for any user, so require must name the claims of the tokens to accept.`,
       ...require.map(
         (item) =>
           !/^\/[^=]*=/.test(item) &&

@@ -111,12 +111,12 @@ async function payloadOf(text: string, { name, settings, keys }: Issuer): Promis
     try {
       return await by(known);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.askAgain())) throw error;
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.fetchAgain())) throw error;
     }
-  } else await keys.askAgain();
-  const asked = keys.present();
-  if (asked === undefined) throw new errors.JOSEError(`the keys of [jwt:${name}] are not known`);
-  return by(asked);
+  } else await keys.fetchAgain();
+  const fetched = keys.present();
+  if (fetched === undefined) throw new errors.JOSEError(`the keys of [jwt:${name}] are not known`);
+  return by(fetched);
 }
 
 /** The identity that the claims of a verified token give, by the settings of its issuer. */

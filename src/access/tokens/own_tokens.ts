@@ -4,14 +4,14 @@ import { type Identity, noIdentity } from '../../rest/identity.ts';
 import { Cache } from '../../text/cache.ts';
 import { hashOf, isToken } from './token_text.ts';
 
-/** How long what the database says of a token holds, in milliseconds; with the time of a request it is less than 5 s. */
-const heldMs = 3_000;
-/** So many tokens are known at a time; of more, the one that was read first is read again. */
+/** After how long the row of a token is read again, in milliseconds; with the time of a request it is less than 5 s. */
+const rereadAfterMs = 3_000;
+/** How many tokens are remembered; beyond that the one that was read first is forgotten. */
 const mostKnown = 20_000;
-/** The same for tokens that do not exist. They have a cache of their own: a client that invents tokens pushes no real one out. */
+/** How many tokens that do not exist are remembered, in a cache of their own: invented tokens must not replace real ones. */
 const mostUnknown = 10_000;
 
-/** The identity of a token, or why the token is refused: for the log, since clients are not told. */
+/** The identity of a token, or why the token is refused: for the log; clients do not learn it. */
 export type TokenVerdict = { readonly identity: Identity } | { readonly refused: string };
 
 /** Finds the identity of a token of the service's own. @throws what the database throws */
@@ -19,14 +19,14 @@ export type OwnTokens = (text: string) => TokenVerdict | Promise<TokenVerdict>;
 
 type KnownToken = { readonly identity: Identity; readonly untilMs: number };
 
-/** Finds tokens by their rows in the database. Each process reads the row of a token in use once in `heldMs`. */
+/** Finds tokens by their rows in the database. Each process reads the row of a token in use once in `rereadAfterMs`. */
 export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): OwnTokens {
   const known = new Cache<string, KnownToken>(mostKnown);
   const unknown = new Cache<string, { readonly untilMs: number }>(mostUnknown);
   const reading = new Map<string, Promise<TokenVerdict>>();
 
   async function read(hash: string): Promise<TokenVerdict> {
-    const untilMs = performance.now() + heldMs;
+    const untilMs = performance.now() + rereadAfterMs;
     const found = await findToken(database, hash);
     if (found === undefined) {
       known.delete(hash);

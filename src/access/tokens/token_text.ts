@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Tells these tokens from others, for people and for programs that look for secrets in texts. */
+/** The beginning of these tokens, by which people and secret scanners recognise them. */
 const mark = 'plc_';
 const secretBytes = 32;
 const secretLength = 43;
@@ -13,8 +13,8 @@ const shownLength = mark.length + 6;
 export type MadeToken = { readonly text: string; readonly hash: string; readonly prefix: string };
 
 /**
- * Makes a token: `plc_`, 256 random bits as base64url, and the CRC-32 of that as base64url. By the checksum a token that was
- * mistyped is refused without a look at the database.
+ * Makes a token: `plc_`, 256 random bits as base64url, and the CRC-32 of that as base64url. A mistyped token is refused by its checksum,
+ * without a query to the database.
  */
 export function makeToken(): MadeToken {
   const secret = randomBytes(secretBytes).toString('base64url');

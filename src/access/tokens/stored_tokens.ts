@@ -12,7 +12,7 @@ export type WantedToken = Pick<NewToken, 'userId' | 'projectId' | 'roles' | 'sec
 /** A new token, which is shown this once. */
 export type IssuedToken = { readonly text: string; readonly shown: ShownToken };
 
-/** Makes a token, and stores what is kept of it. */
+/** Makes a token, and stores its hash, prefix and owner. */
 export async function issueToken(database: Pick<Database, 'write'>, wanted: WantedToken): Promise<IssuedToken> {
   const { text, hash, prefix } = makeToken();
   return { text, shown: showToken(await createToken(database, { ...wanted, uuid: randomUUID(), hash, prefix })) };
