@@ -88,10 +88,10 @@ export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlsta
 export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');
 
 /**
- * Whether the server is there, and does not let the service in until an operator acts: the password or pg_hba.conf was changed, the
+ * Whether the server runs, but refuses the login of the service until an operator acts: the password or pg_hba.conf was changed, the
  * role may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
  */
-const isShutOut = (error: unknown): boolean =>
+const isAccessRefused = (error: unknown): boolean =>
   isRefusedLogin(error) || hasSqlstate(error, sqlstate.unknownDatabase, sqlstate.databaseClosed);
 
 /**
@@ -101,7 +101,7 @@ const isShutOut = (error: unknown): boolean =>
  */
 export function isUnavailable(error: unknown): boolean {
   if (isDatabaseError(error)) {
-    return isShutOut(error) || /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
+    return isAccessRefused(error) || /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
   }
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
@@ -128,7 +128,7 @@ export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlsta
  * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode gave the service another
  * connection. Nothing of the transaction was done.
  */
-export const isPreparedElsewhere = (error: unknown): boolean =>
+export const arePreparedStatementsLost = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
 
 /** Whether the role of the service lacks a privilege that the statement needs, until an operator acts. Nothing of it was done. */
@@ -152,7 +152,7 @@ export const isFaultOfOne = (error: unknown): boolean =>
     !isUnavailable(error) &&
     !isTimedOut(error) &&
     !isLostRace(error) &&
-    !isPreparedElsewhere(error));
+    !arePreparedStatementsLost(error));
 
 /** The code of the error for a server that is not of the wanted kind, such as a standby. */
 export const wrongServerCode = 'EWRONGSERVER';
@@ -202,8 +202,8 @@ export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || 
 type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
-  /** The database does not let the service in, until an operator acts. */
-  | 'shut out'
+  /** The database refuses the login of the service, until an operator acts. */
+  | 'access refused'
   /** The role of the service lacks a privilege, until an operator acts. */
   | 'not permitted'
   /** The database has no room for a further connection, and the service has none. */
@@ -211,13 +211,13 @@ type FailureKind =
   /** The server waits for a synchronous standby before it answers commits. */
   | 'commits unconfirmed'
   /** The server has no disk or memory left for the statement, or cannot use its files. */
-  | 'out of room'
+  | 'no space left'
   /** The database takes no writes. */
   | 'read-only'
   /** A table has no id left for a new row, until an operator acts. */
   | 'no id left'
-  /** A pooler does not carry prepared statements, until an operator acts. */
-  | 'prepared elsewhere'
+  /** A pooler does not support prepared statements, until an operator acts. */
+  | 'prepared statements lost'
   /** A statement exceeded its time limit. */
   | 'timed out'
   /** Another transaction held a lock for too long. */
@@ -240,11 +240,11 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof CommitsUnconfirmed) return 'commits unconfirmed';
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (error instanceof NoIdLeft) return 'no id left';
-  if (isOutOfRoom(error)) return 'out of room';
-  if (isPreparedElsewhere(error)) return 'prepared elsewhere';
+  if (isOutOfRoom(error)) return 'no space left';
+  if (arePreparedStatementsLost(error)) return 'prepared statements lost';
   if (isReadOnly(error)) return 'read-only';
   if (isTooManyConnections(error)) return 'no connection left';
-  if (isShutOut(error)) return 'shut out';
+  if (isAccessRefused(error)) return 'access refused';
   if (isUnavailable(error)) return 'unavailable';
   if (isNotPermitted(error)) return 'not permitted';
   if (isTimedOut(error)) return 'timed out';

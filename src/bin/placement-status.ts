@@ -8,7 +8,7 @@ import { addConfigFlags, type ConfigFlags, problemsOf } from '../start/config_fl
 import { runCommand } from '../start/run_command.ts';
 import { print } from '../text/print.ts';
 
-const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
+const program = addConfigFlags(new Command('placement-status')).description('Checks the state of Placement.');
 
 const upgrade = program.command('upgrade').description('commands about upgrades');
 upgrade.option('--json', 'print the results as JSON');

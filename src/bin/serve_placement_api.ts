@@ -91,7 +91,7 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;
   say.line(listens);
-  tellSystemd(listens, logger);
+  notifySystemd(listens, logger);
 }
 
 async function serveAlone(config: Config, tls: Tls | undefined, { logger, health }: Log): Promise<Listening> {
@@ -140,7 +140,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
   }
 }
 
-/** The socket in the folder of an embedded database; without it the service serves, and commands cannot reach it. */
+/** Opens the socket in the folder of an embedded database. If it cannot be opened, the service serves, but commands cannot reach it. */
 async function openOperatorSocket(
   { placementDatabase: { connection, embeddedPath } }: Config,
   { operatorApp }: PlacementService,
@@ -164,7 +164,7 @@ async function serveTogether(
   return serveByWorkers(config, { tls, program: workerProgram, logger });
 }
 
-/** What a start says: to the terminal or systemd, and into the log file where there is one. */
+/** The lines of a start: for the terminal or systemd, and for the log file if there is one. */
 type StartLines = {
   line(text: string): void;
   /** @param printed those that were printed before the log was opened */
@@ -197,10 +197,10 @@ const startLines = ({ logger, health }: Pick<Log, 'logger' | 'health'>): StartLi
  *
  * @param status the text that `systemctl status` shows
  */
-function tellSystemd(status: string, logger: Logger): void {
+function notifySystemd(status: string, logger: Logger): void {
   if (process.env.NOTIFY_SOCKET === undefined) return;
   execFile('systemd-notify', ['--ready', `--status=${status}`], (err) => {
-    if (err !== null) logger.error({ reason: err.message }, 'systemd could not be told that the service is ready');
+    if (err !== null) logger.error({ reason: err.message }, 'systemd could not be notified that the service is ready');
   });
 }
 

@@ -131,8 +131,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
   switch (failureKind(error)) {
     case 'unavailable':
       return tryLater('The database cannot be reached; please retry.');
-    case 'shut out':
-      return tryLater('The database does not let the service in; the log has the reason for operators.');
+    case 'access refused':
+      return tryLater('The database refuses the login of the service; the log has the reason for operators.');
     case 'not permitted':
       return tryLater(
         'The role of the service lacks a privilege in the database; the log has the reason for operators.',
@@ -141,13 +141,13 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater('The database has no connection left for the service; please retry.');
     case 'commits unconfirmed':
       return tryLater('The database does not confirm commits, its synchronous standby may be gone; please retry.');
-    case 'out of room':
+    case 'no space left':
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'read-only':
       return tryLater('The database is read-only; please retry.');
-    case 'prepared elsewhere':
+    case 'prepared statements lost':
       return tryLater(
-        'A pooler of database connections does not carry prepared statements; the log has the remedy for operators.',
+        'A pooler of database connections does not support prepared statements; the log has the remedy for operators.',
       );
     case 'no id left':
       return tryLater(
@@ -163,10 +163,10 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
       return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
     case 'number too large':
-      return badRequest(`The database has no place for a number of the request: ${messageOf(error)}.`);
+      return badRequest(`The database cannot store a number of the request: ${messageOf(error)}.`);
     case 'text not storable':
       return badRequest(
-        `The encoding of the database is not UTF-8, and has no place for a text of the request: ${messageOf(error)}.`,
+        `The encoding of the database is not UTF-8, and cannot store a text of the request: ${messageOf(error)}.`,
       );
     case 'taken': // endpoints that may meet it say what is taken
     case undefined:

@@ -52,14 +52,14 @@ function reasonOf(error: unknown): string {
       return 'The database is read-only: it is a standby, or default_transaction_read_only is on';
     case 'commits unconfirmed':
       return 'The database does not confirm commits; its synchronous standby may be gone';
-    case 'shut out':
-      return 'The database does not let the service in: its password, role or database was changed';
+    case 'access refused':
+      return 'The database refuses the login of the service: its password, role or database was changed';
     case 'not permitted':
       return 'The role of the service lacks a privilege in the database';
     case 'no connection left':
       return 'The database has no connection left for the service';
-    case 'prepared elsewhere':
-      return 'A pooler of database connections does not carry prepared statements';
+    case 'prepared statements lost':
+      return 'A pooler of database connections does not support prepared statements';
     default:
       return 'The database cannot be reached';
   }

@@ -27,7 +27,7 @@ export type LogHealth = {
   isWritable(): boolean;
   /** How much text has not been written yet, in bytes. */
   waitingBytes(): number;
-  /** How many lines were lost, since too much text waited. */
+  /** How many lines were lost, since too much text was not written yet. */
   linesLost(): number;
 };
 
@@ -194,16 +194,15 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
-/** So long after a write that failed, as on a full disk, it is tried again, also where no further line comes: alerts tell of it until then. */
-const writtenAgainMs = 1_000;
+/** After how long a failed write is tried again, also without a further line: until it succeeds, alerts report that the log fails. */
+const retryAfterMs = 1_000;
 
-/** For so long the end of the process waits for a log that is not read. */
-const flushedWithinMs = 1_000;
+/** How long the end of the process waits for a program that does not read the log. */
+const flushTimeoutMs = 1_000;
 
 /**
- * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process
- * end: the remaining lines are not flushed after a failed write, nor longer than a second where the log is not read, since pino would try it
- * for ever.
+ * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process end, since pino would
+ * retry a flush for ever: after a failed write nothing is flushed, and a log that is not read is flushed for a second at most.
  *
  * @param unread until when a write is tried again that a full pipe refuses, by `performance.now()`
  * @returns a function that tells whether the last write failed
@@ -214,7 +213,7 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>, unread:
   destination.on('error', () => {
     failed = true;
     clearTimeout(again);
-    again = setTimeout(() => destination.write(''), writtenAgainMs).unref();
+    again = setTimeout(() => destination.write(''), retryAfterMs).unref();
   });
   destination.on('write', () => {
     failed = false;
@@ -222,7 +221,7 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>, unread:
   const flushSync = destination.flushSync.bind(destination);
   destination.flushSync = () => {
     if (failed) return;
-    unread.untilMs = performance.now() + flushedWithinMs;
+    unread.untilMs = performance.now() + flushTimeoutMs;
     try {
       flushSync();
     } catch {

@@ -3,18 +3,18 @@ import { AggregatorRegistry, type Registry } from 'prom-client';
 /** The metrics of one process, as data. */
 export type Figures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** What one process tells the others when one of them is scraped. */
-export type Offered = {
+/** The functions by which one process reports its metrics when any process is scraped. */
+export type MetricSources = {
   readonly figures: () => Promise<Figures>;
   /** How many of each shape fit, in the text format: one process is asked for all of them. */
   readonly shapes: () => Promise<string>;
 };
 
-/** What is told at a scrape of several processes. */
+/** The answer to a scrape of several processes. */
 export type Gathered = {
   /** The metrics of each process. */
   readonly figures: readonly Figures[];
-  /** How many of each shape fit, as one of the processes found out; empty where none could in time. */
+  /** How many of each shape fit, as one of the processes has counted; empty where none could in time. */
   readonly shapes: string;
 };
 
@@ -26,8 +26,8 @@ export type Gathering = {
    * much.
    */
   readonly labels: Readonly<Record<string, string>>;
-  /** Sets the functions by which the other processes ask this one. */
-  offer(offered: Offered): void;
+  /** Sets the functions by which the metrics of this process are read. */
+  setSources(sources: MetricSources): void;
   /** The metrics of all processes. */
   gather(): Promise<Gathered>;
 };
@@ -45,7 +45,7 @@ export function textOf(figures: readonly Figures[]): Promise<string> {
  * A scrape comes some milliseconds early or late. A result that is this much of the interval old is made again, so that each
  * scrape at the interval has a new one.
  */
-const oldEnough = 0.9;
+const outdatedPart = 0.9;
 
 /**
  * Makes a result at most once in an interval: calls in between, and those while it is made, get the same one. One that failed is
@@ -61,7 +61,7 @@ export function atIntervals<Result, Args extends readonly unknown[]>(
   let isUnderWay = false;
   return (...args) => {
     const nowMs = performance.now();
-    if (last !== undefined && (isUnderWay || nowMs - last.begunMs < intervalMs * oldEnough)) return last.result;
+    if (last !== undefined && (isUnderWay || nowMs - last.begunMs < intervalMs * outdatedPart)) return last.result;
     isUnderWay = true;
     const result = make(...args);
     last = { begunMs: nowMs, result };

@@ -5,7 +5,7 @@ import type { CountingOptions } from '../claims/limits.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { escapeLabel } from './capacity.ts';
 
-/** Of so many projects with values of their own the limits are told. */
+/** For how many projects with values of their own the limits are reported. */
 const mostProjects = 1_000;
 
 const figures = [
@@ -14,7 +14,7 @@ const figures = [
     help: 'How much a project may have of a class, or how many consumers of a type.',
     of: 'limit',
   },
-  { name: 'placement_limit_used', help: 'How much of that it has.', of: 'used' },
+  { name: 'placement_limit_used', help: 'How much a project has of what placement_limit limits.', of: 'used' },
 ] as const;
 
 /**

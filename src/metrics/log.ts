@@ -6,7 +6,7 @@ import { atIntervals } from './gathering.ts';
 import { registerGauges } from './gauges.ts';
 
 /** How long a scrape waits for the file system of the log file, in milliseconds: one in the network may not answer. */
-const diskPatienceMs = 1_000;
+const diskTimeoutMs = 1_000;
 
 /** Registers the metrics of the log: whether its lines arrive where they are written to. */
 export function registerLog(register: Registry, { file, isWritable, waitingBytes, linesLost }: LogHealth): void {
@@ -33,10 +33,10 @@ export function registerLog(register: Registry, { file, isWritable, waitingBytes
     if (name === undefined) return undefined;
     const { bavail, bsize } = await statfs(name);
     return bavail * bsize;
-  }, diskPatienceMs);
+  }, diskTimeoutMs);
   new Gauge({
     name: 'placement_log_disk_free_bytes',
-    help: 'What is free for the service on the disk of the log file; missing where there is none, or the disk does not tell.',
+    help: 'What is free for the service on the disk of the log file; missing where there is no log file, or the disk cannot be read.',
     registers,
     async collect() {
       const free = await freeBytes();
@@ -46,8 +46,8 @@ export function registerLog(register: Registry, { file, isWritable, waitingBytes
   });
 }
 
-/** The value of a question, or undefined where it fails or takes too long. No second question is asked while one is under way. */
-function inTime<Value>(ask: () => Promise<Value>, patienceMs: number): () => Promise<Value | undefined> {
-  const answer = atIntervals(0, () => ask().catch(() => undefined));
-  return () => Promise.race([answer(), sleep(patienceMs, undefined, { ref: false })]);
+/** What a read returns, or undefined where it fails or takes too long. No second read begins while one is under way. */
+function inTime<Value>(read: () => Promise<Value>, timeoutMs: number): () => Promise<Value | undefined> {
+  const answer = atIntervals(0, () => read().catch(() => undefined));
+  return () => Promise.race([answer(), sleep(timeoutMs, undefined, { ref: false })]);
 }

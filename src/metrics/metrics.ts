@@ -63,14 +63,14 @@ export type Metrics = {
 };
 
 /** How long a scrape waits for the database, in milliseconds: Prometheus usually gives up after 10 s. */
-const databasePatienceMs = 2_000;
+const databaseTimeoutMs = 2_000;
 
 /**
  * @param options.providerLimit the number of providers whose capacity is shown; -1 means all, 0 none.
  * @param options.shapes queries whose number of placements is shown
  * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
- * @param options.check what /readyz asks
+ * @param options.check the check that /readyz makes
  * @param options.logHealth what is known of the log; undefined where nothing is logged
  * @param options.logger gets a line the first time that a shape cannot be counted
  */
@@ -92,10 +92,10 @@ export function openMetrics(
 ): Metrics {
   const { gathering, logger } = options;
   const shapes = parseShapes(options.shapes);
-  const uncounted = new Set<string>();
+  const loggedShapes = new Set<string>();
   const leftOut = (shape: string, error: ApiError): void => {
-    if (!uncounted.has(shape)) logger.warn(`/metrics is without the shape ${shape}: ${error.message}`);
-    uncounted.add(shape);
+    if (!loggedShapes.has(shape)) logger.warn(`/metrics does not have the shape ${shape}: ${error.message}`);
+    loggedShapes.add(shape);
   };
   const countShapes = (current: Fleet): Promise<string> =>
     shapeCapacityText(current, shapes, { hold: fleet.hold, leftOut });
@@ -103,11 +103,11 @@ export function openMetrics(
   const ofProcess = processMetrics(labels);
   const register = new Registry();
   register.setDefaultLabels(labels);
-  gathering?.offer({
+  gathering?.setSources({
     figures: async () => {
       const figures = [...(await ofProcess.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())];
-      // The process that is scraped refreshes its own fleet. The others do that and ask whether they are ready after they have reported,
-      // so that they tell what the scrape before has found.
+      // The process that is scraped refreshes its own fleet and checks its readiness. Any other process does so after its report,
+      // which has the results of the scrape before.
       if (underWay === undefined) void readiness.check();
       return figures;
     },
@@ -147,7 +147,7 @@ export function openMetrics(
     labelNames: ['reason'],
     registers,
   });
-  // So that the first one is a growth, which queries see.
+  // The series begin at 0, so that queries see the first event as an increase.
   for (const reason of refusalReasons) refused.inc({ reason }, 0);
   const claimed = new Counter({
     name: 'placement_claims_total',
@@ -191,7 +191,7 @@ export function openMetrics(
     // Read the age before the scrape refreshes the fleet.
     ageBeforeScrape = fleet.ageSeconds();
     // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
-    const late = sleep(databasePatienceMs, undefined, { ref: false });
+    const late = sleep(databaseTimeoutMs, undefined, { ref: false });
     const [current] = await Promise.all([
       Promise.race([fleet.fresh().catch(() => undefined), late]),
       readiness.check(),
@@ -258,7 +258,7 @@ export function openMetrics(
   };
 }
 
-/** Asks what /readyz asks, for as long as a scrape waits for the database, and remembers the answer. */
+/** Makes the check of /readyz, for as long as a scrape waits for the database, and remembers its result. */
 function openReadiness(check: () => Promise<unknown>): { check(): Promise<void>; isReady(): boolean } {
   let isReady = true; // else the service would not have started
   return {
@@ -267,7 +267,7 @@ function openReadiness(check: () => Promise<unknown>): { check(): Promise<void>;
         () => true,
         () => false,
       );
-      isReady = await Promise.race([answers, sleep(databasePatienceMs, false, { ref: false })]);
+      isReady = await Promise.race([answers, sleep(databaseTimeoutMs, false, { ref: false })]);
     },
     isReady: () => isReady,
   };
@@ -319,7 +319,7 @@ function registerKeystone(register: Registry): KeystoneObserver {
       () => (performance.now() - answeredMs) / 1000,
     ],
   ]);
-  // So that the first one is a growth, which queries see.
+  // The series begin at 0, so that queries see the first event as an increase.
   for (const outcome of outcomes) decided.inc({ outcome }, 0);
   for (const status of ['200', 'none']) attempts.inc({ status }, 0);
   return {

@@ -26,12 +26,12 @@ export function registerState(
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
     [
       'placement_fleet_age_seconds',
-      'How long before this scrape the fleet was true to the database.',
+      'How long before this scrape the fleet was up to date with the database.',
       last.fleetAgeSeconds,
     ],
     [
       'placement_ready',
-      'What /readyz says, asked at each scrape: 1 for 200, 0 for 503.',
+      'The result of /readyz, checked at each scrape: 1 for 200, 0 for 503.',
       () => (last.isReady() ? 1 : 0),
     ],
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
@@ -49,7 +49,11 @@ export function registerState(
     },
   });
   const counters: readonly Figure[] = [
-    ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
+    [
+      'placement_fleet_refreshes_total',
+      'How often the fleet was refreshed from the database.',
+      () => fleet.counts.refreshes,
+    ],
     ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],
   ];
   for (const [name, help, value] of counters) {

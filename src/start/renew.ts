@@ -7,20 +7,20 @@ import type { Log } from '../log/log.ts';
 import { problemsOf } from './config_flags.ts';
 import { checkAuthentication, checkWorkers } from './startup.ts';
 
-/** What SIGHUP works with. */
-type Renewed = {
+/** What a renewal needs. */
+type RenewalParts = {
   readonly log: Log;
   /** @throws ConfigError */
   readonly readAgain: () => LoadedConfig;
 };
 
 /**
- * Makes the function that SIGHUP calls. It reads the configuration again, and takes of it what can change while the service serves: the
- * log, the TLS certificate, the policy and the service user of Keystone. Their files are read again also if no option has changed. What is
- * broken stays as it was, a service user that Keystone refuses too, and so does all else until the next start. One line of the log says all
- * that.
+ * Makes the function that SIGHUP calls. It reads the configuration again, and applies the sections that can change while the service
+ * serves: the log, the TLS certificate, the policy and the service user of Keystone. Their files are read again also if no option has
+ * changed. A section with a mistake, or a service user that Keystone refuses, stays as it was; other options change at the next start. One
+ * line of the log reports all of this.
  */
-export function openRenewal(server: Listening, first: Config, { log, readAgain }: Renewed): () => Promise<void> {
+export function openRenewal(server: Listening, first: Config, { log, readAgain }: RenewalParts): () => Promise<void> {
   let inForce = first;
 
   async function renew(): Promise<void> {
@@ -98,7 +98,7 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
     else log.logger.warn(line);
   }
 
-  // One after the other, also where signals come faster.
+  // One renewal after the other, however fast the signals come.
   let last = Promise.resolve();
   return () => {
     last = last.then(renew);

@@ -37,7 +37,7 @@ import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
 import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
-// Parts that some configurations do not want. Only the others pay for them, with time of the start and memory.
+// Parts that only some configurations use. Only these load them, which takes memory and time of the start.
 const keystoneParts = () => import('../access/keystone/authenticate.ts');
 const tokenParts = () => import('../access/tokens/authenticate.ts');
 const computeParts = () => import('../compute/compute_api.ts');
@@ -195,7 +195,7 @@ export async function openService(
       root: '',
       openPaths: ['/', ''],
       endpoints: bindEndpoints(
-        routes.map((endpoint) => notingWrites(endpoint, waiting)),
+        routes.map((endpoint) => withWriteNotes(endpoint, waiting)),
         {
           ...shared,
           providerWrites,
@@ -246,8 +246,8 @@ export async function openService(
   }
 }
 
-/** Lets claims that wait check what a write has changed. What claims change the known fleet shows at once. */
-function notingWrites<Dependencies>(
+/** Lets waiting claims check what a write has changed. Writes of claims need no such note: the known fleet shows them immediately. */
+function withWriteNotes<Dependencies>(
   endpoint: Endpoint<Dependencies>,
   { noteWrite }: Pick<WaitingClaims, 'noteWrite'>,
 ): Endpoint<Dependencies> {
@@ -275,7 +275,7 @@ function authenticationBy(
   });
 }
 
-/** Logs and counts what the server refuses before the app gets it, which logs and counts all else. */
+/** Logs and counts a request that the server refuses before the app gets it; the app logs and counts all other requests. */
 const noteRefused =
   (logger: Logger, metrics: Metrics | undefined) =>
   (refused: RefusedConnection): void => {

@@ -1,7 +1,7 @@
 import { messageOf, printError } from '../text/print.ts';
 
 /** How long an orderly end may take. A supervisor of the process usually waits 30 s. */
-const patienceMs = 29_000;
+const endWithinMs = 29_000;
 
 /**
  * Ends the process on SIGTERM or SIGINT: the first signal starts an orderly end with exit code 0, the second ends it at
@@ -14,7 +14,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): v
   const handle = (signal: NodeJS.Signals): void => {
     if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143);
     stopping = true;
-    setTimeout(() => fail('it took too long'), patienceMs).unref();
+    setTimeout(() => fail('it took too long'), endWithinMs).unref();
     stop(signal).then(() => process.exit(0), fail);
   };
   process.on('SIGTERM', handle);
@@ -22,6 +22,6 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): v
 }
 
 function fail(reason: unknown): never {
-  printError(`The process could not end in order: ${messageOf(reason)}`);
+  printError(`The process could not end cleanly: ${messageOf(reason)}`);
   process.exit(1);
 }

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
-import { atIntervals, type Figures, type Gathered, type Gathering, type Offered } from '../metrics/gathering.ts';
+import { atIntervals, type Figures, type Gathered, type Gathering, type MetricSources } from '../metrics/gathering.ts';
 import { registerGauges } from '../metrics/gauges.ts';
 import { ask } from './ask.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
@@ -16,14 +16,14 @@ type WorkerFigures = {
 /**
  * A worker that does not send its metrics within this time is left out: Prometheus has its own time-out, usually 10 s.
  */
-const patienceMs = 3_000;
+const timeoutMs = 3_000;
 
-/** How long a worker may take to find out about all shapes: one usually takes less than a tenth of a second. */
-const shapesPatienceMs = 30_000;
+/** How long a worker may take to count all shapes: one shape usually takes less than a tenth of a second. */
+const shapesTimeoutMs = 30_000;
 
 /**
  * @param serving the workers that serve at the moment
- * @param shapesIntervalMs one of them finds out how many of each shape fit, at most once in this time
+ * @param shapesIntervalMs one of them counts how many of each shape fit, at most once in this time
  */
 export function openWorkerFigures(serving: () => readonly ChildProcess[], shapesIntervalMs: number): WorkerFigures {
   const register = new Registry();
@@ -38,30 +38,30 @@ export function openWorkerFigures(serving: () => readonly ChildProcess[], shapes
     (
       await ask(
         worker,
-        (id) => ({ kind: 'tellFigures', id }),
+        (id) => ({ kind: 'reportFigures', id }),
         (message) => message.kind === 'figures',
-        patienceMs,
+        timeoutMs,
       )
     )?.figures ?? [];
   let shapesBefore = '';
-  /** The first worker that can finds out about the shapes, for all. */
+  /** One worker counts the shapes, for all: the first one that can. */
   const shapesNow = atIntervals(shapesIntervalMs, async (): Promise<string> => {
     for (const worker of serving()) {
       const answer = await ask(
         worker,
-        (id) => ({ kind: 'tellShapes', id }),
+        (id) => ({ kind: 'reportShapes', id }),
         (message) => message.kind === 'shapes',
-        shapesPatienceMs,
+        shapesTimeoutMs,
       );
       if (answer?.text === undefined) continue;
       shapesBefore = answer.text;
       return answer.text;
     }
-    throw new Error('No worker could tell how many of each shape fit.');
+    throw new Error('No worker could count how many of each shape fit.');
   });
-  /** A scrape does not wait longer for the shapes than for the rest; else it has what was found out before. */
+  /** A scrape waits no longer for the shapes than for other metrics; if they are late, it gets the counts of the scrape before. */
   const shapesInTime = (): Promise<string> =>
-    Promise.race([shapesNow().catch(() => ''), sleep(patienceMs, undefined, { ref: false }).then(() => shapesBefore)]);
+    Promise.race([shapesNow().catch(() => ''), sleep(timeoutMs, undefined, { ref: false }).then(() => shapesBefore)]);
 
   return {
     answer: (worker) => {
@@ -82,18 +82,18 @@ export function openWorkerFigures(serving: () => readonly ChildProcess[], shapes
 /** The part of a worker in collecting the metrics of all processes. A scrape may reach any worker. */
 type WorkerGathering = Gathering & {
   /** Sends the metrics of this worker to the primary. */
-  tellOwn(id: number): void;
-  /** Finds out how many of each shape fit, and tells the primary. */
-  tellShapes(id: number): void;
+  sendFigures(id: number): void;
+  /** Counts how many of each shape fit, and sends that to the primary. */
+  reportShapes(id: number): void;
   /** Takes the metrics of all processes from the primary. */
-  gathered(id: number, gathered: Gathered): void;
+  receive(id: number, gathered: Gathered): void;
 };
 
 /** @param worker the number of this worker, from 1 */
-export function openGathering(worker: number, tell: (message: FromWorker) => void): WorkerGathering {
+export function openGathering(worker: number, send: (message: FromWorker) => void): WorkerGathering {
   const waiting = new Map<number, (gathered: Gathered | Promise<Gathered>) => void>();
   let lastId = 0;
-  let own: Offered = { figures: async () => [], shapes: async () => '' };
+  let own: MetricSources = { figures: async () => [], shapes: async () => '' };
   // Without the primary the metrics of all cannot be collected. A scrape then gets the metrics of this worker alone.
   const alone = async (): Promise<Gathered> => ({
     figures: [await own.figures()],
@@ -105,8 +105,8 @@ export function openGathering(worker: number, tell: (message: FromWorker) => voi
   });
   return {
     labels: { worker: String(worker) },
-    offer: (offered) => {
-      own = offered;
+    setSources: (sources) => {
+      own = sources;
     },
     gather: () =>
       new Promise((resolve) => {
@@ -116,22 +116,22 @@ export function openGathering(worker: number, tell: (message: FromWorker) => voi
         }
         lastId += 1;
         waiting.set(lastId, resolve);
-        tell({ kind: 'gatherFigures', id: lastId });
+        send({ kind: 'gatherFigures', id: lastId });
       }),
-    tellOwn: (id) => {
+    sendFigures: (id) => {
       // An error here must not end the process. The metrics of this worker are left out then.
       own.figures().then(
-        (figures) => tell({ kind: 'figures', id, figures }),
-        () => tell({ kind: 'figures', id, figures: [] }),
+        (figures) => send({ kind: 'figures', id, figures }),
+        () => send({ kind: 'figures', id, figures: [] }),
       );
     },
-    tellShapes: (id) => {
+    reportShapes: (id) => {
       own.shapes().then(
-        (text) => tell({ kind: 'shapes', id, text }),
-        () => tell({ kind: 'shapes', id, text: undefined }),
+        (text) => send({ kind: 'shapes', id, text }),
+        () => send({ kind: 'shapes', id, text: undefined }),
       );
     },
-    gathered: (id, gathered) => {
+    receive: (id, gathered) => {
       waiting.get(id)?.(gathered);
       waiting.delete(id);
     },

@@ -9,14 +9,14 @@ import type { Figures, Gathered } from '../metrics/gathering.ts';
  */
 
 /** The address on which a connection was accepted: that of the API, or that of `/metrics`. */
-export type Door = 'api' | 'metrics';
+export type ListenerName = 'api' | 'metrics';
 
 /** The messages from the primary to a worker. */
 export type ToWorker =
   /** The first message. Workers do not read the configuration themselves, so that all have the same. */
   | { readonly kind: 'start'; readonly worker: number; readonly config: Config; readonly tls: Tls | undefined }
   /** Sent together with the socket. */
-  | { readonly kind: 'connection'; readonly id: number; readonly door: Door }
+  | { readonly kind: 'connection'; readonly id: number; readonly listener: ListenerName }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
   | { readonly kind: 'renewServiceUser'; readonly settings: Config['keystoneAuthtoken'] }
   /** One worker asks Keystone, before all take it. */
@@ -24,8 +24,8 @@ export type ToWorker =
   | { readonly kind: 'renewPolicy'; readonly id: number; readonly settings: Config['osloPolicy'] }
   /** Also if the settings are the same: the log file was moved away. */
   | { readonly kind: 'renewLog'; readonly settings: Config['default'] }
-  | { readonly kind: 'tellFigures'; readonly id: number }
-  | { readonly kind: 'tellShapes'; readonly id: number }
+  | { readonly kind: 'reportFigures'; readonly id: number }
+  | { readonly kind: 'reportShapes'; readonly id: number }
   | ({ readonly kind: 'figuresOfAll'; readonly id: number } & Gathered)
   | { readonly kind: 'end' };
 

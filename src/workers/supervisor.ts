@@ -13,7 +13,7 @@ import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';
 import { ask } from './ask.ts';
 import { openWorkerFigures } from './figures.ts';
-import type { Door, FromWorker, ToWorker } from './messages.ts';
+import type { FromWorker, ListenerName, ToWorker } from './messages.ts';
 
 /**
  * Serves with `[api] workers` processes. This process, the primary, prepares the database, accepts connections, hands
@@ -38,13 +38,13 @@ export async function serveByWorkers(
   const mistakes = policyProblems(config.osloPolicy);
   if (mistakes.length > 0) throw new ConfigError(mistakes);
   const prepared = { ...config, placementDatabase: { ...config.placementDatabase, syncOnStartup: false } };
-  const handOver = openHandOver();
-  const workers = await startWorkers({ ...options, config: prepared, handOver });
+  const distributor = openDistributor();
+  const workers = await startWorkers({ ...options, config: prepared, distributor });
   const acceptors: net.Server[] = [];
-  const accept = async (address: Address, door: Door): Promise<string> => {
+  const accept = async (address: Address, listener: ListenerName): Promise<string> => {
     // Only the workers read from the connections.
-    const acceptor = net.createServer({ pauseOnConnect: true }, (connection) => handOver.give(connection, door));
-    const bound = await bind(acceptor, address, door);
+    const acceptor = net.createServer({ pauseOnConnect: true }, (connection) => distributor.give(connection, listener));
+    const bound = await bind(acceptor, address, listener);
     acceptors.push(acceptor);
     return urlOf(tls === undefined ? 'http' : 'https', bound);
   };
@@ -61,7 +61,7 @@ export async function serveByWorkers(
       close: async () => {
         await sleep(acceptMs);
         for (const acceptor of acceptors) acceptor.close();
-        handOver.close();
+        distributor.close();
         await workers.end();
       },
     };
@@ -98,7 +98,7 @@ type WorkersOptions = {
   readonly tls: Tls | undefined;
   /** The file that a worker process runs. */
   readonly program: string;
-  readonly handOver: HandOver;
+  readonly distributor: ConnectionDistributor;
   readonly logger: Logger;
 };
 
@@ -109,7 +109,7 @@ const steadyMs = 10_000;
 const answerMs = 5_000;
 
 /** When workers that do not end are killed. They give requests under way 25 s. */
-const endPatienceMs = 27_000;
+const killAfterMs = 27_000;
 
 /**
  * Starts `[api] workers` processes, and resolves when each of them serves or has failed once.
@@ -117,7 +117,7 @@ const endPatienceMs = 27_000;
  * @throws Error if all of them failed; each of them has logged why.
  */
 async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { handOver, logger, program } = options;
+  const { distributor, logger, program } = options;
   let { config } = options;
   const count = config.api.workers;
   let { tls } = options;
@@ -143,7 +143,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       if (kind === 'ready' && !leaving) {
         servingSinceMs = performance.now();
         serving.add(child);
-        handOver.add(child);
+        distributor.add(child);
         settled(true);
       }
       if (kind === 'leaving') {
@@ -174,7 +174,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
   const retire = (child: ChildProcess): void => {
     serving.delete(child);
-    handOver.remove(child);
+    distributor.remove(child);
     send(child, { kind: 'end' });
   };
 
@@ -197,14 +197,14 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     },
     tryServiceUser: async (settings) => {
       const [child] = serving.keys();
-      const patienceMs = keystoneTimeBudgetMs(settings) + answerMs;
+      const timeoutMs = keystoneTimeBudgetMs(settings) + answerMs;
       const answer =
         child &&
         (await ask(
           child,
           (id) => ({ kind: 'tryServiceUser', id, settings }),
           (message) => message.kind === 'serviceUserTried',
-          patienceMs,
+          timeoutMs,
         ));
       return answer === undefined ? { isRefused: false, reason: 'No worker could ask Keystone.' } : answer.trial;
     },
@@ -231,18 +231,18 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     },
     end: async () => {
       ending = true;
-      const patience = setTimeout(() => {
+      const killTimer = setTimeout(() => {
         for (const child of running.keys()) child.kill('SIGKILL');
-      }, endPatienceMs);
+      }, killAfterMs);
       const gone = [...running.keys()].map((child) => new Promise((resolve) => child.once('exit', resolve)));
       for (const child of running.keys()) retire(child);
       await Promise.all(gone);
-      clearTimeout(patience);
+      clearTimeout(killTimer);
     },
   };
 }
 
-/** What workers complain about. Where not all of them do, it is said which do. */
+/** The problems that workers report, each with the workers that have it, unless all have it. */
 function problemsOfAll(
   answers: readonly { readonly worker: number; readonly problems: readonly string[] }[],
 ): readonly string[] {
@@ -268,26 +268,26 @@ function send(child: ChildProcess, message: ToWorker): void {
 }
 
 /** Hands the connections that the primary accepts to its workers. */
-export type HandOver = {
+export type ConnectionDistributor = {
   /** From now on the worker gets connections, until `remove` is called or its process ends. */
   add(worker: ChildProcess): void;
   remove(worker: ChildProcess): void;
   /** Hands a connection to a worker. Without a worker the connection waits for one. */
-  give(connection: Socket, door: Door): void;
+  give(connection: Socket, listener: ListenerName): void;
   /** Closes the connections that wait for a worker, and all that come later. */
   close(): void;
 };
 
-type Arrived = {
+type AcceptedConnection = {
   readonly connection: Socket;
-  readonly door: Door;
-  /** When it is closed unless a worker has it, by `performance.now()`. */
-  readonly givenUpAtMs: number;
+  readonly listener: ListenerName;
+  /** When it is closed unless a worker has taken it, by `performance.now()`. */
+  readonly closeAtMs: number;
 };
 
 type Load = {
   /** Connections handed over that the worker has not taken yet, by id. */
-  readonly underWay: Map<number, Arrived>;
+  readonly underWay: Map<number, AcceptedConnection>;
   open: number;
 };
 
@@ -295,10 +295,10 @@ type Load = {
 const maxWaiting = 511;
 
 /**
- * For so long a connection waits for a worker. Where none can start, as while the database is away, its client, or a balancer, learns that
- * and tries another machine.
+ * How long a connection waits for a worker. If no worker can start, for example without the database, the client or a load balancer then
+ * tries another machine.
  */
-const waitsMs = 10_000;
+const longestWaitMs = 10_000;
 
 /**
  * Neither node:cluster nor SO_REUSEPORT is used. With node:cluster, a connection that is being sent to a worker that
@@ -306,9 +306,9 @@ const waitsMs = 10_000;
  * already have many. With SO_REUSEPORT, few clients with long-lived connections, such as schedulers, would often share
  * one worker while others are idle.
  */
-function openHandOver(): HandOver {
+function openDistributor(): ConnectionDistributor {
   const loads = new Map<ChildProcess, Load>();
-  const waiting = new Set<Arrived>();
+  const waiting = new Set<AcceptedConnection>();
   let closed = false;
   let lastId = 0;
 
@@ -325,31 +325,31 @@ function openHandOver(): HandOver {
     }
     return least;
   };
-  const handTo = (worker: ChildProcess, load: Load, arrived: Arrived): void => {
+  const sendTo = (worker: ChildProcess, load: Load, accepted: AcceptedConnection): void => {
     lastId += 1;
     load.open += 1;
-    load.underWay.set(lastId, arrived);
+    load.underWay.set(lastId, accepted);
     // The connection stays open here until the worker confirms it. If the worker dies before that, another one gets the
     // connection.
-    const message: ToWorker = { kind: 'connection', id: lastId, door: arrived.door };
-    worker.send(message, arrived.connection, { keepOpen: true }, () => {});
+    const message: ToWorker = { kind: 'connection', id: lastId, listener: accepted.listener };
+    worker.send(message, accepted.connection, { keepOpen: true }, () => {});
   };
-  const give = (arrived: Arrived): void => {
+  const give = (accepted: AcceptedConnection): void => {
     if (closed) {
-      arrived.connection.destroy();
+      accepted.connection.destroy();
       return;
     }
     const least = leastLoaded();
-    if (least !== undefined) handTo(...least, arrived);
-    else if (waiting.size < maxWaiting) wait(arrived);
-    else arrived.connection.destroy();
+    if (least !== undefined) sendTo(...least, accepted);
+    else if (waiting.size < maxWaiting) wait(accepted);
+    else accepted.connection.destroy();
   };
-  const wait = (arrived: Arrived): void => {
-    waiting.add(arrived);
-    const giveUp = (): void => {
-      if (waiting.delete(arrived)) arrived.connection.destroy();
+  const wait = (accepted: AcceptedConnection): void => {
+    waiting.add(accepted);
+    const closeWaiting = (): void => {
+      if (waiting.delete(accepted)) accepted.connection.destroy();
     };
-    setTimeout(giveUp, Math.max(0, arrived.givenUpAtMs - performance.now())).unref();
+    setTimeout(closeWaiting, Math.max(0, accepted.closeAtMs - performance.now())).unref();
   };
 
   return {
@@ -366,20 +366,20 @@ function openHandOver(): HandOver {
         loads.delete(worker);
         whenAllReceived(worker, () => {
           // A worker confirms a connection before it reads from it, so nothing was read from these.
-          for (const arrived of load.underWay.values()) give(arrived);
+          for (const accepted of load.underWay.values()) give(accepted);
         });
       });
       // The set is cleared first, because a connection that still finds no worker is added again.
       const waited = [...waiting];
       waiting.clear();
-      for (const arrived of waited) give(arrived);
+      for (const accepted of waited) give(accepted);
     },
     remove: (worker) => {
       loads.delete(worker);
     },
-    give: (connection, door) => {
+    give: (connection, listener) => {
       connection.on('error', () => {});
-      give({ connection, door, givenUpAtMs: performance.now() + waitsMs });
+      give({ connection, listener, closeAtMs: performance.now() + longestWaitMs });
     },
     close: () => {
       closed = true;

@@ -9,7 +9,7 @@ import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openService } from '../start/service.ts';
 import { messageOf, printError } from '../text/print.ts';
 import { openGathering } from './figures.ts';
-import type { Door, FromWorker, ToWorker } from './messages.ts';
+import type { FromWorker, ListenerName, ToWorker } from './messages.ts';
 
 /**
  * Serves the connections that the primary hands over, in a process that the primary forked. It ends when the primary
@@ -38,23 +38,23 @@ export async function serveAsWorker(): Promise<void> {
     close().then(
       () => process.exit(0),
       (error: unknown) => {
-        printError(`placement-api: worker ${worker} could not end in order: ${messageOf(error)}`);
+        printError(`placement-api: worker ${worker} could not end cleanly: ${messageOf(error)}`);
         process.exit(1);
       },
     );
   };
-  const gathering = openGathering(worker, tell);
+  const gathering = openGathering(worker, sendToPrimary);
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'end') end();
-    if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message);
-    if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
-    if (message.kind === 'tellShapes') gathering.tellShapes(message.id);
+    if (message.kind === 'figuresOfAll') gathering.receive(message.id, message);
+    if (message.kind === 'reportFigures') gathering.sendFigures(message.id);
+    if (message.kind === 'reportShapes') gathering.reportShapes(message.id);
     if (message.kind === 'renewPolicy') {
-      tell({ kind: 'policyRenewed', id: message.id, problems: renewPolicy(message.settings) });
+      sendToPrimary({ kind: 'policyRenewed', id: message.id, problems: renewPolicy(message.settings) });
     }
     if (message.kind === 'tryServiceUser') {
       const { id } = message;
-      tryServiceUser(message.settings).then((trial) => tell({ kind: 'serviceUserTried', id, trial }));
+      tryServiceUser(message.settings).then((trial) => sendToPrimary({ kind: 'serviceUserTried', id, trial }));
     }
     if (message.kind === 'renewLog') renewLog(message.settings);
     if (message.kind === 'renewServiceUser') renewServiceUser(message.settings);
@@ -63,7 +63,7 @@ export async function serveAsWorker(): Promise<void> {
     renewTls(tls);
   });
   process.on('disconnect', end);
-  process.on('SIGTERM', () => tell({ kind: 'leaving' }));
+  process.on('SIGTERM', () => sendToPrimary({ kind: 'leaving' }));
   // A terminal sends these signals to the whole group of processes. Only the primary handles them.
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
@@ -92,19 +92,19 @@ export async function serveAsWorker(): Promise<void> {
   const { onRefused } = service;
   const clientTimeoutMs = config.api.clientTimeout * 1000;
   const options = { clientTimeoutMs, onRefused, ...(tls === undefined ? {} : { tls }) };
-  const doors = new Map<Door, ApiServer>([['api', createApiServer(service.app, options)]]);
-  if (service.metricsApp !== undefined) doors.set('metrics', createApiServer(service.metricsApp, options));
-  takeConnections(new Map([...doors].map(([door, { server }]) => [door, server])), tell);
+  const apiServers = new Map<ListenerName, ApiServer>([['api', createApiServer(service.app, options)]]);
+  if (service.metricsApp !== undefined) apiServers.set('metrics', createApiServer(service.metricsApp, options));
+  takeConnections(new Map([...apiServers].map(([listener, { server }]) => [listener, server])), sendToPrimary);
   renewTls = (renewed) => {
-    for (const door of doors.values()) door.renewTls(renewed);
+    for (const listener of apiServers.values()) listener.renewTls(renewed);
   };
   close = async () => {
     service.endWaits();
-    await Promise.all([...doors.values()].map((door) => door.drain()));
+    await Promise.all([...apiServers.values()].map((listener) => listener.drain()));
     await service.close();
   };
   logger.info('This worker serves');
-  tell({ kind: 'ready' });
+  sendToPrimary({ kind: 'ready' });
 }
 
 function firstMessage(): Promise<Extract<ToWorker, { readonly kind: 'start' }>> {
@@ -114,26 +114,26 @@ function firstMessage(): Promise<Extract<ToWorker, { readonly kind: 'start' }>> 
 }
 
 /** Sends a message to the primary, unless that has ended. */
-function tell(message: FromWorker): void {
+function sendToPrimary(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
-/** Serves the connections that the primary hands to this process, and tells the primary when one has ended. */
-export function takeConnections(servers: ReadonlyMap<Door, Server>, tell: (message: FromWorker) => void): void {
+/** Serves the connections that the primary hands to this process, and reports to the primary when one has ended. */
+export function takeConnections(servers: ReadonlyMap<ListenerName, Server>, send: (message: FromWorker) => void): void {
   // These servers never listen. The event makes Node's server close slow and idle connections, as it does while it
   // listens.
   for (const server of servers.values()) server.emit('listening');
   process.on('message', (message: ToWorker, socket?: Socket) => {
     if (message.kind !== 'connection') return;
-    // Sent before anything is read from the connection: until then the primary may hand it to another worker.
-    tell({ kind: 'taken', id: message.id });
+    // Sent before anything is read from the connection: until this message the primary may hand it to another worker.
+    send({ kind: 'taken', id: message.id });
     if (socket === undefined) {
       // The client has closed the connection meanwhile.
-      tell({ kind: 'released' });
+      send({ kind: 'released' });
       return;
     }
-    socket.once('close', () => tell({ kind: 'released' }));
-    const server = servers.get(message.door);
+    socket.once('close', () => send({ kind: 'released' }));
+    const server = servers.get(message.listener);
     if (server === undefined) socket.destroy();
     else serve(server, socket);
   });

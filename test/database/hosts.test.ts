@@ -128,7 +128,7 @@ suite('several servers in one URL', () => {
   test('an error of a server that refuses the database is reported, and no other server is tried', async () => {
     const error = await failureAt(urlFor([nothing, portOf(primary), portOf(standby)], '', 'no_such'));
     assert.equal(error.message, `127.0.0.1:${portOf(primary)}: database "no_such" does not exist`);
-    assert.equal(failureKind(error), 'shut out');
+    assert.equal(failureKind(error), 'access refused');
   });
 
   test('a command names all servers, and never prints the password', async () => {

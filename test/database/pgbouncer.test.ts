@@ -71,7 +71,7 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
   const tooOld = carriesPreparedStatements() ? false : 'this PgBouncer is older than 1.21';
   test('requests are served with prepared statements', { skip: tooOld }, () => serves({ preparedStatements: true }));
 
-  test('where it does not carry prepared statements, requests are 503, and the log names the option once', () =>
+  test('where it does not support prepared statements, requests are 503, and the log names the option once', () =>
     withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
       // As before 1.21, whatever the version.
       const pgbouncer = await startPgbouncer(connection, {
@@ -104,7 +104,7 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
         const [reason, ...more] = [...refused].filter(Boolean);
         assert.match(
           reason ?? '',
-          /^503 [\s\S]*A pooler of database connections does not carry prepared statements; the log has/,
+          /^503 [\s\S]*A pooler of database connections does not support prepared statements; the log has/,
         );
         assert.deepEqual(more, []);
         const told = lines.filter(({ level, msg }) => level !== 'info' && msg !== 'Slow statement');

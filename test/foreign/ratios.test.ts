@@ -74,7 +74,7 @@ for (const [type, tooFine] of [
       if (tooFine !== undefined) {
         const refused = await put(deployment, 4, tooFine);
         assert.equal(refused.status, 400);
-        assert.match(refused.text, /The database has no place for a number of the request: /);
+        assert.match(refused.text, /The database cannot store a number of the request: /);
       }
       assert.equal((await put(deployment, 4, 1.5)).status, 200);
       assert.deepEqual(formOf(await service.fleet.fresh()), formOf((await loadFleet(service.database)).living.fleet));

@@ -14,7 +14,7 @@ const mayMount =
   process.platform === 'linux' &&
   spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0;
 
-test('a log that could not be written is written once its disk has room, without another line', {
+test('lines that could not be written are written once the disk has space, without a further line', {
   skip: mayMount ? false : 'no disk can be mounted',
 }, async () => {
   const disk = await mkdtemp(path.join(os.tmpdir(), 'placement-log-'));

@@ -98,7 +98,7 @@ suite('placement-api --check', () => {
         const { code, said } = await check();
         // A connection that has just broken, or a new one that is refused.
         const reason =
-          /^placement-api: The service at \S+ is not ready: The database (cannot be reached|does not let the service in: .*)\.\n$/;
+          /^placement-api: The service at \S+ is not ready: The database (cannot be reached|refuses the login of the service: .*)\.\n$/;
         assert.equal(code, 1);
         assert.match(said, reason);
       },

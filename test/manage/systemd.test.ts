@@ -68,6 +68,6 @@ test('a service that cannot reach systemd logs this, and serves', async () => {
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
     assert.equal(code, 0);
-    assert.match(stderr, /spawn systemd-notify ENOENT.*systemd could not be told that the service is ready/);
+    assert.match(stderr, /spawn systemd-notify ENOENT.*systemd could not be notified that the service is ready/);
   });
 });

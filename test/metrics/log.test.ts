@@ -37,7 +37,7 @@ const serving = (
     moreConfig,
   );
 
-test('a log file that is written tells what is free on its disk', () =>
+test('the free space on the disk of the log file is in the metrics', () =>
   serving('[DEFAULT]\nlog_dir = .\n', async (ask, folder) => {
     const { disk_free_bytes: free = 0, writable, lines_lost_total: lost } = await ask();
     assert.deepEqual([writable, lost], [1, 0]);

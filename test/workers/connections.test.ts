@@ -14,7 +14,7 @@ test('a connection is closed if its client leaves after the TLS handshake and be
   takeConnections(new Map([['api', createTlsServer(selfSigned())]]), ({ kind }) => told.push(kind));
   // As the primary does, except that the connection comes from this process.
   const primary = net.createServer({ pauseOnConnect: true }, (socket) => {
-    process.emit('message', { kind: 'connection', id: 1, door: 'api' }, socket);
+    process.emit('message', { kind: 'connection', id: 1, listener: 'api' }, socket);
   });
   primary.listen(0, '127.0.0.1');
   await once(primary, 'listening');

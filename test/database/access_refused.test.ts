@@ -1,4 +1,4 @@
-/** A PostgreSQL that runs, and does not let the service in, or not to its tables: what an administrator may change at any time. */
+/** A PostgreSQL that runs, but refuses the login of the service or the use of its tables. An administrator may change that at any time. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
@@ -22,9 +22,9 @@ type Change = {
   readonly line: string;
 };
 
-const shutOut = {
-  ready: 'The database does not let the service in: its password, role or database was changed',
-  line: 'The database does not let the service in',
+const accessRefused = {
+  ready: 'The database refuses the login of the service: its password, role or database was changed',
+  line: 'The database refuses the login of the service',
 };
 const notPermitted = {
   ready: 'The role of the service lacks a privilege in the database',
@@ -37,21 +37,21 @@ const changes: Readonly<Record<string, Change>> = {
     undone: ({ role }) => `alter role ${role} login`,
     on: 'server',
     reason: /is not permitted to log in/,
-    ...shutOut,
+    ...accessRefused,
   },
   'a database that takes no connections': {
     made: ({ database }) => `alter database ${database} allow_connections false`,
     undone: ({ database }) => `alter database ${database} allow_connections true`,
     on: 'server',
     reason: /not currently accepting connections/,
-    ...shutOut,
+    ...accessRefused,
   },
   'a database with another name': {
     made: ({ database }) => `alter database ${database} rename to elsewhere`,
     undone: ({ database }) => `alter database elsewhere rename to ${database}`,
     on: 'server',
     reason: /does not exist/,
-    ...shutOut,
+    ...accessRefused,
   },
   'tables of another role': {
     made: ({ role }) => `revoke all on all tables in schema public from ${role}`,
@@ -62,7 +62,7 @@ const changes: Readonly<Record<string, Change>> = {
   },
 };
 
-suite('a database that does not let the service in', () => {
+suite('a database that refuses the login of the service', () => {
   let server: PostgresqlServer;
   before(async () => {
     server = await startPostgresql();
@@ -110,7 +110,7 @@ suite('a database that does not let the service in', () => {
         assert.equal(said.length, 1, lines.join(''));
         assert.match(said.join(), reason);
         assert.doesNotMatch(lines.join(''), /Unexpected error|"stack"/);
-        if (line === shutOut.line) assert.match(lines.join(''), /The database can be reached again/);
+        if (line === accessRefused.line) assert.match(lines.join(''), /The database can be reached again/);
       } finally {
         await service.close();
       }
