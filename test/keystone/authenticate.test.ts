@@ -197,7 +197,7 @@ suite('the token of the service', () => {
       const token = standIn.issue();
       assert.equal(await outcome(token), unavailable);
       assert.deepEqual(standIn.asked(), ['POST', `GET ${token}`, 'POST', `GET ${token}`]);
-      assert.match(logged.join(), /does not take the token of the service user/);
+      assert.match(logged.join(), /refuses the token of the service user/);
     });
   });
 

@@ -308,9 +308,9 @@ test('settings by which tokens of other organisations, or no tokens, would count
     [{ projectClaim: undefined }, 'project_claim is missing'],
     [{ roles: [] }, 'no role'],
     [{ rolesClaim: 'roles', acceptRoles: [] }, 'accept_roles'],
-    [{ issuer: 'https://token.actions.githubusercontent.com' }, 'for everybody'],
-    [{ issuer: 'https://gitlab.com' }, 'for everybody'],
-    [{ issuer: 'https://accounts.google.com' }, 'for everybody'],
+    [{ issuer: 'https://token.actions.githubusercontent.com' }, 'for any user'],
+    [{ issuer: 'https://gitlab.com' }, 'for any user'],
+    [{ issuer: 'https://accounts.google.com' }, 'for any user'],
     [{ require: ['owner=acme'] }, 'JSON pointer'],
     [{ require: ['/owner'] }, 'JSON pointer'],
   ] as const) {
