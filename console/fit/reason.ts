@@ -1,4 +1,4 @@
-import { drainOf } from '../../src/cli/drained.ts';
+import { drainOf } from '../../src/cli/drain_marks.ts';
 import { sentenceOf } from '../../src/cli/unmet_sentence.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { fieldsOf, find } from '../filter.tsx';
-import { type Asked, urlOfHoldings } from './asked.ts';
+import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 
 /** The fields by which holders are found. */
-export function FilterForm({ asked, again }: { readonly asked: Asked; readonly again: () => void }) {
+export function FilterForm({ asked, again }: { readonly asked: HolderFilter; readonly again: () => void }) {
   const [fields, setFields] = useState(asked);
   // Links of this view lead to other holders.
   useEffect(() => setFields(asked), [urlOfHoldings(asked)]);

@@ -9,7 +9,7 @@ import { Link, navigate } from '../route.tsx';
 import { type Sortable, sortableAge, sortableEnd, sortedBy, sortHeading, sortOf } from '../sort.tsx';
 import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.ts';
-import { type Asked, urlOfHoldings } from './asked.ts';
+import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 
 /** What consumers hold, a row for each consumer and provider. `isPart`: there are more of them on other pages. */
 export function HoldingTable({
@@ -18,7 +18,7 @@ export function HoldingTable({
   isPart,
 }: {
   readonly holdings: readonly Holding[];
-  readonly asked: Asked;
+  readonly asked: HolderFilter;
   readonly isPart: boolean;
 }) {
   const sort = sortOf(asked.sort);

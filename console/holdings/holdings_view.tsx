@@ -9,8 +9,8 @@ import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { longPauseMs, useRenewal } from '../use_renewal.ts';
-import { type Asked, askedBy, isEveryone, urlOfHoldings } from './asked.ts';
 import { FilterForm } from './filter_form.tsx';
+import { type HolderFilter, holderFilterOf, isEveryone, urlOfHoldings } from './holder_filter.ts';
 import { HoldingTable } from './holding_table.tsx';
 import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
@@ -20,7 +20,7 @@ import { SumTable, useSums } from './sum_table.tsx';
 /** Who holds what, where, since when and until when: by project, user, class and provider. */
 export function HoldingsView() {
   const { query } = useRoute();
-  const asked = askedBy(query);
+  const asked = holderFilterOf(query);
   const sum = sumKeys.find((key) => key === asked.sum);
   // The page may be undefined: it is in an object, so that the value tells whether it was read.
   const loaded = useLoaded(sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined, async (signal) => ({
@@ -58,7 +58,7 @@ export function HoldingsView() {
 }
 
 /** Buttons that choose between the holders themselves and their sums. */
-function SumSwitch({ asked }: { readonly asked: Asked }) {
+function SumSwitch({ asked }: { readonly asked: HolderFilter }) {
   const show = (sum: string) => navigate(urlOfHoldings({ ...asked, sum, sort: '', after: '' }));
   return (
     <fieldset class="switch">
@@ -87,7 +87,7 @@ function Holders({
   asked,
   page: { holdings, next, provider },
 }: {
-  readonly asked: Asked;
+  readonly asked: HolderFilter;
   readonly page: HoldingsPage;
 }) {
   const isFirst = asked.after === '';

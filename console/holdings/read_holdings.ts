@@ -4,7 +4,7 @@ import type { Holding, HoldingQuery } from '../../src/client/holdings.ts';
 import { answered, pathOf } from '../../src/client/operation.ts';
 import { placement } from '../session.ts';
 import { uuidOf } from '../uuid.ts';
-import type { Asked } from './asked.ts';
+import type { HolderFilter } from './holder_filter.ts';
 
 /** A page of what consumers hold. */
 export type HoldingsPage = {
@@ -18,7 +18,7 @@ export type HoldingsPage = {
 const pageSize = 100;
 
 /** Reads a page. @returns undefined if no provider has the name that was asked for */
-export async function readHoldings(asked: Asked, signal: AbortSignal): Promise<HoldingsPage | undefined> {
+export async function readHoldings(asked: HolderFilter, signal: AbortSignal): Promise<HoldingsPage | undefined> {
   const found = await filterOf(asked, signal);
   if (found === undefined) return undefined;
   const query = Object.entries({ ...found.filter, marker: asked.after || undefined, limit: pageSize }).flatMap(
@@ -34,7 +34,7 @@ const largePage = 1_000;
 
 /** Reads all that was asked for, page by page. @returns undefined if no provider has the name that was asked for */
 export async function readAllHoldings(
-  asked: Asked,
+  asked: HolderFilter,
   signal: AbortSignal,
 ): Promise<AsyncIterable<readonly Holding[]> | undefined> {
   const found = await filterOf(asked, signal);
@@ -51,7 +51,7 @@ async function* pagesOf(filter: HoldingQuery, signal: AbortSignal): AsyncGenerat
 }
 
 /** The conditions, and the UUID of the provider; undefined if no provider has the name that was asked for. */
-async function filterOf(asked: Asked, signal: AbortSignal) {
+async function filterOf(asked: HolderFilter, signal: AbortSignal) {
   const provider = asked.provider === '' ? undefined : await findProvider(asked.provider, signal);
   if (asked.provider !== '' && provider === undefined) return undefined;
   const filter = {

@@ -9,7 +9,7 @@ import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { type Loaded, useLoaded } from '../use_loaded.ts';
-import { type Asked, urlOfHoldings } from './asked.ts';
+import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 import { readAllHoldings } from './read_holdings.ts';
 import { type HoldingSum, openSums, type SumKey } from './sum_holdings.ts';
 
@@ -20,7 +20,7 @@ const usualSort = '-consumers';
 type Sums = { readonly sums: readonly HoldingSum[] | undefined };
 
 /** Reads all that was asked for once; a button reads it again. @param by undefined: nothing is read */
-export function useSums(asked: Asked, by: SumKey | undefined): Loaded<Sums> {
+export function useSums(asked: HolderFilter, by: SumKey | undefined): Loaded<Sums> {
   const { sort: _, after: __, ...key } = asked;
   return useLoaded(by && JSON.stringify(key), async (signal) => {
     const pages = await readAllHoldings(asked, signal);
@@ -37,7 +37,7 @@ export function SumTable({
   by,
   loaded: { value, error, isLoading, again, at },
 }: {
-  readonly asked: Asked;
+  readonly asked: HolderFilter;
   readonly by: SumKey;
   readonly loaded: Loaded<Sums>;
 }) {
@@ -47,7 +47,7 @@ export function SumTable({
   const heading = (name: string, text: string, isNumber = true) => sortHeading(name, text, { sort, isNumber, choose });
   const classes = [...new Set((value?.sums ?? []).flatMap(({ amounts }) => [...amounts.keys()]))].sort(classOrder);
   const rows = sortedBy(sortedBy(value?.sums ?? [], sortOf('key'), valueIn), sort, valueIn);
-  const filterBy = (each: string): Partial<Asked> => (by === 'type' ? {} : { [by]: each });
+  const filterBy = (each: string): Partial<HolderFilter> => (by === 'type' ? {} : { [by]: each });
   return (
     <section>
       <div class="heading-row">

@@ -1,4 +1,4 @@
-import { drainOf } from '../../src/cli/drained.ts';
+import { drainOf } from '../../src/cli/drain_marks.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { Amount } from '../amount.tsx';

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { drainOf, remembered } from '../../src/cli/drained.ts';
+import { drainOf, reservedBeforeDrain } from '../../src/cli/drain_marks.ts';
 import { ApiError, isNotFound } from '../../src/client/errors.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { ResourcesText } from '../amount.tsx';
@@ -191,7 +191,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
 function Drained({ tree, provider }: { readonly tree: readonly WholeProvider[]; readonly provider: WholeProvider }) {
   const drain = drainOfTree(tree);
   if (drain === undefined) return null;
-  const before = [...(remembered(provider) ?? [])].filter(([, reserved]) => reserved > 0);
+  const before = [...(reservedBeforeDrain(provider) ?? [])].filter(([, reserved]) => reserved > 0);
   const isOpen = tree.some((each) => drainOf(each) === 'open');
   const drained = tree.filter((each) => drainOf(each) === 'drained').length;
   return (

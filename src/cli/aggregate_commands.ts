@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { retryConflicts } from '../client/index.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
-import { listChanges } from './list_changes.ts';
+import { listOperations } from './list_operations.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
 
@@ -30,7 +30,7 @@ export function addAggregateCommands(program: Command): void {
         const { aggregates } = await retryConflicts(async () => {
           const { aggregates: old, resource_provider_generation = 0 } = await placement.aggregates.show(uuid);
           return placement.aggregates.set(uuid, {
-            aggregates: listChanges[verb](old, uuids ?? []),
+            aggregates: listOperations[verb](old, uuids ?? []),
             resource_provider_generation,
           });
         });

@@ -47,8 +47,8 @@ export function addConsumerCommands(program: Command): void {
     .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--name <name>', 'with this name; from 2.9')
     .option('--name-contains <text>', 'with this text in the name, A to Z as a to z; from 2.9')
-    .option('--provider <provider>', 'with something of this provider, and what it is')
-    .option('--in-tree <provider>', 'with something of the tree that this one belongs to, and what it is')
+    .option('--provider <provider>', 'with allocations on this provider, which are shown')
+    .option('--in-tree <provider>', 'with allocations in the tree of this provider, which are shown')
     .option(
       '--expiring [time]',
       'with a term, or with a term that ends within this time, such as 30m; from 2.6',

@@ -3,8 +3,8 @@ import type { Holding, Placement } from '../client/index.ts';
 import { timeoutSignal } from '../client/repeat.ts';
 import { printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
+import { reservedBeforeDrain } from './drain_marks.ts';
 import { type ChangedTree, drainTree, readTree, undrainTree } from './drain_tree.ts';
-import { remembered } from './drained.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { holderCount, holdersText, holdingColumns, holdingsIn, holdingsTable } from './holders.ts';
@@ -88,7 +88,7 @@ function drainedText(name: string, { tree, changed }: ChangedTree): string {
 /** A total that has become smaller than what was reserved of it. */
 function warnOfSmaller({ changed }: ChangedTree): void {
   for (const provider of changed) {
-    for (const [className, reserved] of remembered(provider) ?? []) {
+    for (const [className, reserved] of reservedBeforeDrain(provider) ?? []) {
       const total = provider.inventories[className]?.total;
       if (total === undefined || total >= reserved) continue;
       printError(

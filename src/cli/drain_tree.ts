@@ -8,7 +8,7 @@ import {
   type WholeProvider,
 } from '../client/index.ts';
 import { isSameList, listDifference } from './differences.ts';
-import { drained, drainedTrait, isDrainMark, undrained } from './drained.ts';
+import { drainedTrait, isDrainMark, withDrain, withoutDrain } from './drain_marks.ts';
 import { CommandFailure } from './exit_codes.ts';
 
 /** How often a tree is read again because another program writes it at the same time. */
@@ -31,7 +31,7 @@ export async function drainTree(placement: Placement, in_tree: string): Promise<
   const changed = new Map<string, WholeProvider>();
   for (let round = 1; ; round++) {
     const tree = await readTree(placement, in_tree);
-    const open = tree.filter((provider) => !isSame(provider, rememberedOf(provider)));
+    const open = tree.filter((provider) => !isSame(provider, drainedOrRefused(provider)));
     if (open.length === 0) return { tree, changed: [...changed.values()] };
     if (round > mostRounds) {
       const names = open.map(({ name }) => name).join(', ');
@@ -39,7 +39,7 @@ export async function drainTree(placement: Placement, in_tree: string): Promise<
     }
     for (const provider of open) changed.set(provider.uuid, provider);
     await forEach(open, (provider) =>
-      rewrite(placement, provider, rememberedOf, async (before, after) => {
+      rewrite(placement, provider, drainedOrRefused, async (before, after) => {
         const generation = await writeTraits(placement, before, after);
         await writeInventories(placement, before, after, generation);
       }),
@@ -50,9 +50,9 @@ export async function drainTree(placement: Placement, in_tree: string): Promise<
 /** Lifts the drain of each provider of a tree: what was reserved comes back first, and then the marks go. */
 export async function undrainTree(placement: Placement, in_tree: string): Promise<ChangedTree> {
   const tree = await readTree(placement, in_tree);
-  const changed = tree.filter((provider) => undrained(provider) !== provider);
+  const changed = tree.filter((provider) => withoutDrain(provider) !== provider);
   await forEach(changed, (provider) =>
-    rewrite(placement, provider, undrained, async (before, after) => {
+    rewrite(placement, provider, withoutDrain, async (before, after) => {
       const generation = await writeInventories(placement, before, after, before.generation);
       await writeTraits(placement, { ...before, generation }, after);
     }),
@@ -61,9 +61,9 @@ export async function undrainTree(placement: Placement, in_tree: string): Promis
   return { tree, changed };
 }
 
-function rememberedOf(provider: WholeProvider): WholeProvider {
+function drainedOrRefused(provider: WholeProvider): WholeProvider {
   try {
-    return drained(provider);
+    return withDrain(provider);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new CommandFailure('failed', `${provider.name}: ${error.message}`, { cause: error });

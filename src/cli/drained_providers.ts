@@ -1,5 +1,5 @@
 import { ApiError, type Placement, VersionError } from '../client/index.ts';
-import { drainedTrait } from './drained.ts';
+import { drainedTrait } from './drain_marks.ts';
 import { shellWord } from './shell_word.ts';
 
 /**

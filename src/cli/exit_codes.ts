@@ -62,7 +62,7 @@ function endingOfRefusal({ status, code, detail }: ApiError): Ending {
       return 'wrongInput';
   }
   if (status !== 409) return endingOfStatus(status);
-  // Versions of OpenStack Placement tell these apart by the text alone.
+  // Versions of OpenStack Placement distinguish these by the text alone.
   if (/exceed the capacity/.test(detail)) return 'full';
   return /violate inventory constraints|Inventory for .* invalid/.test(detail) ? 'wrongInput' : 'conflict';
 }

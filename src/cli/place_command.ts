@@ -13,7 +13,7 @@ import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from '.
 import { shellOf } from './shell.ts';
 import type { Printed } from './table.ts';
 import { asUnplaceable } from './unplaceable.ts';
-import { asTooLong, waitingAloud, waitOption } from './wait.ts';
+import { asTooLong, claimWithReports, waitOption } from './wait.ts';
 
 type PlaceOptions = OwnerOptions & {
   readonly consumer?: string;
@@ -76,7 +76,7 @@ export function addPlaceCommand(allocation: Command): void {
       });
       if (placed === undefined) {
         printError(
-          'It does not wait any more. If it was placed in this moment, ' +
+          'The claim does not wait any more. If it was placed just before that, ' +
             `"placement allocation show ${named[0]?.uuid}" shows it.`,
         );
         process.exitCode = exitCodes.interrupted.code;
@@ -129,7 +129,7 @@ async function claim(
     return new Map(Array.from(gang.keys(), (one) => [one, placed[one] ?? { allocations: {} }]));
   };
   if (wait === undefined) return ask({ dryRun });
-  return waitingAloud({ placement, consumer, project: placing.project_id }, (signal) =>
+  return claimWithReports({ placement, consumer, project: placing.project_id }, (signal) =>
     ask({ waitMs: wait * 1000, line, signal }),
   );
 }

@@ -49,7 +49,7 @@ export function addReleaseCommand(program: Command): void {
       const providers = new Set((await placement.providers.list({ in_tree: uuid })).map((one) => one.uuid));
       const holders = new Map((await holdingsIn(placement, uuid)).map((holding) => [holding.consumer, holding]));
       const release = { placement, providers, all, dryRun };
-      const consumers = await forEach([...holders.values()], (holder) => released(release, holder));
+      const consumers = await forEach([...holders.values()], (holder) => releaseConsumer(release, holder));
       const of = (outcome: Outcome) => consumers.filter((one) => one.outcome === outcome).length;
       const sentence = dryRun
         ? `${counted(of('to be released'), 'consumer')} would be released. Nothing was deleted.`
@@ -67,7 +67,9 @@ export function addReleaseCommand(program: Command): void {
       const elsewhere = of('holds more elsewhere');
       const reasons = [
         ...(elsewhere > 0 ? [`${counted(elsewhere, 'consumer')} left alone, --all releases them everywhere`] : []),
-        ...(left.size > elsewhere ? ['others came meanwhile: "placement drain" keeps them off'] : []),
+        ...(left.size > elsewhere
+          ? ['other consumers have claimed something meanwhile, which "placement drain" prevents']
+          : []),
       ];
       throw new CommandFailure('conflict', `Something is still held in the tree of ${name}: ${reasons.join('; ')}.`);
     });
@@ -82,17 +84,17 @@ type Release = {
 };
 
 /** Releases a consumer, if it still has to be. Another client may write it at the same time: then it is read and judged again. */
-async function released(release: Release, holder: Holding): Promise<ReleasedConsumer> {
+async function releaseConsumer(release: Release, holder: Holding): Promise<ReleasedConsumer> {
   const { consumer, name, project_id, consumer_type } = holder;
   const owner = { consumer, name, project_id, consumer_type };
   try {
-    return await retryConflicts(async () => ({ ...owner, ...(await judged(release, consumer)) }));
+    return await retryConflicts(async () => ({ ...owner, ...(await judgeConsumer(release, consumer)) }));
   } catch (error) {
     return { ...owner, here: holder.resources, elsewhere: {}, outcome: 'failed', problem: messageOf(error) };
   }
 }
 
-async function judged({ placement, providers, all, dryRun }: Release, consumer: string) {
+async function judgeConsumer({ placement, providers, all, dryRun }: Release, consumer: string) {
   const { allocations, etag } = await placement.allocations.show(consumer);
   const heldOf = (isHere: boolean): Resources => {
     const held = Object.entries(allocations).filter(([provider]) => providers.has(provider) === isHere);

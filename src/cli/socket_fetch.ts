@@ -22,7 +22,7 @@ export const socketFetch =
         method,
         path: pathname + search,
         headers: Object.fromEntries(headers),
-        // Each request has a connection of its own: one that is kept may be closed by the service just when it is used again.
+        // Each request has a connection of its own: the service may close an idle connection just when it is used again.
         agent: false,
         signal,
       });
@@ -42,7 +42,7 @@ export const socketFetch =
     });
   };
 
-/** Statuses of answers that a Response lets have no body. */
+/** Statuses with which a Response must not have a body. */
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Failures before anything was sent. */

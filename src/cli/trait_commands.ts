@@ -3,7 +3,7 @@ import { type Placement, retryConflicts } from '../client/index.ts';
 import { addCustomNameCommands, checkCustomNames } from './custom_names.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
-import { listChanges } from './list_changes.ts';
+import { listOperations } from './list_operations.ts';
 import { meaningOfTrait } from './meanings.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
@@ -41,7 +41,7 @@ export function addTraitCommands(program: Command): void {
         const { traits } = await retryConflicts(async () => {
           const { traits: old, resource_provider_generation } = await placement.providerTraits.show(uuid);
           return placement.providerTraits.set(uuid, {
-            traits: listChanges[verb](old, names),
+            traits: listOperations[verb](old, names),
             resource_provider_generation,
           });
         });

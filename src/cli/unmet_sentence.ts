@@ -26,11 +26,11 @@ export function sentenceOf(
     case 'absent':
       return 'there is none';
     case 'max_unit':
-      return `${name} gives less at once (max_unit)`;
+      return `${name} allows a smaller amount per allocation (max_unit)`;
     case 'min_unit':
-      return `${name} gives more at once (min_unit)`;
+      return `${name} allows only a larger amount per allocation (min_unit)`;
     case 'step_size':
-      return `${name} gives multiples only (step_size)`;
+      return `${name} allows only multiples (step_size)`;
     case 'trait':
       return `${name} ${isForbidden ? 'has it' : value.startsWith('in:') ? 'has none of them' : 'does not have it'}`;
     case 'aggregate':

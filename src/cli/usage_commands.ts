@@ -11,7 +11,9 @@ type UsageListOptions = { readonly project: string; readonly user?: string; read
 
 /** Adds the commands of `placement usage`. */
 export function addUsageCommands(program: Command): void {
-  const usage = program.command('usage').description('sums of what is allocated, and of what was');
+  const usage = program
+    .command('usage')
+    .description('usages: sums of what is allocated now, and of what was allocated');
   usage
     .command('show')
     .description('show what is used of a provider')

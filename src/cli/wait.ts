@@ -30,28 +30,28 @@ export const timeOption = (help: string): Option =>
     return readDuration(text);
   });
 
-/** When it is first told what a claim waits for, and how often it is looked at then, in milliseconds. */
-const firstLookMs = 1_000;
-const lookEveryMs = 3_000;
+/** When it is first read what a claim waits for, and how often after that, in milliseconds. */
+const firstReportMs = 1_000;
+const reportEveryMs = 3_000;
 
 /** The claim of a consumer in a project that waits. */
 type Waiter = { readonly placement: Placement; readonly consumer: string; readonly project: string };
 
 /**
- * Runs a claim that may wait. While it waits, it is printed on standard error what it waits for, once and when that
- * changes. Ctrl-C gives it up; a second one ends the process at once.
+ * Runs a claim that may wait, and prints on standard error what it waits for, once and when that changes. Ctrl-C ends the wait; a second
+ * one ends the process immediately.
  *
  * @param claim must end with its signal
- * @returns undefined if it was given up
+ * @returns undefined if the user has ended the wait
  */
-export async function waitingAloud<Result>(
+export async function claimWithReports<Result>(
   waiter: Waiter,
   claim: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result | undefined> {
   const [interrupted, ended] = [new AbortController(), new AbortController()];
   const interrupt = () => interrupted.abort();
   process.once('SIGINT', interrupt);
-  const telling = tell(waiter, ended.signal);
+  const reporting = reportWait(waiter, ended.signal);
   try {
     return await claim(interrupted.signal);
   } catch (error) {
@@ -60,20 +60,20 @@ export async function waitingAloud<Result>(
   } finally {
     process.off('SIGINT', interrupt);
     ended.abort();
-    await telling;
+    await reporting;
   }
 }
 
 /** Prints what a claim waits for, until the signal. */
-async function tell(waiter: Waiter, signal: AbortSignal): Promise<void> {
-  let told = '';
+async function reportWait(waiter: Waiter, signal: AbortSignal): Promise<void> {
+  let printed = '';
   try {
-    for (let afterMs = firstLookMs; ; afterMs = lookEveryMs) {
+    for (let afterMs = firstReportMs; ; afterMs = reportEveryMs) {
       await pause(afterMs, signal);
-      const text = await lookedAt(waiter, signal);
-      if (text !== undefined && text !== told) {
+      const text = await readWaitText(waiter, signal);
+      if (text !== undefined && text !== printed) {
         printError(text);
-        told = text;
+        printed = text;
       }
     }
   } catch (error) {
@@ -82,9 +82,12 @@ async function tell(waiter: Waiter, signal: AbortSignal): Promise<void> {
 }
 
 /** What a claim waits for; undefined if it does not wait, or if that cannot be found out: the claim itself goes on. */
-async function lookedAt({ placement, consumer, project }: Waiter, signal: AbortSignal): Promise<string | undefined> {
+async function readWaitText(
+  { placement, consumer, project }: Waiter,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   try {
-    for await (const claim of placement.waiting.list({ project_id: project }, { signal, deadlineMs: lookEveryMs })) {
+    for await (const claim of placement.waiting.list({ project_id: project }, { signal, deadlineMs: reportEveryMs })) {
       if (claim.consumers.includes(consumer)) return waitText(claim);
     }
   } catch {

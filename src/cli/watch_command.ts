@@ -80,7 +80,7 @@ async function persistently<Result>(read: () => Promise<Result>): Promise<Result
   }
 }
 
-/** What is known of the fleet, to tell names and differences. It is read once, and then what changes. */
+/** What is known of the fleet, for names and differences. All of it is read once, and then what changes. */
 function knownState(placement: Placement, { parts, in_tree }: FollowOptions) {
   const providers = new Map<string, WholeProvider>();
   const consumers = new Map<string, KnownConsumer>();
@@ -101,7 +101,7 @@ function knownState(placement: Placement, { parts, in_tree }: FollowOptions) {
     [traits, classes] = await Promise.all([placement.traits.list(), placement.resourceClasses.list()]);
   }
 
-  async function ofProvider(uuid: string, told: string): Promise<ChangeLine> {
+  async function ofProvider(uuid: string, reported: string): Promise<ChangeLine> {
     const old = providers.get(uuid);
     const [now = old] = await placement.providerSummaries.page({ uuids: [uuid] });
     if (now !== undefined) providers.set(uuid, now);
@@ -111,9 +111,9 @@ function knownState(placement: Placement, { parts, in_tree }: FollowOptions) {
       providers.delete(uuid);
       return { ...about, change: 'deleted' };
     }
-    if (old === undefined || now === undefined) return { ...about, change: `new: ${told}` };
+    if (old === undefined || now === undefined) return { ...about, change: `new: ${reported}` };
     const found = differences(old, now, nameOf);
-    return { ...about, change: found.length === 0 ? `${told}, as before` : found.join(', ') };
+    return { ...about, change: found.length === 0 ? `${reported}, as before` : found.join(', ') };
   }
 
   async function ofConsumer(uuid: string, ended: string | undefined): Promise<ChangeLine> {

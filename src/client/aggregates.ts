@@ -1,4 +1,4 @@
-import { type AskedSince, type Microversion, type Since, versionNumber } from './microversions.ts';
+import { type Microversion, type RequestSince, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** The aggregates that a provider is in, by UUID. */
@@ -10,7 +10,7 @@ export type Aggregates<Version extends Microversion = Microversion> = {
 /** The new list of aggregates of a provider. It replaces the old list. */
 export type NewAggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
-} & AskedSince<Version, '1.19', { readonly resource_provider_generation: number }>;
+} & RequestSince<Version, '1.19', { readonly resource_provider_generation: number }>;
 
 /** From 1.1 on. */
 export type AggregateCalls<Version extends Microversion> = {

@@ -46,11 +46,11 @@ export function openCall(connection: Connection): Call {
 const quickMs = 2_000;
 
 /** An operation with the time until which the server may wait, by `performance.now()`. */
-type Asked = Operation & { readonly waitsUntilMs?: number | undefined };
+type TimedOperation = Operation & { readonly waitsUntilMs?: number | undefined };
 
 async function attempt(
   connection: Connection,
-  operation: Asked,
+  operation: TimedOperation,
   number: number,
   signal: AbortSignal,
 ): Promise<Attempt<Reply>> {
@@ -121,7 +121,7 @@ function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
 }
 
 /** Asks the server to wait for the time that is left; at least 1 s, because it refuses 0. */
-function preferenceOf({ waitsUntilMs }: Asked): Readonly<Record<string, string>> {
+function preferenceOf({ waitsUntilMs }: TimedOperation): Readonly<Record<string, string>> {
   if (waitsUntilMs === undefined) return {};
   const leftMs = Math.round(waitsUntilMs - performance.now());
   return { Prefer: `wait=${Math.max(1, Math.ceil(leftMs / 1000))}` };

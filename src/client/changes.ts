@@ -28,8 +28,8 @@ export type FollowOptions = {
   /** Where to begin: the token of an earlier change. Without it the first change is `everything`. */
   readonly since?: string | undefined;
   /**
-   * Only these parts of providers, and consumers (from 2.9, while the history is on). Deleted providers and changes of names are always told.
-   * Default: all parts of providers.
+   * Only these parts of providers, and consumers (from 2.9, while the history is on). Deleted providers and changes of names are always
+   * reported. Default: all parts of providers.
    */
   readonly parts?: readonly (ProviderPart | 'consumers')[] | undefined;
   /** Only providers with an inventory of this class, and those that may have had one; from 2.7. */
@@ -39,8 +39,8 @@ export type FollowOptions = {
   /** How long the server waits for a change before it answers, in seconds, up to 60. Default: 30. */
   readonly waitSeconds?: number | undefined;
   /**
-   * Called after each answer, once all its changes have been told, also where there are none: what was read before is then as it is now. With it
-   * the first request does not wait for a change.
+   * Called after each answer, once all its changes have been reported, also where there are none: what was read before is then up to
+   * date. With it the first request does not wait for a change.
    */
   readonly onCurrent?: (() => void) | undefined;
   /** Ends it: the iteration then throws the reason of the signal. */
@@ -48,7 +48,7 @@ export type FollowOptions = {
 };
 
 /**
- * Follows changes without end; from 2.5. Each change is told at least once. While the server cannot be reached it tries again.
+ * Follows changes without end; from 2.5. Each change is reported at least once. While the server cannot be reached it tries again.
  *
  * @throws ApiError where the server refuses the request, such as 403; VersionError; the reason of the signal
  */
@@ -98,7 +98,7 @@ export function changesCall(call: Call): ChangesCall {
         const { changes, next } = await read(token, mayWait, options);
         if (token === undefined) yield { everything: true, token: next };
         for (const [index, change] of changes.entries()) {
-          // Only after the last of them all have been told.
+          // Only after the last of them all changes of the answer have been reported.
           yield { ...change, token: index === changes.length - 1 ? next : (token ?? next) };
         }
         token = next;
@@ -113,6 +113,6 @@ export function changesCall(call: Call): ChangesCall {
   };
 }
 
-/** Whether what was asked may be answered a little later: there was no answer, or the service is overloaded. */
+/** Whether the same request may succeed a little later: there was no answer, or the service is overloaded. */
 export const mayPass = (error: unknown): boolean =>
   error instanceof ConnectionError || (error instanceof ApiError && [429, 502, 503, 504].includes(error.status));

@@ -1,5 +1,5 @@
 import type { Resources } from './filters.ts';
-import { type AskedSince, type Microversion, versionNumber } from './microversions.ts';
+import { type Microversion, type RequestSince, versionNumber } from './microversions.ts';
 
 /** Which providers serve which group of a candidate request, by the group's suffix. */
 export type Mappings = { readonly [suffix: string]: readonly string[] };
@@ -11,8 +11,8 @@ export type Claim<Version extends Microversion = Microversion> = {
    * allocations.
    */
   readonly allocations: { readonly [provider: string]: { readonly resources: Resources } };
-} & AskedSince<Version, '1.8', { readonly project_id: string; readonly user_id: string }> &
-  AskedSince<
+} & RequestSince<Version, '1.8', { readonly project_id: string; readonly user_id: string }> &
+  RequestSince<
     Version,
     '1.28',
     {
@@ -23,8 +23,8 @@ export type Claim<Version extends Microversion = Microversion> = {
       readonly consumer_generation: number | null;
     }
   > &
-  AskedSince<Version, '1.34', { readonly mappings?: Mappings | undefined }> &
-  AskedSince<
+  RequestSince<Version, '1.34', { readonly mappings?: Mappings | undefined }> &
+  RequestSince<
     Version,
     '1.38',
     {
@@ -32,7 +32,7 @@ export type Claim<Version extends Microversion = Microversion> = {
       readonly consumer_type: string;
     }
   > &
-  AskedSince<
+  RequestSince<
     Version,
     '2.6',
     {
@@ -44,7 +44,7 @@ export type Claim<Version extends Microversion = Microversion> = {
       readonly expires_in?: number | undefined;
     }
   > &
-  AskedSince<
+  RequestSince<
     Version,
     '2.9',
     {

@@ -51,8 +51,8 @@ export const consumerNamespace = '5a0f6f5c-6d0c-4a54-8c55-0e8a2b9d7c41';
  * is the UUIDv5 of the project in `consumerNamespace`. In Python: `uuid5(uuid5(UUID(consumerNamespace), project),
  * name)`.
  *
- * The service finds the consumer by its UUID; a claim may also give it the name (from 2.9). If the usage of the consumer is counted to another project later, its UUID is still
- * that of its name in the first project.
+ * The service finds the consumer by its UUID; a claim may also give it the name (from 2.9). If the consumer belongs to another project
+ * later, its UUID is still that of its name in the first project.
  */
 export const consumerUuid = (project: string, name: string): string =>
   uuidFrom(uuidFrom(consumerNamespace, project), name);

@@ -171,9 +171,10 @@ const noKeystone = (url: string): AuthError => new AuthError(`There is no Keysto
 function refused(url: string, credentials: Credentials, answer: WireAnswer): AuthError {
   const { detail } = refusalOf(answer);
   if (answer.status === 401) {
-    const who = credentials.method === 'password' ? (credentials.user.name ?? credentials.user.id) : 'this';
+    const name =
+      credentials.method === 'password' ? (credentials.user.name ?? credentials.user.id) : 'the application credential';
     return new AuthError(
-      `Keystone at ${url} does not let ${who} in: ${detail} Check user, password, project and their domains.`,
+      `Keystone at ${url} refuses the login of ${name}: ${detail} Check user, password, project and their domains.`,
       answer.status,
     );
   }

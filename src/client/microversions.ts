@@ -68,7 +68,7 @@ export type Since<Version extends Microversion, First extends Microversion, Fiel
  * Fields that a request has from a microversion on. If the version will be negotiated, the fields are required, and the
  * client leaves out those that the negotiated version does not have.
  */
-export type AskedSince<Version extends Microversion, First extends Microversion, Fields> = [
+export type RequestSince<Version extends Microversion, First extends Microversion, Fields> = [
   Extract<Version, From<First>>,
 ] extends [never]
   ? { readonly [Name in keyof Fields]?: never }

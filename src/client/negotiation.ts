@@ -5,15 +5,15 @@ import { isDone, type WireAnswer } from './send.ts';
 import {
   acceptsOldest,
   common,
+  type KnownVersions,
+  knownVersionsOf,
   rangeOf,
+  readReportedVersions,
   remember,
   type Span,
-  type Spoken,
-  spokenBy,
-  toldBy,
   type Wanted,
   wantedText,
-  withTold,
+  withReportedVersions,
 } from './version_request.ts';
 
 /** Sends an operation in the form of a version, asking for a version: `1.N`, `2.N`, or `latest`. */
@@ -38,7 +38,7 @@ export async function negotiated(
   operation: Operation,
   exchange: Exchange,
 ): Promise<{ readonly answer: WireAnswer; readonly version: number }> {
-  const spoken = spokenBy(endpoint);
+  const spoken = knownVersionsOf(endpoint);
   // What was taken for a server without microversions may have been a proxy while the server was away.
   const needsMore = operation.method !== 'GET' || (operation.since ?? oldestKnown) > oldestKnown;
   if (
@@ -47,19 +47,19 @@ export async function negotiated(
   ) {
     await discover(endpoint, wanted, exchange);
   }
-  let asked = choose(wanted, spokenBy(endpoint));
+  let asked = choose(wanted, knownVersionsOf(endpoint));
   for (let isFallback = false; ; isFallback = true) {
     checkExists(endpoint, operation, asked);
-    const { answer, told } = await ask(endpoint, wanted, asked, operation, exchange);
-    if (told.version === undefined && answer.status === 406 && told.span !== undefined) {
-      const best = wanted.kind === 'negotiated' ? choiceFor(wanted, spokenBy(endpoint)) : undefined;
-      if (best === undefined || isFallback) throw unsupported(endpoint, wanted, told.span);
+    const { answer, reported } = await ask(endpoint, wanted, asked, operation, exchange);
+    if (reported.version === undefined && answer.status === 406 && reported.span !== undefined) {
+      const best = wanted.kind === 'negotiated' ? choiceFor(wanted, knownVersionsOf(endpoint)) : undefined;
+      if (best === undefined || isFallback) throw unsupported(endpoint, wanted, reported.span);
       asked = best;
       continue;
     }
-    if (told.version !== undefined) return { answer, version: told.version };
-    await judgeSilence(endpoint, wanted, operation, answer, exchange);
-    return { answer, version: spokenBy(endpoint) === 'none' ? oldestKnown : asked };
+    if (reported.version !== undefined) return { answer, version: reported.version };
+    await handleUnversioned(endpoint, wanted, operation, answer, exchange);
+    return { answer, version: knownVersionsOf(endpoint) === 'none' ? oldestKnown : asked };
   }
 }
 
@@ -67,18 +67,18 @@ export async function negotiated(
 async function ask(endpoint: string, wanted: Wanted, asked: number, operation: Operation, exchange: Exchange) {
   const isLatest = wanted.kind === 'latest';
   const answer = await exchange(operation, asked, isLatest ? 'latest' : versionText(asked));
-  const told = toldBy(answer.headers, answer.status, answer.text);
-  if (told.version !== undefined || told.span !== undefined) {
-    remember(endpoint, withTold(spokenBy(endpoint), isLatest ? 'latest' : asked, told));
+  const reported = readReportedVersions(answer.headers, answer.status, answer.text);
+  if (reported.version !== undefined || reported.span !== undefined) {
+    remember(endpoint, withReportedVersions(knownVersionsOf(endpoint), isLatest ? 'latest' : asked, reported));
   }
-  return { answer, told };
+  return { answer, reported };
 }
 
 /**
  * Whether enough is known about a server to send it a write, or to send `latest`, which also needs the form of a
  * version.
  */
-function isSettled(wanted: Wanted, spoken: Spoken | undefined): boolean {
+function isSettled(wanted: Wanted, spoken: KnownVersions | undefined): boolean {
   if (spoken === 'none') return acceptsOldest(wanted);
   if (spoken === undefined) return false;
   if (wanted.kind === 'latest') return typeof spoken.openstack === 'object';
@@ -90,25 +90,28 @@ function isSettled(wanted: Wanted, spoken: Spoken | undefined): boolean {
 
 /** Finds out which versions a server speaks. @throws VersionError if none of them is acceptable */
 async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): Promise<void> {
-  const { answer, told } = await ask(endpoint, wanted, choose(wanted, undefined), discovery, exchange);
-  if (told.span !== undefined || told.version !== undefined) {
-    if (told.span === undefined && told.version !== undefined && wanted.kind === 'latest') {
-      remember(endpoint, { openstack: { min: oldestKnown, max: told.version } });
+  const { answer, reported } = await ask(endpoint, wanted, choose(wanted, undefined), discovery, exchange);
+  if (reported.span !== undefined || reported.version !== undefined) {
+    if (reported.span === undefined && reported.version !== undefined && wanted.kind === 'latest') {
+      remember(endpoint, { openstack: { min: oldestKnown, max: reported.version } });
     }
-    if (told.version !== undefined || told.span === undefined) return;
-    if (wanted.kind === 'negotiated' && choiceFor(wanted, spokenBy(endpoint)) !== undefined) return;
-    throw unsupported(endpoint, wanted, told.span);
+    if (reported.version !== undefined || reported.span === undefined) return;
+    if (wanted.kind === 'negotiated' && choiceFor(wanted, knownVersionsOf(endpoint)) !== undefined) return;
+    throw unsupported(endpoint, wanted, reported.span);
   }
   // A server without this path, or with another document there, does not know microversions. Other errors say nothing
   // about that.
-  if (typeof spokenBy(endpoint) !== 'object' && (isDone(answer) || answer.status === 404 || answer.status === 405)) {
+  if (
+    typeof knownVersionsOf(endpoint) !== 'object' &&
+    (isDone(answer) || answer.status === 404 || answer.status === 405)
+  ) {
     remember(endpoint, 'none');
     if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
   }
 }
 
 /** The version to ask for, from what is known about the server. */
-function choose(wanted: Wanted, spoken: Spoken | undefined): number {
+function choose(wanted: Wanted, spoken: KnownVersions | undefined): number {
   if (wanted.kind === 'named') return wanted.version;
   const range = wanted.kind === 'latest' ? { oldest: oldestKnown, newest: newestOfOpenstack } : wanted;
   if (spoken === 'none') return acceptsOldest(wanted) ? oldestKnown : range.newest;
@@ -120,7 +123,7 @@ function choose(wanted: Wanted, spoken: Spoken | undefined): number {
 /** The newest version in a range that a server may speak, from what is known about it; undefined if there is none. */
 function choiceFor(
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
-  spoken: Spoken | undefined,
+  spoken: KnownVersions | undefined,
 ): number | undefined {
   const { openstack, second } = typeof spoken === 'object' ? spoken : {};
   if (newest > newestOfOpenstack) {
@@ -136,7 +139,7 @@ function choiceFor(
 /**
  * Handles an answer without a version: the server knows no versions, or the request failed before the version mattered.
  */
-async function judgeSilence(
+async function handleUnversioned(
   endpoint: string,
   wanted: Wanted,
   operation: Operation,
@@ -144,24 +147,25 @@ async function judgeSilence(
   exchange: Exchange,
 ): Promise<void> {
   // Of a server that is known to speak versions such an answer is that of a proxy.
-  if (spokenBy(endpoint) === undefined) {
+  if (knownVersionsOf(endpoint) === undefined) {
     if (isDone(answer)) remember(endpoint, 'none');
     else if ([400, 404, 405].includes(answer.status)) await discover(endpoint, wanted, exchange);
   }
-  if (spokenBy(endpoint) !== 'none') return;
+  if (knownVersionsOf(endpoint) !== 'none') return;
   if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
   checkExists(endpoint, operation, oldestKnown);
 }
 
 function checkExists(endpoint: string, operation: Operation, version: number): void {
   const { method, path, since = oldestKnown, until = newestKnown, query = [] } = operation;
-  if (version < since) throw tooOld(endpoint, `${method} ${path}`, since, version, spokenBy(endpoint));
+  if (version < since) throw tooOld(endpoint, `${method} ${path}`, since, version, knownVersionsOf(endpoint));
   if (version > until) throw tooNew(endpoint, `${method} ${path}`, until, version);
   if (operation.ifMatch !== undefined && version < entityTagsSince) {
-    throw tooOld(endpoint, 'ifMatch', entityTagsSince, version, spokenBy(endpoint));
+    throw tooOld(endpoint, 'ifMatch', entityTagsSince, version, knownVersionsOf(endpoint));
   }
   for (const { name, value, since: paramSince = oldestKnown } of query) {
-    if (version < paramSince) throw tooOld(endpoint, `${name}=${value}`, paramSince, version, spokenBy(endpoint));
+    if (version < paramSince)
+      throw tooOld(endpoint, `${name}=${value}`, paramSince, version, knownVersionsOf(endpoint));
   }
 }
 
@@ -172,7 +176,7 @@ function unsupported(endpoint: string, wanted: Wanted, { min, max }: Span): Vers
   if (wanted.kind !== 'negotiated') {
     return new VersionError(
       'unsupported',
-      `The server at ${endpoint} speaks microversions ${range}, not ${wantedText(wanted)} as was asked for. Name one of ` +
+      `The server at ${endpoint} speaks microversions ${range}, not ${wantedText(wanted)} as requested. Name one of ` +
         'these, or none, so that client and server find the best.',
       server,
     );
@@ -189,12 +193,12 @@ function unsupported(endpoint: string, wanted: Wanted, { min, max }: Span): Vers
 const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
   new VersionError(
     'no microversions',
-    `The server at ${endpoint} knows no microversions, so that it cannot be used with ${wantedText(wanted)} as was asked ` +
-      'for. Ask for none, which goes on with 1.0, or upgrade the server.',
+    `The server at ${endpoint} knows no microversions, so that it cannot be used with ${wantedText(wanted)} as ` +
+      'requested. Name none, which goes on with 1.0, or upgrade the server.',
   );
 
 /** The operation or parameter exists only from a newer version on. */
-function tooOld(endpoint: string, what: string, since: number, version: number, spoken?: Spoken): VersionError {
+function tooOld(endpoint: string, what: string, since: number, version: number, spoken?: KnownVersions): VersionError {
   const server = rangeOf(spoken);
   const remedy =
     server !== undefined && numberOfVersion(server.max) >= since
@@ -202,7 +206,7 @@ function tooOld(endpoint: string, what: string, since: number, version: number, 
       : `Leave it out, or use a server that speaks ${versionText(since)}; [api] max_microversion limits what one speaks.`;
   return new VersionError(
     'too old',
-    `${what} needs microversion ${versionText(since)}, and ${endpoint} is spoken to in ${versionText(version)}. ${remedy}`,
+    `${what} needs microversion ${versionText(since)}, and requests to ${endpoint} are at ${versionText(version)}. ${remedy}`,
     server,
   );
 }
@@ -211,6 +215,6 @@ function tooOld(endpoint: string, what: string, since: number, version: number, 
 const tooNew = (endpoint: string, what: string, until: number, version: number): VersionError =>
   new VersionError(
     'unsupported',
-    `${what} ended with microversion ${versionText(until)}, and ${endpoint} is spoken to in ${versionText(version)}. ` +
+    `${what} ended with microversion ${versionText(until)}, and requests to ${endpoint} are at ${versionText(version)}. ` +
       `Ask for ${versionText(until)}.`,
   );

@@ -1,5 +1,5 @@
 import { allOptional, filterParameters, type ProviderFilter, type Resources } from './filters.ts';
-import { type AskedSince, type Microversion, type Since, versionNumber } from './microversions.ts';
+import { type Microversion, type RequestSince, type Since, versionNumber } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** A resource provider: a host, a NUMA node, a device, a pool. */
@@ -17,12 +17,12 @@ export type NewProvider<Version extends Microversion = Microversion> = {
   readonly name: string;
   /** Default: the server chooses a UUID. */
   readonly uuid?: string | undefined;
-} & AskedSince<Version, '1.14', { readonly parent_provider_uuid?: string | null | undefined }>;
+} & RequestSince<Version, '1.14', { readonly parent_provider_uuid?: string | null | undefined }>;
 
 /** The new name and parent of a provider. */
 export type ProviderChange<Version extends Microversion = Microversion> = {
   readonly name: string;
-} & AskedSince<
+} & RequestSince<
   Version,
   '1.14',
   {

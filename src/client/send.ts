@@ -28,7 +28,7 @@ type WireRequest = {
 /** An answer with its whole body. */
 export type WireAnswer = { readonly status: number; readonly headers: Headers; readonly text: string };
 
-/** Whether what was asked is done. A browser shows a redirect that is not followed as status 0. */
+/** Whether the request was carried out. A browser shows a redirect that is not followed as status 0. */
 export const isDone = ({ status }: WireAnswer): boolean => status >= 200 && status < 300;
 
 /**

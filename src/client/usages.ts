@@ -51,7 +51,7 @@ export function usageCalls<Version extends Microversion>(call: Call): UsageCalls
 }
 
 /**
- * Tells the two forms of a project's usages apart if the version is negotiated. Empty usages count as the form by type.
+ * Distinguishes the two forms of a project's usages if the version is negotiated. Empty usages count as the form by type.
  */
 export const isByType = (usages: Resources | UsagesByType): usages is UsagesByType =>
   Object.values(usages).every((value) => typeof value === 'object');

@@ -49,24 +49,24 @@ export type Span = { readonly min: number; readonly max: number };
  * What is known of the versions that a server speaks: `none` if it knows no microversions. Otherwise what it speaks of OpenStack's versions
  * and of version 2, each as far as it is known. Some servers send their range only when they refuse a version.
  */
-export type Spoken =
+export type KnownVersions =
   | 'none'
   | { readonly openstack?: Span | 'some' | undefined; readonly second?: Span | 'none' | undefined };
 
 /**
  * The versions of the servers that this process has used, by endpoint. So all clients of a process negotiate only once.
  */
-const servers = new Map<string, Spoken>();
+const servers = new Map<string, KnownVersions>();
 
 /** What is known about the versions of a server; undefined before the first request to it. */
-export const spokenBy = (endpoint: string): Spoken | undefined => servers.get(endpoint);
+export const knownVersionsOf = (endpoint: string): KnownVersions | undefined => servers.get(endpoint);
 /** Remembers which versions a server speaks. */
-export const remember = (endpoint: string, spoken: Spoken): void => void servers.set(endpoint, spoken);
+export const remember = (endpoint: string, spoken: KnownVersions): void => void servers.set(endpoint, spoken);
 /** Forgets all servers, for tests that run several programs in one process. */
 export const forgetServers = (): void => servers.clear();
 
 /** What an answer says about the versions of the server. */
-export type Told = {
+export type ReportedVersions = {
   /** The version of the answer. */
   readonly version: number | undefined;
   /** The versions that the server speaks of one major version. */
@@ -77,7 +77,7 @@ export type Told = {
  * Reads the version headers. If the version was refused, it also reads the body: older servers send their range only
  * there.
  */
-export function toldBy(headers: Headers, status: number, text: string): Told {
+export function readReportedVersions(headers: Headers, status: number, text: string): ReportedVersions {
   const min = versionIn(headers.get('openstack-api-minimum-version')) ?? versionInBody(status, text, 'min_version');
   const max = versionIn(headers.get('openstack-api-maximum-version')) ?? versionInBody(status, text, 'max_version');
   return {
@@ -86,8 +86,12 @@ export function toldBy(headers: Headers, status: number, text: string): Told {
   };
 }
 
-/** What was known about the versions of a server, with what an answer to a request at a version says. */
-export function withTold(spoken: Spoken | undefined, asked: number | 'latest', { version, span }: Told): Spoken {
+/** What is known about the versions of a server after an answer to a request at a version. */
+export function withReportedVersions(
+  spoken: KnownVersions | undefined,
+  asked: number | 'latest',
+  { version, span }: ReportedVersions,
+): KnownVersions {
   const known = typeof spoken === 'object' ? spoken : {};
   const isSecond = span !== undefined && majorOf(span.min) > 1;
   const openstack =
@@ -111,7 +115,7 @@ function versionInBody(status: number, text: string, key: 'min_version' | 'max_v
 }
 
 /** The ranges of a server in the form of errors; undefined if none is known. */
-export function rangeOf(spoken: Spoken | undefined): VersionRange | undefined {
+export function rangeOf(spoken: KnownVersions | undefined): VersionRange | undefined {
   if (typeof spoken !== 'object') return undefined;
   const spans = [spoken.openstack, spoken.second].filter((span) => typeof span === 'object');
   const [first, last] = [spans.at(0), spans.at(-1)];

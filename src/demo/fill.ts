@@ -28,7 +28,7 @@ export type Filled = { readonly hosts: number; readonly providers: number; reado
 export async function fillDemo(placement: Placement, hosts: number, tell: (line: string) => void): Promise<Filled> {
   const { version } = await placement.serverVersion();
   if (numberOfVersion(version) < versionNumber(placingSince)) {
-    throw new Error(`A demo fleet needs microversion ${placingSince}, and the service is spoken to in ${version}.`);
+    throw new Error(`A demo fleet needs microversion ${placingSince}, and requests to the service are at ${version}.`);
   }
   const present = await placement.providerSummaries.page({ limit: 1 });
   if (present.length > 0) {

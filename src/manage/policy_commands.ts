@@ -104,7 +104,7 @@ export function addPolicyCommands(
       if (looksAtProject) {
         print(
           about === undefined
-            ? 'The request is about no project: what the rule compares with the target holds for nobody.'
+            ? 'The request is about no project: a comparison with the target is never true.'
             : `The request is about ${about}: project ${project ?? 'none'}.`,
         );
       }

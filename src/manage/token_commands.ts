@@ -87,12 +87,12 @@ function roleWarnings(roles: readonly string[], flags: ConfigFlags): readonly st
   } catch {
     return []; // the service says what is wrong with the files, and does not start with them
   }
-  const asked = new Set([...rules.byName.values()].flatMap(({ check }) => namedRoles(check)));
-  const lowered = new Set(Array.from(asked, (role) => role.toLowerCase()));
+  const named = new Set([...rules.byName.values()].flatMap(({ check }) => namedRoles(check)));
+  const lowered = new Set(Array.from(named, (role) => role.toLowerCase()));
   return roles
     .filter((role) => !lowered.has(role.toLowerCase()))
     .map((role) => {
-      const near = nearName(role, asked);
+      const near = nearName(role, named);
       const meant = near === undefined ? '' : ` Did you mean ${near}?`;
       return `Warning: no rule of the policy in force (${osloPolicy.policyFile}) asks for the role ${role}.${meant}`;
     });

@@ -31,7 +31,7 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
   const socket = connection === undefined ? operatorSocket(embeddedPath) : undefined;
   if (socket === undefined) return useDatabase(flags, use);
   let isFirst = true;
-  for (const endMs = performance.now() + startsWithinMs; ; await setTimeout(200)) {
+  for (const endMs = performance.now() + openWithinMs; ; await setTimeout(200)) {
     const served = await servedStore(socket);
     if (served !== undefined) return use(served);
     try {
@@ -49,8 +49,8 @@ export async function withTokenStore(flags: ConfigFlags, use: (store: TokenStore
   }
 }
 
-/** How long a process may use the embedded database, while it starts or ends, before it is told that it does. */
-const startsWithinMs = 10_000;
+/** How long to wait for a process that has the embedded database open, and may be starting or ending, before this is an error. */
+const openWithinMs = 10_000;
 
 const useDatabase = (flags: ConfigFlags, use: (store: TokenStore) => Promise<void>, warns = true): Promise<void> => {
   const useStore = (database: Database) =>

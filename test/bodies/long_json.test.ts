@@ -42,7 +42,7 @@ suite('a long JSON text', () => {
     assert.ok(Object.hasOwn(Object(value), '__proto__'));
   });
 
-  test('tells which objects and arrays have many values, at any depth', async () => {
+  test('reports which objects and arrays have many values, at any depth', async () => {
     const { value, long } = await parse('{"short": [1, 2], "long": {"in": [1, 2, 3]}, "last": 1}', 4);
     const names = (found: unknown): readonly string[] =>
       typeof found !== 'object' || found === null

@@ -11,7 +11,7 @@ import { followFrom } from './follow.ts';
 const everything = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
 
 for (const engine of engines) {
-  test(`each write tells what to read again, on ${engine}`, async () => {
+  test(`the change of each write says what to read again, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 2.5');
       const [host, child, aggregate] = [randomUUID(), randomUUID(), randomUUID()];

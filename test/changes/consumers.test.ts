@@ -157,7 +157,7 @@ function openEnds(world: World) {
 }
 
 for (const engine of engines) {
-  test(`consumers that came, changed and went are told where they are asked for, on ${engine}`, async () => {
+  test(`consumers that were created, changed and deleted are reported if the client asks for consumers, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 2.9');
       const world = { send, database: service.database };
@@ -227,7 +227,7 @@ for (const engine of engines) {
   });
 }
 
-test('a client without a token is refused, or told of the switch, while the history is switched off: postgresql', async () => {
+test('while the history is switched off, a client without a token is refused, and others learn of the switch: postgresql', async () => {
   await withTestService('postgresql', {}, async (service) => {
     const send = requestsTo(service, 'placement 2.9');
     const world = { send, database: service.database };
@@ -254,7 +254,7 @@ test('a client without a token is refused, or told of the switch, while the hist
   });
 });
 
-test('a client that asks for consumers only is told of a deletion, also by a process that reads it from the log', async () => {
+test('a client that asks for consumers only gets a deletion, also from a process that reads it from the log', async () => {
   const database = await freshDatabase('postgresql');
   const options = { history: { enabled: true, keep: 86_400 } };
   const one = await openServiceOn(database, options);

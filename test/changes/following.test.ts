@@ -103,7 +103,7 @@ for (const engine of engines) {
       await until('nothing waits', () => followersOf(service) === 0);
     }));
 
-  test(`a stream tells each change with a token that resumes it, on ${engine}`, () =>
+  test(`a stream sends each change with a token that resumes it, on ${engine}`, () =>
     serve(engine, {}, async (url, service) => {
       const send = requestsTo(service, 'placement 2.5');
       const host = randomUUID();
@@ -253,7 +253,7 @@ test('a stream whose log was truncated ends with an error event', () =>
     assert.equal(await stream.ended(), 'in order');
   }));
 
-test('a client that does not read is cut off, and other clients are told', () =>
+test('a client that does not read is cut off, and other clients get the changes', () =>
   serve(anyEngine, {}, async (url, service) => {
     const send = requestsTo(service, 'placement 2.5');
     const { port } = new URL(url);

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { undrained } from '../../src/cli/drained.ts';
+import { withoutDrain } from '../../src/cli/drain_marks.ts';
 import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { isPoolMark } from '../../src/cli/fleet/pool_mark.ts';
 import { connect, providerUuid, type WholeProvider } from '../../src/client/index.ts';
@@ -154,7 +154,7 @@ Done: 0 made, 2 changed, 0 deleted.
   assert.ok(card.traits.includes('CUSTOM_GPU_80GB'));
 });
 
-test('a new name that is nearly one that exists is asked about', async () => {
+test('a new name that is nearly an existing one gives a question', async () => {
   const fleet = (...traits: readonly string[]) =>
     file(`providers:\n  - name: near\n    inventories: { PGPU: 1 }\n    traits: [${traits.join(', ')}]\n`, 'near.yaml');
   await run('apply', '-f', await fleet('CUSTOM_GPU_80GB', 'CUSTOM_RACK_1'));
@@ -231,7 +231,7 @@ test('a wrong file is refused as a whole', async () => {
   assert.deepEqual(writesTo(server), []);
 });
 
-test('what only the service refuses is told with its line and place in the file', async () => {
+test('what only the service refuses is reported with its line and place in the file', async () => {
   const at = await file(
     `providers:
   - name: told-1
@@ -380,7 +380,7 @@ async function fill(of: TestServer, fleet: readonly WholeProvider[]): Promise<vo
 const saidOf = (fleet: readonly WholeProvider[]) =>
   new Map(
     fleet
-      .map(undrained)
+      .map(withoutDrain)
       .toSorted((one, other) => (one.uuid < other.uuid ? -1 : 1))
       .map(({ uuid, name, parent_provider_uuid, inventories, traits, aggregates }) => [
         uuid,

@@ -66,7 +66,7 @@ test('a UNIX socket is reached by its name, and one that does not answer is name
   }
 });
 
-test('a wrong path, and TLS where there is none, are told apart from a service that is away', async () => {
+test('a wrong path, and TLS where there is none, are distinguished from a service that does not answer', async () => {
   const none =
     /There is no path \/placement\/resource_providers here\. \[.*\]\nThere is no placement service at this path/;
   const list = ['provider', 'list'];
@@ -93,7 +93,7 @@ test('with the environment of the OpenStack client the command finds the service
   assert.equal(code, 0, stderr);
   assert.deepEqual(JSON.parse(stdout), []);
   assert.equal(server.seen.length, 1);
-  await mustFail(/does not let nova in/, ['provider', 'list'], { ...openrc, OS_PASSWORD: 'wrong' }, 'forbidden');
+  await mustFail(/refuses the login of nova/, ['provider', 'list'], { ...openrc, OS_PASSWORD: 'wrong' }, 'forbidden');
   await mustFail(
     /no public endpoint of placement in region Nowhere/,
     ['provider', 'list', '--os-region-name', 'Nowhere'],

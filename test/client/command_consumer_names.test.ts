@@ -45,7 +45,7 @@ test('the UUID of a name is that of uuid5(uuid5(namespace, project), name)', () 
   for (const [project, name, uuid] of python) assert.equal(consumerUuid(project, name), uuid);
 });
 
-test('a consumer that is not there is told by the name that was written', async () => {
+test('the error about a consumer that does not exist has the name that was written', async () => {
   const uuid = consumerUuid('robots', 'lokc');
   const named = new RegExp(`There is no consumer robots/lokc\\. Its UUID would be ${uuid}\\.`);
   for (const command of [['term', '--lasting'], ['show'], ['set', '--type', 'JOB']]) {

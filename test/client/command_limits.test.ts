@@ -51,7 +51,7 @@ test('limits are set, listed, shown and deleted; what a command does not name st
   await commands.isWrongUsage(/lifts a default/, ['limit', 'set', '--default', 'PGPU=none']);
 });
 
-test('a limit of a project that is nearly called like another one is set, and asked about', async () => {
+test('a limit of a project whose name is nearly that of another one is set, with a question', async () => {
   await commands.run('limit', 'set', 'robots', 'PGPU=3');
   await commands.run('limit', 'set', 'robots', 'PGPU=4');
   await commands.run('limit', 'set', 'vision-1', 'PGPU=3');

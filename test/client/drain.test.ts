@@ -145,7 +145,7 @@ test('a drained host is named as drained, with the command that lifts it', async
   );
 });
 
-test('traits that a drain has left which was stopped before it gave them are deleted by any undrain', async () => {
+test('any undrain deletes the traits that a drain has created but not assigned before it was stopped', async () => {
   assert.ok(await interrupted(3, 'drain', host), 'it is stopped when it has made traits');
   assert.notDeepEqual(await customTraits(), ['CUSTOM_DRAINED']);
   assert.match(await run('undrain', other), /^No provider in the tree of other-\d+ was drained\.\n$/);
@@ -191,7 +191,7 @@ async function interrupted(writesBefore: number, ...args: readonly string[]): Pr
   return code !== 0;
 }
 
-test('a drain and its end may be stopped at any point: each of them can still be done, and nothing is forgotten', async () => {
+test('a drain and an undrain may be stopped at any point: each can be repeated, and no reserved amount is lost', async () => {
   const open = await stateOf();
   let points = 0;
   for (let writes = 0; await interrupted(writes, 'drain', host); writes++) {

@@ -59,7 +59,7 @@ test('wrong usage is not a wrong input', async () => {
   }
 });
 
-test('what can fit nowhere whatever is there is a wrong input, named by its option', async () => {
+test('a query that no provider could ever satisfy is wrong input, named by its option', async () => {
   const list = (...args: readonly string[]) => ['candidate', 'list', 'VCPU=1', ...args];
   await run(...place('VCPU=1', '--consumer', 'here', '--expires-in', '10m'));
   await fails(
@@ -109,7 +109,7 @@ test('what exists, is in use, or was changed is a conflict', async () => {
   await fails('conflict', /If-Match/, ['inventory', 'set', 'host-1', 'VCPU=5', '--if-match', '"other"']);
 });
 
-test('a service that is away, one that has an error, and one that refuses the caller are told apart', async () => {
+test('a service that does not answer, one that has an error, and one that refuses the caller are distinguished', async () => {
   await fails('noAnswer', /No answer/, ['provider', 'list'], { OS_ENDPOINT: 'http://127.0.0.1:9' });
   for (const [status, ending] of [
     [503, 'noAnswer'],
@@ -140,7 +140,7 @@ test('a service that is away, one that has an error, and one that refuses the ca
   await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
 });
 
-test('Keystone that refuses the password, is away, or is none at all are told apart', async () => {
+test('a Keystone that refuses the password, one that does not answer, and another server are distinguished', async () => {
   const keystone = await startKeystone({ placementUrl: server.url });
   const user = {
     OS_USERNAME: 'nova',

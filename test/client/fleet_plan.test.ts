@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { undrained } from '../../src/cli/drained.ts';
+import { withoutDrain } from '../../src/cli/drain_marks.ts';
 import { CommandFailure } from '../../src/cli/exit_codes.ts';
 import { exportFleet, yamlOf } from '../../src/cli/fleet/export_fleet.ts';
 import { type FleetFile, readFleetFile } from '../../src/cli/fleet/fleet_file.ts';
@@ -133,11 +133,11 @@ suite('the plan of placement apply', () => {
           assert.equal(now.uuid, was?.uuid ?? providerUuid(wanted.name));
           assert.equal(now.parent_provider_uuid, wanted.parent === null ? null : byName.get(wanted.parent)?.uuid);
           // A drain stays: as much is reserved as there is, and what the file says holds without it.
-          const wasDrained = was !== undefined && undrained(was) !== was;
-          assert.equal(undrained(now) !== now, wasDrained);
+          const wasDrained = was !== undefined && withoutDrain(was) !== was;
+          assert.equal(withoutDrain(now) !== now, wasDrained);
           if (wasDrained)
             for (const { total, reserved } of Object.values(now.inventories)) assert.equal(reserved, total);
-          const [open, openBefore] = [undrained(now), was && undrained(was)];
+          const [open, openBefore] = [withoutDrain(now), was && withoutDrain(was)];
           assert.deepEqual(
             open.traits.filter((trait) => !isPoolMark(trait)).toSorted(),
             (wanted.traits ?? openBefore?.traits.filter((trait) => !isPoolMark(trait)) ?? []).toSorted(),
@@ -191,7 +191,7 @@ suite('the plan of placement apply', () => {
         );
         assert.deepEqual(plan.problems, []);
         const withoutMarks = (each: WholeProvider) => {
-          const { traits: all, ...open } = undrained(each);
+          const { traits: all, ...open } = withoutDrain(each);
           return sortedParts({ ...open, generation: 0, usages: {}, traits: all.filter((trait) => !isPoolMark(trait)) });
         };
         const byName = (one: { readonly name: string }, other: { readonly name: string }) =>

@@ -125,7 +125,7 @@ test('errors of Keystone say what to do', () =>
     };
     await assert.rejects(
       failing({ credentials: { ...password, password: 'wrong' } }),
-      says(/does not let nova in.*Check user/),
+      says(/refuses the login of nova.*Check user/),
     );
     await assert.rejects(failing({ authUrl: `${authUrl}/identity` }), says(/There is no Keystone v3 at/));
     await assert.rejects(failing({ scope: undefined }), says(/no catalog, because it is not for a project/));

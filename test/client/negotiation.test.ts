@@ -111,7 +111,7 @@ test('use case 3B: with an old server a client with a named version reports this
     const needy = connect({ endpoint: server.url, auth: 'admin', oldest: '1.1' });
     await assert.rejects(
       needy.providers.list(),
-      problem('no microversions', new RegExp(`1\\.1 to ${newestVersion} as was asked for`)),
+      problem('no microversions', new RegExp(`1\\.1 to ${newestVersion} as requested`)),
     );
   }));
 
@@ -204,14 +204,14 @@ test('use case 7A: with all versions that this client knows, and with a write as
 test('use case 7B: a client with a named version does not fall back, and reports the range of the server', () =>
   withServer({ min: '1.1', max: '1.10' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', version: '1.15' });
-    const message = /speaks microversions 1\.1 to 1\.10, not 1\.15 as was asked for\. Name one of these, or none/;
+    const message = /speaks microversions 1\.1 to 1\.10, not 1\.15 as requested\. Name one of these, or none/;
     await assert.rejects(placement.providers.list(), problem('unsupported', message));
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
     assert.deepEqual(new Set(asked(server)), new Set(['placement 1.15']));
     assert.deepEqual(await connect({ endpoint: server.url, auth: 'admin', version: '1.10' }).providers.list(), []);
   }));
 
-test('a server that ends at a lower version 2 is spoken to in that version', () =>
+test('a server that ends at a lower version 2 gets requests at that version', () =>
   withServer({ max: '2.3' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const host = await placement.providers.create({ name: 'host-1' });

@@ -53,7 +53,7 @@ test('a consumer is placed on the first host by order, and moved with its holdin
   assert.equal((await allocations.show(consumer)).allocations[two], undefined);
 });
 
-test('what fits nowhere is told apart from other conflicts', async () => {
+test('a claim that fits nowhere is distinguished from other conflicts', async () => {
   const { allocations } = open();
   const { name } = await makeHosts(4);
   const placed = allocations.place(randomUUID(), { candidates: { resources: { [name]: 5 } }, ...owner });
@@ -106,7 +106,7 @@ test('a dry run of a plain claim checks it and writes nothing', async () => {
   assert.equal((await open().inventories.list(one)).inventories[name]?.total, 2);
 });
 
-test('an older server is told of neither queries nor dry runs', async () => {
+test('an older server gets neither queries nor dry runs', async () => {
   const old = await startServer({ max: '2.3' });
   try {
     const { allocations } = connect({ endpoint: old.url, auth: 'admin' });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { drained } from '../../src/cli/drained.ts';
+import { withDrain } from '../../src/cli/drain_marks.ts';
 import { markOfPool } from '../../src/cli/fleet/pool_mark.ts';
 import { providerUuid, type WholeProvider } from '../../src/client/index.ts';
 
@@ -52,7 +52,7 @@ export const randomFleet: fc.Arbitrary<readonly WholeProvider[]> = fc
       const usages = Object.fromEntries(
         Object.keys(provider.inventories).map((one) => [one, state === 'used' ? 1 : 0]),
       );
-      made.push({ ...(state === 'drained' ? drained(provider) : provider), usages });
+      made.push({ ...(state === 'drained' ? withDrain(provider) : provider), usages });
     }
     return made;
   });

@@ -87,7 +87,7 @@ test('times may be given as how long ago, and records are listed', async () => {
   }
 });
 
-test('a class that does not exist is told where nothing is found', async () => {
+test('a class that does not exist gives a warning if nothing is found', async () => {
   const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
   for (const command of ['report', 'records']) {
     const { code, stderr } = await hostedPlacement(['usage', command, '--class', 'PGPUS'], env);

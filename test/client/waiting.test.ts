@@ -80,7 +80,7 @@ test('a claim waits until there is room', async () => {
   await waitFor();
 });
 
-test('a claim that waited in vain is refused as one that does not wait', async () => {
+test('a claim whose wait ends without a place is refused as one that does not wait', async () => {
   const { place, allocations, claim } = await makeRoom(1);
   await assert.rejects(place(2, { waitMs: 1_000 }).placed, isNoCandidates);
   const gang = { [randomUUID()]: claim(1), [randomUUID()]: claim(1) };

@@ -98,7 +98,7 @@ test('a claim may wait for longer than the deadline of the client', async () => 
   assert.deepEqual(waits(), [2, Number.NaN]);
 });
 
-test('too many waiting claims are an error at once, a server that does not come back one at the end', async () => {
+test('too many waiting claims are an error immediately, and a server that does not start again one at the end', async () => {
   fates = [{ status: 429 }];
   const { allocations } = open();
   const statusIs = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
@@ -143,7 +143,7 @@ test('all pages of the waiting claims are listed', async () => {
   assert.match(`${asked[1]}`, /project_id=ci&line=gpu&limit=1000&marker=1000/);
 });
 
-test('the command says what its claim waits for, and Ctrl-C gives it up', async () => {
+test('the command says what its claim waits for, and Ctrl-C ends the wait', async () => {
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '10m', '--line', 'gpu'];
   const startedMs = performance.now();
   const child = spawn(process.execPath, [program, ...args], {
@@ -178,7 +178,7 @@ test('the command says what its claim waits for, and Ctrl-C gives it up', async 
   assert.ok(asked <= 600 && asked * 1000 >= leftMs, `${asked}, with ${leftMs} ms left`);
 });
 
-test('a command that may not see the waiting claims says nothing of them', async () => {
+test('a command that may not see the waiting claims does not report them', async () => {
   waiting = undefined;
   fates = [{ status: 200, afterMs: 1_500 }];
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '60', '--json'];

@@ -71,7 +71,7 @@ test('a line has time, name and root, and what was and is', async () => {
   });
 });
 
-test('consumers are told with what they have and had', async () => {
+test('lines about consumers say what they have and had', async () => {
   const job = ['--project', 'ci', '--consumer', 'job-2'];
   await withWatch(['--parts', 'consumers'], async (said) => {
     await run('allocation', 'place', 'VCPU=1', ...job, '--expires-in', '1h');

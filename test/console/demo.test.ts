@@ -53,7 +53,7 @@ test('placement demo makes nothing in a service that is too old to place consume
     try {
       const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
       await mustFail(
-        /needs microversion 2\.4, and the service is spoken to in 2\.3/,
+        /needs microversion 2\.4, and requests to the service are at 2\.3/,
         ['demo', '--hosts', '3'],
         env,
         'failed',

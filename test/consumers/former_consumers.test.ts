@@ -110,7 +110,7 @@ test('a record that a transaction makes and removes to wait for others, or to pr
   });
 });
 
-test('a statement that waits until a consumer is removed tells the generation of the consumer that it makes', async () => {
+test('a statement that waits until a consumer is removed returns the generation of the consumer that it makes', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('a', 1, 1, 7)`);
     await other.query('begin');

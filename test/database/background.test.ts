@@ -100,7 +100,7 @@ suite('work in the background', () => {
     await stop();
   });
 
-  test('tells the round that runs when it is stopped, waits for it, and begins no other', async (t) => {
+  test('signals the running round when it is stopped, waits for it, and begins no other', async (t) => {
     const pass = timeOf(t);
     const { counts, signals, end, stop } = roundsOfAMinute();
     await pass(60_000);

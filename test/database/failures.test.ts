@@ -35,7 +35,7 @@ test('a missing file of the service, and a mistake of the program, are none', ()
   for (const error of [file, new TypeError('x is undefined')]) assert.equal(failureKind(error), undefined);
 });
 
-test('requests that waited for a lock or a statement in vain are one line in the log, with what to look at', () => {
+test('requests that failed after waiting for a lock or a statement are one line in the log, with what to check', () => {
   const lines: string[] = [];
   const log = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
   const outages = openOutages(pino(log));

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { withEmptyDatabase } from '../support/engines.ts';
 
-test('of a transaction whose statement failed, neither what follows nor the end is told', async () => {
+test('of a transaction whose statement failed, neither later statements nor the end are logged', async () => {
   await withEmptyDatabase(async (url) => {
     const told: string[] = [];
     const database = await openDatabase({

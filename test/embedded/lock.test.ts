@@ -82,7 +82,7 @@ test('a process that has the folder open cannot open it once more, and can when 
   });
 });
 
-test('a process of an older release, which listens on a socket in the folder, is noticed', async () => {
+test('a process of an older release, which listens on a socket in the folder, is found', async () => {
   await inFolder(async (data) => {
     await fillEmbedded(data);
     const server = net.createServer((socket) => socket.destroy());

@@ -129,7 +129,7 @@ test('each tree is copied once for a snapshot, and once more for a later one', (
 const newRoot = (): Provider =>
   [...createFleet(rowsOf([nodeAt(0)])).fleet.byId.values()].find(() => true) ?? assert.fail();
 
-test('however many snapshots are held, no more is kept than is allowed; the oldest are given up', () => {
+test('however many snapshots are held, no more providers are kept than is allowed; the oldest snapshots are dropped', () => {
   const [size, most] = [100, 150];
   const snapshots = createHeldSnapshots();
   const givenUp: number[] = [];

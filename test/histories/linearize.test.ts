@@ -43,7 +43,7 @@ test('a history that cannot be explained says where it stops', () => {
   assert.deepEqual(verdict.stuck, [wrong]);
 });
 
-test('a search that takes too long is given up', () => {
+test('a search that takes too long is ended', () => {
   assert.equal(linearize(register, [{ write: 1, invoked: 0, completed: 1 }], 0).isExplained, undefined);
 });
 

@@ -136,7 +136,7 @@ test('a renewal before the end is kept, and one after it is refused', () => {
   assert.ok(!isExplained([claimed, notFound(900)]), 'it is not found before its end');
 });
 
-test('GET /changes must tell a removal after the end of the term, not before', () => {
+test('GET /changes must report a removal after the end of the term, not before', () => {
   const removed = [claimed, there(800, 1005), gone(1600)];
   assert.ok(isExplained(removed, steady, [20, 1500]));
   assert.ok(!isExplained(removed, steady, [20, 900]));
@@ -151,7 +151,7 @@ test('while the clock of the database jumps a term may end at any time, but a re
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping, [20, 850]));
 });
 
-test('a change by a claim may have been told when a term ended before it, and not earlier', () => {
+test('a change by a claim may have been reported when a term ended before it, and not earlier', () => {
   const moved: Event = {
     atMs: 1500,
     action: claim(1020, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),

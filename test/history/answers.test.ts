@@ -206,7 +206,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a rewrite, a move, an owner, a term and a release are told with their reasons, on ${engine}`, async () => {
+  test(`the records of a rewrite, a move, a new owner, a term and a release have their reasons, on ${engine}`, async () => {
     await withTestService(engine, on, async (service) => {
       const send = requestsTo(service, version);
       await untilOn(service);
@@ -352,7 +352,7 @@ for (const engine of engines) {
   });
 }
 
-test('a start waits a moment for the history, not for a transaction that keeps it off: postgresql', async () => {
+test('a start waits shortly for the history, and not for a transaction that keeps it switched off: postgresql', async () => {
   const database = await freshDatabase('postgresql');
   const other = await openDatabase(database.settings);
   const opened: PlacementService[] = [];

@@ -307,7 +307,7 @@ for (const proxy of proxies) {
     }),
   );
 
-  test(`${proxy.name} on many machines: clients are told to ask again, whatever is away`, { skip }, async () => {
+  test(`${proxy.name} on many machines: the answers tell clients to retry, whatever has failed`, { skip }, async () => {
     const database = await startRestartable();
     const { url } = await createDatabase(database.url);
     const config = testConfig({ placementDatabase: { connection: url, syncOnStartup: true } });

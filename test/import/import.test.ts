@@ -255,7 +255,9 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           };
           const { error, notes } = await run(cloud, database, { whenEmpty });
           assert.equal(error, '');
-          assert.ok(notes.includes('What was copied of consumers is not what the source holds now: starting over.'));
+          assert.ok(
+            notes.includes('The copied rows of consumers are not those of the source now: the import starts over.'),
+          );
           if (engine === 'postgresql') assert.deepEqual(copied, {}, 'what the first import had copied is forgotten');
           await assertCopied(database, 3);
         }));
@@ -307,13 +309,13 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           await assertCopied(database);
         }));
 
-      test(`UUIDs that differ only by case are refused where the source tells them apart, on ${engine}`, () =>
+      test(`UUIDs that differ only by case are refused where the source distinguishes them, on ${engine}`, () =>
         withTarget(async (database, cloud) => {
           await cloud.change('told_apart.sql');
           const { error } = await run(cloud, database);
           const [, ...problems] = error.split('\n');
           const remedy =
-            'and this service takes them for one. Mend the source: delete all but one of them by OpenStack Placement.';
+            'and this service takes them for one. Correct the source: delete all but one of them by OpenStack Placement.';
           assert.deepEqual(problems, [
             `consumers: several values of uuid differ only by upper and lower case (such as 30000000-0000-4000-8000-00000000000a), ${remedy}`,
             'allocations: consumers without a record differ from others only by upper and lower case (such as ' +
@@ -327,7 +329,7 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           await cloud.change('broken.sql');
           const { error } = await run(cloud, database);
           assert.deepEqual(
-            error.split('\n').map((line) => line.replace(/ Mend the source: .*;$/, '')),
+            error.split('\n').map((line) => line.replace(/ Correct the source: .*;$/, '')),
             [
               'The source holds data that cannot be imported:',
               'resource_providers: 1 row has a parent_provider_id that resource_providers does not have (such as 7777), which cannot be stored.',
@@ -423,7 +425,7 @@ for (const [name, { start, into }] of Object.entries(servers)) {
       });
     });
 
-    test('the command tells a role that does not own the tables, and a connection that breaks, what to do', async () => {
+    test('the command says what to do if its role does not own the tables, or the connection breaks', async () => {
       await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
         const { url } = await server.createCloud();
         const importAs = (target: string) =>

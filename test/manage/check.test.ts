@@ -39,7 +39,7 @@ const withConfig = (
 const ready = (url: string): Checked => ({ code: 0, said: `The service at ${url} is ready.\n` });
 
 suite('placement-api --check', () => {
-  test('tells whether a service listens, on all addresses and with names that clients must use', async () => {
+  test('checks whether a service listens, on all addresses and with names that clients must use', async () => {
     const port = await freePort();
     const config = `[api]\nhost = 0.0.0.0\nport = ${port}\nallowed_hosts = placement.example.com\n`;
     await withConfig(

@@ -9,7 +9,7 @@ import { startCommand, withCommands } from './commands.ts';
 
 const listens = /^placement-api \d\S* listens on (http:\/\/\S+)\n/m;
 
-test('after SIGTERM every accepted request is answered, and clients are told to connect elsewhere', async () => {
+test('after SIGTERM every accepted request is answered, and the answers tell clients to connect elsewhere', async () => {
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
     const server = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await server.said(listens);

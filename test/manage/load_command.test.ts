@@ -116,7 +116,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`nothing is loaded if a line is wrong, and each problem is told, on ${engine}`, async () => {
+  test(`nothing is loaded if a line is wrong, and each problem is reported, on ${engine}`, async () => {
     await withCommands(engine, 'migrated', async ({ run, folder, withDatabase }) => {
       const file = path.join(folder, 'providers.jsonl');
       const [first, second, third] = providers;

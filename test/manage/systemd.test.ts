@@ -34,7 +34,7 @@ test('under the unit a log file has the mode that docs/security.md says', async 
   });
 });
 
-test('a service of Type=notify tells systemd when and where it listens', async () => {
+test('a service of Type=notify reports to systemd when and where it listens', async () => {
   const unit = await readFile(unitFile, 'utf8');
   assert.match(unit, /^Type=notify$/m);
   assert.match(unit, /^NotifyAccess=all$/m);

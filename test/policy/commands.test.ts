@@ -21,7 +21,7 @@ async function withPolicy(policy: string, use: (run: (...args: string[]) => Prom
   }
 }
 
-test('a group of commands tells which command a misspelled one was meant to be, and alone prints its help', async () => {
+test('a group of commands suggests the command that a misspelled one may mean, and alone prints its help', async () => {
   await withPolicy('', async (run) => {
     const misspelled = await run('chek', 'placement:usages');
     assert.deepEqual(misspelled, {

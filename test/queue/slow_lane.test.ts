@@ -43,7 +43,7 @@ test('transactions that hold other locks while they wait go one at a time, with 
   assert.ok(performance.now() - releasedMs < 4_000);
 });
 
-test('a transaction is given up when its time is over, however many are ahead of it', async () => {
+test('a transaction leaves the queue when its time is over, however many are ahead of it', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();

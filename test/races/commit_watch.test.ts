@@ -33,7 +33,7 @@ function watchOne() {
 
 const result: pg.QueryResult = { command: 'INSERT', rowCount: 1, oid: 0, fields: [], rows: [] };
 
-test('a write is sent at once where the server tells only after all its answers that commits were unconfirmed', async () => {
+test('a write is sent immediately where the server reports only after all its answers that commits were unconfirmed', async () => {
   const { watch, questions, answer, watched } = watchOne();
   await until('the server is asked', () => questions.length === 1);
   answer.resolve(result);

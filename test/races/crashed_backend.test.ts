@@ -189,27 +189,30 @@ test('what the migration of entity tags logs is on the disk before others read i
 
 const noPgbouncer = hasPgbouncer() ? false : 'pgbouncer is not installed';
 
-test('behind PgBouncer, which keeps the connections of clients, the run tells of a crash', { skip: noPgbouncer }, () =>
-  withDatabase(async (url) => {
-    const pgbouncer = await startPgbouncer(url, {});
-    const database = await openDatabase({ connection: pgbouncer.url, maxPoolSize: 2, preparedStatements: false });
-    try {
-      const fleet = await openFleet(database);
-      await (await server.loseInCrash())();
-      await until('PgBouncer reaches the server again', () =>
-        execute(pgbouncer.url, 'select 1').then(
-          () => true,
-          () => false,
-        ),
-      );
-      await fleet.fresh();
-      assert.deepEqual([fleet.counts.loads, database.breaks.count], [2, 0]);
-      await pgbouncer.stop();
-      await until('all connections broke', () => database.connections().open === 0);
-      assert.equal(database.breaks.count, 0, 'a connection to a pooler says nothing of the server');
-    } finally {
-      await database.close();
-      await pgbouncer.stop();
-    }
-  }),
+test(
+  'behind PgBouncer, which keeps the connections of clients, the run of the server shows a crash',
+  { skip: noPgbouncer },
+  () =>
+    withDatabase(async (url) => {
+      const pgbouncer = await startPgbouncer(url, {});
+      const database = await openDatabase({ connection: pgbouncer.url, maxPoolSize: 2, preparedStatements: false });
+      try {
+        const fleet = await openFleet(database);
+        await (await server.loseInCrash())();
+        await until('PgBouncer reaches the server again', () =>
+          execute(pgbouncer.url, 'select 1').then(
+            () => true,
+            () => false,
+          ),
+        );
+        await fleet.fresh();
+        assert.deepEqual([fleet.counts.loads, database.breaks.count], [2, 0]);
+        await pgbouncer.stop();
+        await until('all connections broke', () => database.connections().open === 0);
+        assert.equal(database.breaks.count, 0, 'a connection to a pooler says nothing of the server');
+      } finally {
+        await database.close();
+        await pgbouncer.stop();
+      }
+    }),
 );

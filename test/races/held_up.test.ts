@@ -173,7 +173,7 @@ test('consumers that another transaction is about to make block only claims that
   });
 });
 
-test('a row that no key tells of, which many claims need, keeps no other claim on the same provider waiting', async () => {
+test('a locked row that is in no conflict key, and that many claims need, does not delay other claims on the same provider', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`update inventories set total = 1000, max_unit = 1000;
       insert into consumer_types (name) values ('HELD'), ('FREE')`);

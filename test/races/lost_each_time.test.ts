@@ -251,7 +251,7 @@ test('an attempt that is refused ends at once, and one that is written is the la
   );
 });
 
-test('an attempt that is in vain each time is made 32 times, or as often as is asked for, and ends with one error', async () => {
+test('an attempt that fails each time is made 32 times, or as often as requested, and ends with one error', async () => {
   for (const attempts of [undefined, 1, 4]) {
     const told: number[] = [];
     const inVain = async (made: number): Promise<undefined> => void told.push(made);

@@ -12,7 +12,7 @@ export type ServerProcess = {
   readonly url: string;
   readonly client: Client;
   readonly query: Query;
-  /** The memory of the process; what is in use and what is garbage is told apart if it was started with --expose-gc. */
+  /** The memory of the process; what is in use and what is garbage is distinguished if it was started with --expose-gc. */
   memory(): Promise<NodeJS.MemoryUsage>;
   readonly pid: number;
   /** The errors that it has logged. */

@@ -60,7 +60,7 @@ test('a service that refuses all writes fails a soak', () => {
   assert.deepEqual(ledger.complaints(), []);
 });
 
-test('a process that ends by itself is noted and started again', async () => {
+test('a process that ends unexpectedly is noted and started again', async () => {
   await withStandIn(async (keystone) => {
     const { servers, close } = await deploy('embedded', keystone);
     try {

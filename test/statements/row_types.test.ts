@@ -19,7 +19,7 @@ test('each statement with a row type is found in the source, with its columns', 
   assert.ok(sources.some(({ columns }) => columns.get('created')?.kind === 'Date'));
 });
 
-test('a missing column, one too many, and another type are told', () => {
+test('a missing column, a superfluous one, and another type are reported', () => {
   const declared = {
     location: 'a.ts:1',
     columns: new Map([

@@ -38,7 +38,7 @@ const get = (service: PlacementService, headers: Readonly<Record<string, string>
 const statusOf = async (service: PlacementService, token: string): Promise<number> =>
   (await get(service, { authorization: `Bearer ${token}` })).status;
 
-test('a token has 256 random bits and a checksum, and one letter that is changed is noticed', () => {
+test('a token has 256 random bits and a checksum, by which one changed letter is found', () => {
   const { text, hash, prefix } = makeToken();
   assert.match(text, /^plc_[\w-]{49}$/);
   assert.match(hash, /^[0-9a-f]{64}$/);

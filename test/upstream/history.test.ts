@@ -18,7 +18,7 @@ import { until } from '../support/until.ts';
 import { contend } from './contest.ts';
 import { runUpstream, startUpstream, upstreamDbSync } from './placement.ts';
 
-test('what OpenStack Placement writes is recorded and told, beside this service and alone', async (t) => {
+test('what OpenStack Placement writes is recorded and reported, beside this service and alone', async (t) => {
   const random = randomFrom(seedFor(t));
   const database = await createDatabase(await postgresqlServer());
   await upstreamDbSync(database.url);

@@ -148,7 +148,10 @@ suite('a MariaDB database of OpenStack Placement', () => {
       await mariadb.execute('cloud', `update consumers set generation = generation + 1 where id = ${row?.[0]}`);
       const ended = await importFrom(source, target);
       assert.equal(ended.code, 0, ended.stderr);
-      assert.match(ended.stdout, /^What was copied of consumers is not what the source holds now: starting over\.$/m);
+      assert.match(
+        ended.stdout,
+        /^The copied rows of consumers are not those of the source now: the import starts over\.$/m,
+      );
       const { rows } = await target.sql.query(`select generation from consumers where id = ${row?.[0]}`);
       const [there] = await mariadb.execute('cloud', `select generation from consumers where id = ${row?.[0]}`);
       assert.deepEqual(rows, [{ generation: there?.[0] }]);
@@ -171,7 +174,10 @@ suite('a MariaDB database of OpenStack Placement', () => {
       await target.sql.query('drop function write_too cascade');
       const ended = await importFrom(source, target);
       assert.equal(ended.code, 0, ended.stderr);
-      assert.match(ended.stdout, /^What was copied of projects is not what the source holds now: starting over\.$/m);
+      assert.match(
+        ended.stdout,
+        /^The copied rows of projects are not those of the source now: the import starts over\.$/m,
+      );
       assert.match(ended.stdout, /^Verified:/m);
     });
   });

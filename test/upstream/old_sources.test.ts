@@ -115,7 +115,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
         const [head, ...problems] = stderr.trim().split('\n');
         assert.equal(head, 'placement-manage: The source holds data that cannot be imported:');
         assert.deepEqual(
-          problems.map((problem) => problem.replace(/ Mend the source: .*;$/, '')),
+          problems.map((problem) => problem.replace(/ Correct the source: .*;$/, '')),
           [
             'resource_providers: 1 row has a parent_provider_id that resource_providers does not have (such as 7777), which cannot be stored.',
             'resource_provider_traits: 1 row has a trait_id that traits does not have (such as 7777), which cannot be stored.',
@@ -126,7 +126,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
         );
         const { rows } = await target.sql.query(`select to_regclass('traits') as made`);
         assert.deepEqual(rows, [{ made: null }], 'the target is unchanged');
-        for (const problem of problems) await execute(/Mend the source: (.*);$/.exec(problem)?.[1] ?? '');
+        for (const problem of problems) await execute(/Correct the source: (.*);$/.exec(problem)?.[1] ?? '');
       });
       await withImported(url, (_target, _ended, server) => compareAnswers(upstream.client, server.client, deployment));
     });

@@ -1,4 +1,4 @@
-/** All workers have ended, and none can start: the database does not let them in. */
+/** All workers have ended, and none can start: the database refuses their connections. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
 
-test('a connection is closed after a while, the log file has the reason, and the service comes back by itself', () =>
+test('a connection is closed after a while, the log file has the reason, and the service recovers by itself', () =>
   withCommands('postgresql', 'migrated', async ({ folder, configFile, config }) => {
     const logFile = path.join(folder, 'placement.log');
     const env = { OS_DEFAULT__LOG_FILE: logFile };

@@ -29,7 +29,7 @@ export type Applied = {
  * read again, and only what then still differs is written.
  *
  * @param present what the plan was made of
- * @param tell gets the new difference of such a provider; undefined if there is none any more
+ * @param report gets the new difference of such a provider; undefined if there is none any more
  * @throws Error that names the first provider that could not be written. What is under way by then is finished, and nothing else begun
  */
 export async function carryOut(
@@ -37,7 +37,7 @@ export async function carryOut(
   file: FleetFile,
   plan: FleetPlan,
   present: readonly WholeProvider[],
-  tell: (name: string, step: ProviderStep | undefined) => void,
+  report: (name: string, step: ProviderStep | undefined) => void,
 ): Promise<Applied> {
   const uuids = new Map(present.map(({ name, uuid }) => [name, uuid]));
   const names = new Map(present.map(({ name, uuid }) => [uuid, name]));
@@ -55,12 +55,12 @@ export async function carryOut(
       error instanceof ApiError ? file.mistake(keys, `${name}: ${error.message}`) : `${name}: ${messageOf(error)}`;
   await inTurn(plan.newClasses, (name) => at(keysOfClass(file, name), name), placement.resourceClasses.ensure);
   await inTurn(plan.newTraits, (name) => at(keysOfTrait(file, name), name), placement.traits.ensure);
-  const told = ({ name }: ProviderStep) => at(wanted.get(name)?.keys ?? [], name);
+  const complaintOfStep = ({ name }: ProviderStep) => at(wanted.get(name)?.keys ?? [], name);
   for (const wave of plan.waves) {
-    await inTurn(wave, told, async ({ name }) => {
+    await inTurn(wave, complaintOfStep, async ({ name }) => {
       const provider = wanted.get(name);
       if (provider === undefined) return;
-      const { uuid, done } = await apply(placement, provider, before.get(name), context, tell);
+      const { uuid, done } = await apply(placement, provider, before.get(name), context, report);
       uuids.set(name, uuid);
       if (done !== undefined) count[done]++;
     });
@@ -90,10 +90,10 @@ function keysOfTrait({ pool, providers }: FleetFile, name: string): FileKeys {
   return first === undefined ? [] : [...first.keys, 'traits', first.traits?.indexOf(name) ?? 0];
 }
 
-/** What is told of an error. */
+/** Makes the message about an error. */
 type Complaint = (error: unknown) => string;
 
-/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error with what is told of the item */
+/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error with the message about the item */
 async function inTurn<Item>(
   items: readonly Item[],
   complaintOf: (item: Item) => Complaint,
@@ -115,14 +115,14 @@ async function inTurn<Item>(
   if (failures[0] !== undefined) throw failures[0];
 }
 
-/** A provider is not as it was read. */
-class Overtaken extends Error {
-  override readonly name = 'Overtaken';
+/** Another program has changed the provider since it was read. */
+class ChangedMeanwhile extends Error {
+  override readonly name = 'ChangedMeanwhile';
 }
 
 /** Whether another program was faster: it changed, deleted or made the provider. */
-const isOvertaken = (error: unknown): boolean =>
-  error instanceof Overtaken ||
+const isChangedMeanwhile = (error: unknown): boolean =>
+  error instanceof ChangedMeanwhile ||
   isConcurrentUpdate(error) ||
   isNotFound(error) ||
   (isConflict(error) && error.code === 'placement.duplicate_name');
@@ -133,21 +133,21 @@ function apply(
   wanted: FileProvider,
   read: WholeProvider | undefined,
   context: StepContext,
-  tell: (name: string, step: ProviderStep | undefined) => void,
+  report: (name: string, step: ProviderStep | undefined) => void,
 ): Promise<{ readonly uuid: string; readonly done: 'made' | 'changed' | undefined }> {
   let isMade = false;
   return retryConflicts(
     async (attempt) => {
       const present = attempt === 1 ? read : await readByName(placement, wanted.name);
       const step = stepOf(wanted, present, context);
-      if (attempt > 1) tell(wanted.name, step);
+      if (attempt > 1) report(wanted.name, step);
       if (step === undefined) return { uuid: present?.uuid ?? '', done: isMade ? 'made' : undefined };
       const generation = await makeOrMove(placement, step, present);
       isMade ||= present === undefined;
       await writeParts(placement, step, generation);
       return { uuid: step.uuid, done: isMade ? 'made' : 'changed' };
     },
-    { isConflict: isOvertaken },
+    { isConflict: isChangedMeanwhile },
   );
 }
 
@@ -174,7 +174,7 @@ async function makeOrMove(
   // A move neither compares the generation nor raises it. The tag covers name and parent.
   const { etag, ...now } = await providers.show(uuid);
   if (now.name !== name || now.parent_provider_uuid !== present.parent_provider_uuid) {
-    throw new Overtaken(`${name} is being moved or renamed by another program.`);
+    throw new ChangedMeanwhile(`${name} is being moved or renamed by another program.`);
   }
   await providers.update(uuid, { name, parent_provider_uuid: parentUuid }, { ifMatch: etag });
   return generation;

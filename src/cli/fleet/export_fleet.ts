@@ -2,7 +2,7 @@ import { Document, isScalar, visit } from 'yaml';
 import { type Inventory, providerUuid, type WholeProvider } from '../../client/index.ts';
 import { escapeControlsInJson } from '../../text/print.ts';
 import { compareNames } from '../../text/strings.ts';
-import { isDrainMark, undrained } from '../drained.ts';
+import { isDrainMark, withoutDrain } from '../drain_marks.ts';
 import { CommandFailure } from '../exit_codes.ts';
 import { deepestLevel } from './fleet_file.ts';
 import { isPoolMark, poolOf } from './pool_mark.ts';
@@ -51,7 +51,7 @@ export function exportFleet(
         `The tree of ${provider.name} is deeper than the ${deepestLevel} levels that a file may have.`,
       );
     }
-    const { uuid, name, inventories, traits, aggregates } = undrained(provider);
+    const { uuid, name, inventories, traits, aggregates } = withoutDrain(provider);
     const below = children.get(uuid) ?? [];
     return {
       name,

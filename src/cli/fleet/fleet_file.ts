@@ -4,7 +4,7 @@ import { aggregateUuid, type NewInventory } from '../../client/index.ts';
 import { maxInteger, maxRatio } from '../../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import { messageOf } from '../../text/print.ts';
-import { isDrainMark } from '../drained.ts';
+import { isDrainMark } from '../drain_marks.ts';
 import { CommandFailure } from '../exit_codes.ts';
 import { isPoolMark, poolPattern } from './pool_mark.ts';
 

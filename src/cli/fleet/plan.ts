@@ -3,7 +3,7 @@ import { inventoryDefaults } from '../../placement/inventory.ts';
 import { nearName, unnumbered } from '../../text/strings.ts';
 import { inventoryFields, resourcesText } from '../amounts.ts';
 import { isSameList, type ListDifference, listDifference } from '../differences.ts';
-import { drainedAgain, isDrainMark, remembered, undrained } from '../drained.ts';
+import { isDrainMark, reservedBeforeDrain, withNewDrain, withoutDrain } from '../drain_marks.ts';
 import type { FileKeys, FileProvider, FleetFile } from './fleet_file.ts';
 import { isPoolMark, markOfPool } from './pool_mark.ts';
 
@@ -130,7 +130,7 @@ export function stepOf(
   present: WholeProvider | undefined,
   { pool, uuidOf, nameOf }: StepContext,
 ): ProviderStep | undefined {
-  const now = present && undrained(present);
+  const now = present && withoutDrain(present);
   const parentUuid = wanted.parent === null ? null : uuidOf(wanted.parent);
   const parentNow = present && parentOf(present);
   const target = {
@@ -139,7 +139,7 @@ export function stepOf(
     aggregates: wanted.aggregates ?? now?.aggregates ?? [],
   };
   const inventories = inventoryDifferences(now?.inventories ?? {}, target.inventories);
-  const stored = present && remembered(present) ? asDrained(present, target, inventories.length > 0) : target;
+  const stored = present && reservedBeforeDrain(present) ? asDrained(present, target, inventories.length > 0) : target;
   const writes = {
     parentUuid: present === undefined || parentNow !== parentUuid ? parentUuid : undefined,
     traits: isSameList(present?.traits ?? [], stored.traits) ? undefined : stored.traits,
@@ -210,7 +210,7 @@ const asDrained = (
   isChanged: boolean,
 ): { readonly traits: readonly string[]; readonly inventories: Stock } =>
   isChanged
-    ? drainedAgain({ ...present, ...target })
+    ? withNewDrain({ ...present, ...target })
     : {
         traits: [...target.traits, ...present.traits.filter(isDrainMark)],
         inventories: present.inventories,

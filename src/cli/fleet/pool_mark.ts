@@ -5,7 +5,7 @@
 
 const prefix = 'CUSTOM_POOL_OF_FILE_';
 
-/** The names that a pool may have. Capital letters and other characters would not be told apart in a trait. */
+/** The names that a pool may have. Capital letters and other characters could not be distinguished in a trait. */
 export const poolPattern = /^[a-z0-9_]{1,200}$/;
 
 /** The trait of the providers that files of this pool have made. */

@@ -42,9 +42,9 @@ async function findOrphans(
   const found = `${rowsOf(table, row)} a ${column} that ${to} does not have (such as ${row?.[1]})`;
   switch (foreignKey) {
     case 'nullable':
-      return `${found}, which cannot be stored. Mend the source: update ${table} set ${column} = null where ${where};`;
+      return `${found}, which cannot be stored. Correct the source: update ${table} set ${column} = null where ${where};`;
     case 'required':
-      return `${found}, which cannot be stored. Mend the source: delete from ${table} where ${where};`;
+      return `${found}, which cannot be stored. Correct the source: delete from ${table} where ${where};`;
     case undefined:
       return `${found}. They are copied as they are; clients do not see them, as before.`;
   }
@@ -54,8 +54,8 @@ async function findNuls(source: SourceDatabase, table: string, column: string): 
   const where = `instr(cast(${column} as binary), char(0)) > 0`;
   const [row] = await source.query(`select count(*) from ${table} where ${where}`);
   if (Number(row?.[0]) === 0) return [];
-  const mend = `update ${table} set ${column} = replace(${column}, char(0), '') where ${where};`;
-  return [`${rowsOf(table, row)} a NUL in ${column}, which cannot be stored. Mend the source: ${mend}`];
+  const correction = `update ${table} set ${column} = replace(${column}, char(0), '') where ${where};`;
+  return [`${rowsOf(table, row)} a NUL in ${column}, which cannot be stored. Correct the source: ${correction}`];
 }
 
 async function findTooLarge(source: SourceDatabase, table: string, column: string): Promise<readonly string[]> {
@@ -63,12 +63,12 @@ async function findTooLarge(source: SourceDatabase, table: string, column: strin
   const [row] = await source.query(`select count(*), min(${column}) from ${table} where ${where}`);
   if (Number(row?.[0]) === 0) return [];
   const isId = /(^|_)id$/.test(column);
-  const mend = isId
+  const correction = isId
     ? 'give these rows other ids.'
     : `update ${table} set ${column} = greatest(-2147483648, least(2147483647, ${column})) where ${where};`;
   return [
     `${rowsOf(table, row)} a ${column} that is no integer of 32 bits (such as ${row?.[1]}), which cannot be stored. ` +
-      `Mend the source: ${mend}`,
+      `Correct the source: ${correction}`,
   ];
 }
 

@@ -21,11 +21,11 @@ import { readSourceSchema, type SourceSchema, type SourceTable, text } from './s
 import {
   clearTables,
   copyTable,
-  distrustDerived,
   type ImportReport,
   inTransaction,
   lockTables,
   logChange,
+  markDerivedStale,
   readContent,
   type TargetDatabase,
 } from './target.ts';
@@ -69,7 +69,7 @@ export async function importDeployment(
       await raiseSequences(transaction);
       await analyzeTables(transaction.kysely);
       await logChange(transaction);
-      await distrustDerived(transaction);
+      await markDerivedStale(transaction);
       await endImport(transaction);
     });
     await syncStandardNames(target);
@@ -137,7 +137,7 @@ async function resume(
   for (const table of tables.filter(({ table: { name } }) => copied[name] !== undefined)) {
     const there = await fingerprintSource(source, table, copied[table.table.name]);
     if (isDeepStrictEqual(there, await fingerprintTarget(target, table.table))) continue;
-    report.note(`What was copied of ${table.table.name} is not what the source holds now: starting over.`);
+    report.note(`The copied rows of ${table.table.name} are not those of the source now: the import starts over.`);
     await inTransaction(target, async (transaction) => {
       await clearTables(transaction);
       await forgetCopied(transaction);
@@ -246,12 +246,12 @@ async function findCaseTrouble(source: SourceDatabase, { has, tellsCase }: Sourc
     // Allocations have the UUID of their consumer many times.
     const isApart = column === 'consumer_id' ? `count(distinct t.${column}) > 1` : 'count(*) > 1';
     const alike = tellsCase(table, column) ? await findAlike(source, table, column, isApart) : undefined;
-    if (alike !== undefined) problems.push(`${alike}, and this service takes them for one. ${mend}`);
+    if (alike !== undefined) problems.push(`${alike}, and this service takes them for one. ${correction}`);
     const capitals = await findCapitals(source, table, column);
     if (capitals !== undefined) warnings.push(`${capitals}. They are copied in small letters.`);
   }
   if (tellsCase('consumers', 'uuid') || tellsCase('allocations', 'consumer_id')) {
-    problems.push(...(await findStrangers(source)));
+    problems.push(...(await findCaseVariants(source)));
   }
   for (const [table, column] of names.filter(isThere)) {
     const found = tellsCase(table, column)
@@ -267,7 +267,7 @@ async function findCaseTrouble(source: SourceDatabase, { has, tellsCase }: Sourc
   return { problems, warnings };
 }
 
-const mend = 'Mend the source: delete all but one of them by OpenStack Placement.';
+const correction = 'Correct the source: delete all but one of them by OpenStack Placement.';
 
 /** Values that differ from others only by case. */
 async function findAlike(
@@ -295,7 +295,7 @@ async function findCapitals(source: SourceDatabase, table: string, column: strin
 }
 
 /** Allocations whose consumer has no record, only one in another spelling, which the source takes for another consumer. */
-async function findStrangers(source: SourceDatabase): Promise<readonly string[]> {
+async function findCaseVariants(source: SourceDatabase): Promise<readonly string[]> {
   const [row] = await source.query(
     `select count(*), min(small) from (select small from (select ${inSmallLetters('uuid')} as small from consumers t
       union all select distinct ${inSmallLetters('consumer_id')} from allocations t left join consumers c on c.uuid = t.consumer_id
@@ -304,7 +304,7 @@ async function findStrangers(source: SourceDatabase): Promise<readonly string[]>
   if (isNone(row)) return [];
   return [
     `allocations: consumers without a record differ from others only by upper and lower case (such as ${row?.[1]}), and this service ` +
-      `takes them for one. ${mend}`,
+      `takes them for one. ${correction}`,
   ];
 }
 

@@ -8,7 +8,7 @@ export type RowKey = readonly number[];
 type KeyCondition = { readonly condition: string; readonly values: readonly number[] };
 
 /** The rows after a key. MySQL does not use the index to compare whole rows, so each column is compared separately. */
-export const behind = (columns: readonly string[], key: RowKey | undefined): KeyCondition =>
+export const rowsAfter = (columns: readonly string[], key: RowKey | undefined): KeyCondition =>
   key === undefined ? { condition: 'true', values: [] } : compared('>', '>', columns, key);
 
 /** The rows up to and including a key. */
@@ -39,7 +39,7 @@ export async function countRows(
   after?: RowKey,
 ): Promise<number> {
   if (!exists) return 0;
-  const { condition, values } = behind(table.key, after);
+  const { condition, values } = rowsAfter(table.key, after);
   const [row] = await source.query(`select count(*) from ${table.name} t where ${condition}`, values);
   return Number(row?.[0]);
 }
@@ -60,7 +60,7 @@ export async function* readPages(
   const indexes = table.key.map((column) => Object.keys(table.columns).indexOf(column));
   const order = table.key.map((column) => `t.${column}`).join(', ');
   const read = async (key: RowKey | undefined): Promise<SourcePage | undefined> => {
-    const { condition, values } = behind(table.key, key);
+    const { condition, values } = rowsAfter(table.key, key);
     const rows = await source.query(
       `select ${expressions.join(', ')} from ${table.name} t where ${condition} order by ${order} limit ${pageSize}`,
       values,

@@ -60,7 +60,7 @@ export async function readContent({ kysely }: TargetDatabase): Promise<readonly 
 
 /**
  * Writes rows of a table without the triggers, because these take most of the time. At the end `logChange` logs all changes as one, and
- * `distrustDerived` marks the counts of usages and the history. The online data migration backfill_etags makes the entity tags.
+ * `markDerivedStale` marks the counts of usages and the history. The online data migration backfill_etags makes the entity tags.
  *
  * @param use runs within the transaction, which locks the table against other writes
  */
@@ -82,8 +82,8 @@ export async function logChange({ kysely }: TargetDatabase): Promise<void> {
   await sql`insert into provider_changes (provider_id, whole) values (null, false)`.execute(kysely);
 }
 
-/** Marks what triggers derive from allocations as wrong, where the target had it switched on before: a service makes it anew. */
-export async function distrustDerived({ kysely }: TargetDatabase): Promise<void> {
+/** Marks what triggers derive from allocations as stale, if the target had that switched on: the service derives it again. */
+export async function markDerivedStale({ kysely }: TargetDatabase): Promise<void> {
   await allUsagesAreDoubtful.execute(kysely);
   await heldIsNotTakenIn.execute(kysely);
 }
@@ -91,7 +91,7 @@ export async function distrustDerived({ kysely }: TargetDatabase): Promise<void>
 /**
  * Providers can be written in any order within the transaction, because a parent may have a higher id than its child.
  */
-async function withLooseLinks({ kysely }: TargetDatabase, use: () => Promise<void>): Promise<void> {
+async function withDeferredParents({ kysely }: TargetDatabase, use: () => Promise<void>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select conname as name from pg_constraint where contype = 'f' and conrelid = 'resource_providers'::regclass
       and confrelid = conrelid`.execute(kysely);
@@ -136,7 +136,7 @@ export async function copyTable(
   if (name === 'resource_providers') {
     await inTransaction(target, (transaction) =>
       withoutTriggers(transaction, table.table, () =>
-        withLooseLinks(transaction, () => copyPages((page) => write(transaction, page))),
+        withDeferredParents(transaction, () => copyPages((page) => write(transaction, page))),
       ),
     );
   } else {

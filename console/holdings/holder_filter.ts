@@ -1,7 +1,7 @@
 import { urlOf } from '../route.tsx';
 
 /** Which holders are shown, as the URL of the view says it. What was not asked for is empty. */
-export type Asked = {
+export type HolderFilter = {
   readonly project: string;
   readonly user: string;
   readonly class: string;
@@ -18,8 +18,8 @@ export type Asked = {
 };
 
 /** Reads the query of a URL. */
-export function askedBy(query: URLSearchParams): Asked {
-  const value = (name: keyof Asked) => query.get(name) ?? '';
+export function holderFilterOf(query: URLSearchParams): HolderFilter {
+  const value = (name: keyof HolderFilter) => query.get(name) ?? '';
   return {
     project: value('project'),
     user: value('user'),
@@ -33,8 +33,8 @@ export function askedBy(query: URLSearchParams): Asked {
 }
 
 /** The URL that shows these holders. */
-export const urlOfHoldings = (asked: Partial<Asked>): string => urlOf('holdings', undefined, asked);
+export const urlOfHoldings = (asked: Partial<HolderFilter>): string => urlOf('holdings', undefined, asked);
 
 /** Whether all holders of the service are shown. */
-export const isEveryone = ({ after: _, sum: __, sort: ___, ...filter }: Asked): boolean =>
+export const isEveryone = ({ after: _, sum: __, sort: ___, ...filter }: HolderFilter): boolean =>
   Object.values(filter).every((value) => value === '');

@@ -20,7 +20,7 @@ export const isDrainMark = (trait: string): boolean => trait === drainedTrait ||
 type Stored = Pick<WholeProvider, 'inventories' | 'traits'>;
 
 /** What was reserved before the drain, by class; undefined for a provider that is not drained. */
-export function remembered({ traits }: Pick<Stored, 'traits'>): ReadonlyMap<string, number> | undefined {
+export function reservedBeforeDrain({ traits }: Pick<Stored, 'traits'>): ReadonlyMap<string, number> | undefined {
   if (!traits.includes(drainedTrait)) return undefined;
   const found = new Map<string, number>();
   for (const trait of traits) {
@@ -41,9 +41,9 @@ export function drainOf({ inventories, traits }: Stored): 'drained' | 'open' | u
 
 const withoutMarks = (traits: readonly string[]): readonly string[] => traits.filter((trait) => !isDrainMark(trait));
 
-/** A provider as it is without its drain. A total that has become smaller can reserve no more than itself. */
-export function undrained<Provider extends Stored>(provider: Provider): Provider {
-  const before = remembered(provider);
+/** A provider without its drain. If a total is now smaller than what was reserved of it, all of it is reserved. */
+export function withoutDrain<Provider extends Stored>(provider: Provider): Provider {
+  const before = reservedBeforeDrain(provider);
   if (before === undefined) return provider;
   const inventories: Stored['inventories'] = Object.fromEntries(
     Object.entries(provider.inventories).map(([name, inventory]) => {
@@ -55,26 +55,25 @@ export function undrained<Provider extends Stored>(provider: Provider): Provider
 }
 
 /**
- * A provider as it is while it is drained. What an earlier drain remembers stays remembered; a class that came since is added.
+ * A provider with a drain. The marks of an earlier drain stay; a class that was added since gets a mark.
  *
  * @throws RangeError for a class whose name is too long to be remembered
  */
-export function drained<Provider extends Stored>(provider: Provider): Provider {
-  const before = new Map(remembered(provider));
+export function withDrain<Provider extends Stored>(provider: Provider): Provider {
+  const before = new Map(reservedBeforeDrain(provider));
   for (const [name, { reserved }] of Object.entries(provider.inventories)) {
     if (!before.has(name)) before.set(name, reserved);
   }
-  return closed(provider, before);
+  return reserveAll(provider, before);
 }
 
 /**
- * The same, but what is reserved in `provider` is remembered: for a provider whose inventories change while it is drained. Its traits have
- * no marks.
+ * A drained provider with new inventories: the marks have what `provider` reserves now. Its traits have no marks yet.
  */
-export const drainedAgain = <Provider extends Stored>(provider: Provider): Provider =>
-  closed(provider, new Map(Object.entries(provider.inventories).map(([name, { reserved }]) => [name, reserved])));
+export const withNewDrain = <Provider extends Stored>(provider: Provider): Provider =>
+  reserveAll(provider, new Map(Object.entries(provider.inventories).map(([name, { reserved }]) => [name, reserved])));
 
-function closed<Provider extends Stored>(provider: Provider, before: ReadonlyMap<string, number>): Provider {
+function reserveAll<Provider extends Stored>(provider: Provider, before: ReadonlyMap<string, number>): Provider {
   const marks = [drainedTrait, ...Array.from(before, ([name, reserved]) => markOf(name, reserved))];
   return {
     ...provider,
