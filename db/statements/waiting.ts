@@ -57,7 +57,7 @@ export const lockLines = (claims: readonly Lined[]): readonly RawBuilder<unknown
   ];
 };
 
-/** If a process was not heard of for this long, lines do not wait for its claims. */
+/** If a process has not noted for this long that it is alive, lines do not wait for its claims. */
 const silent = sql`interval '5 seconds'`;
 /**
  * How long after its connection ended a claim can have its number back: a service may take most of this time to start again. Other claims
@@ -113,7 +113,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 
 /**
  * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
- * later claim gets its number; if the earlier claim still waits in another process, that process reads of it (`readWaitingNews`).
+ * later claim gets its number; if the earlier claim still waits in another process, that process is told (`fetchWaitingNews`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -240,7 +240,7 @@ export async function lostRows(
  *
  * @param firsts in each line the first claim of the process
  */
-export async function readWaitingNews(
+export async function fetchWaitingNews(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
   firsts: readonly string[],
@@ -384,7 +384,7 @@ export async function waitingOf(
   return rows;
 }
 
-/** Ends the wait of claims, unless they were written meanwhile; their processes read of it. @returns how many still waited */
+/** Ends the wait of claims, unless they were written meanwhile; their processes are told. @returns how many still waited */
 export async function removeWaiting({ write }: Pick<Database, 'write'>, claims: readonly Lined[]): Promise<number> {
   const before = lockLines(claims);
   const results = await write([

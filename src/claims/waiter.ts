@@ -40,6 +40,7 @@ export type Waiter = {
   readonly precedence: Precedence;
   /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
   sinceMs: number;
+  /** When this request came, by `performance.now()`. */
   readonly cameAtMs: number;
   /** The same by the clock of the database, in milliseconds since 1970; null until it is stored. */
   askedAtMs: number | null;
@@ -58,11 +59,11 @@ export type Waiter = {
   /** Whether its row is stored, and has its condition. */
   isStored: boolean;
   isDescribed: boolean;
-  /** What the claim would take, as it was when the claim was found to fit; undefined before. */
+  /** What the claim would take, as found when the claim was found to fit; undefined before. */
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
-  checkedAtMs: number;
+  exceededAtMs: number;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
   /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
@@ -93,7 +94,7 @@ export function newWaiter(
     sinceMs: nowMs,
     cameAtMs: nowMs,
     askedAtMs: null,
-    checkedAtMs: 0,
+    exceededAtMs: 0,
     endsAtMs: nowMs + wait.waitMs,
     number: 0,
     state: 'entering',

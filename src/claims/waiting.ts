@@ -7,7 +7,7 @@ import { openFairSeats } from '../queue/fair_seats.ts';
 import { ApiError } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
 import type { Claims } from './claims.ts';
-import { coalesceCalls } from './coalesce_calls.ts';
+import { coalesceCalls } from './coalesced_calls.ts';
 import type { LimitReads } from './limits.ts';
 import {
   clientLeft,
@@ -55,10 +55,10 @@ type WaitingOptions = {
   readonly onPlaced?: ((seconds: number) => void) | undefined;
 };
 
-/** The time between two checks of what has changed, while claims wait. */
+/** The time between two rounds of checks, while claims wait. */
 const checkEveryMs = 50;
-/** The time between two reads of the limits. */
-const readLimitsEveryMs = 100;
+/** The time between two checks of the limits. */
+const checkLimitsEveryMs = 100;
 /** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
 const noteAliveEveryMs = 1_000;
 /** For how long the process looks for claims that fit before other requests have their turn. */
@@ -67,11 +67,11 @@ const searchForMs = 10;
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
-/** How many of the claims that are to be tried out are judged with each check. */
+/** How many of the claims that are to be tried out are judged in each round. */
 const triedAtOnce = 10;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
-/** How long to wait after a check that failed. */
+/** How long to wait after a round that failed. */
 const afterFailureMs = 500;
 
 /**
@@ -120,7 +120,7 @@ export function openWaiting(
       onTurn: (waiter) => submit(waiter),
       onMayFit: (waiter) => letWait(waiter),
       onDoubtful: (waiter) => toTryOut.add(waiter),
-      onReentering: (waiter) => drop(waiter),
+      onOut: (waiter) => drop(waiter),
       onEnded: (waiter, error) => end(waiter, error),
     },
   );
@@ -223,7 +223,7 @@ export function openWaiting(
     clearTimeout(forgetting);
     forgetting = undefined;
     fleet.watchRoom(onFreed);
-    checkLater();
+    planRound();
     return true;
   };
 
@@ -256,7 +256,7 @@ export function openWaiting(
     forRoom.remove(waiter);
     tried.delete(waiter);
     toTryOut.delete(waiter);
-    lines.dropTurnCheck(waiter);
+    lines.askNoMoreAbout(waiter);
     forLimit.remove(waiter);
   };
 
@@ -317,7 +317,7 @@ export function openWaiting(
       if (!joinAlike(waiter)) submit(waiter);
     } else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
-      lines.checkTurn(waiter);
+      lines.askAbout(waiter);
     } else if (reason === 'not its turn') end(waiter, timeRanOut(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
@@ -381,7 +381,7 @@ export function openWaiting(
 
   /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
   const offerByLimits = coalesceCalls({
-    failed: () => {}, // the database is away; the next check comes soon
+    failed: () => {}, // the database is away; the next round comes soon
     run: async () => {
       for (const waiter of await forLimit.fitting((claims) => limits.ofNew(fleet, claims))) {
         if (waiter.state !== 'waiting') continue;
@@ -413,7 +413,7 @@ export function openWaiting(
 
   /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
   const toTryOut = new Set<Waiter>();
-  /** Judges some of these claims with each check, by one statement: refuses claims that are wrong, and finds what the others wait for. */
+  /** Judges some of these claims in each round, by one statement: refuses those that are wrong, and finds what the others wait for. */
   const tryOutSome = (): void => {
     for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
       toTryOut.delete(waiter);
@@ -439,15 +439,15 @@ export function openWaiting(
     }
   };
 
-  // Checks
+  // Rounds of checks
 
   let timer: NodeJS.Timeout | undefined;
-  let isChecking = false;
+  let isInRound = false;
   let offerByLimitsAtMs = 0;
   let aliveNotedAtMs = Number.NEGATIVE_INFINITY;
-  const check = async (): Promise<void> => {
+  const runRound = async (): Promise<void> => {
     timer = undefined;
-    isChecking = true;
+    isInRound = true;
     let nextMs = checkEveryMs;
     try {
       const nowMs = performance.now();
@@ -455,7 +455,7 @@ export function openWaiting(
       if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {
-        offerByLimitsAtMs = nowMs + readLimitsEveryMs;
+        offerByLimitsAtMs = nowMs + checkLimitsEveryMs;
         void offerByLimits();
       }
       lines.readNewsIfDue();
@@ -470,16 +470,16 @@ export function openWaiting(
     } catch {
       nextMs = afterFailureMs;
     }
-    isChecking = false;
-    checkLater(nextMs);
+    isInRound = false;
+    planRound(nextMs);
   };
-  const checkLater = (ms = checkEveryMs): void => {
-    if (timer !== undefined || isChecking) return;
+  const planRound = (ms = checkEveryMs): void => {
+    if (timer !== undefined || isInRound) return;
     if (seats.size === 0 && !stored.hasWork()) {
       forgetting ??= setTimeout(forgetLast, forgetAfterMs).unref();
       return;
     }
-    timer = setTimeout(() => void check(), ms).unref();
+    timer = setTimeout(() => void runRound(), ms).unref();
   };
   /** The last rows are deleted when their numbers need not be kept any more. */
   let forgetting: NodeJS.Timeout | undefined;
@@ -505,7 +505,7 @@ export function openWaiting(
       isNoticing = true;
       setImmediate(() => {
         isNoticing = false;
-        // If the database is away, the next check gets the error.
+        // If the database is away, the next round gets the error.
         fleet.fresh().then(
           () => void offerByLimits(),
           () => {},

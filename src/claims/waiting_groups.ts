@@ -42,7 +42,7 @@ type Group<Item> = {
   /** All entries of `freed` before this index were checked. */
   checkedUpTo: number;
   /** Whether all trees must be checked. */
-  mustCheckAll: boolean;
+  mustCheckAllTrees: boolean;
   /** The group is not checked before this time, by `performance.now()`. */
   notBeforeMs: number;
   /** The number of changes of the fleet when its first claim was tried last. */
@@ -103,7 +103,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   const needsCheck = (group: Group<Item>, nowMs: number): boolean => {
     if (nowMs < group.notBeforeMs) return false;
     if (!group.isPredictable) return group.triedAt < changes;
-    return group.mustCheckAll || group.checkedUpTo < freed.length;
+    return group.mustCheckAllTrees || group.checkedUpTo < freed.length;
   };
   const forget = (group: Group<Item>, item: Item): void => {
     const index = group.items.indexOf(item);
@@ -118,11 +118,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     freed = [];
     for (const group of groups.values()) {
       group.checkedUpTo = 0;
-      group.mustCheckAll = true;
+      group.mustCheckAllTrees = true;
     }
   };
 
-  const forgetChecked = (): void => {
+  const dropCheckedChanges = (): void => {
     for (const { checkedUpTo } of groups.values()) if (checkedUpTo < freed.length) return;
     freed = [];
     for (const group of groups.values()) group.checkedUpTo = 0;
@@ -145,14 +145,14 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           items: [],
           isPredictable,
           checkedUpTo: freed.length,
-          mustCheckAll: true,
+          mustCheckAllTrees: true,
           notBeforeMs: 0,
           triedAt,
         };
         groups.set(key, group);
         if (!isPredictable) unpredictable += 1;
       }
-      if (pauseMs > 0) group.mustCheckAll = true;
+      if (pauseMs > 0) group.mustCheckAllTrees = true;
       const leastMs = isPredictable ? pauseMs : Math.max(tryEveryMs, 2 * unpredictable);
       group.notBeforeMs = Math.max(group.notBeforeMs, nowMs + leastMs);
       insertInOrder(group.items, item);
@@ -203,11 +203,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           const [item] = group.items;
           if (item === undefined) continue;
           if (performance.now() - startedMs > mostMs) return { taken, isDone: false };
-          const only = group.mustCheckAll ? undefined : treesSince(group.checkedUpTo);
+          const only = group.mustCheckAllTrees ? undefined : treesSince(group.checkedUpTo);
           const amounts = group.isPredictable ? wouldTake(fleet, item.claim, only) : [];
           if (amounts === undefined || !group.isPredictable) {
             group.checkedUpTo = freed.length;
-            group.mustCheckAll = false;
+            group.mustCheckAllTrees = false;
             group.triedAt = changes;
           }
           if (amounts === undefined) continue;
@@ -220,7 +220,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       } finally {
         overlay.hide();
       }
-      forgetChecked();
+      dropCheckedChanges();
       return { taken, isDone: true };
     },
   };

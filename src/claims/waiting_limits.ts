@@ -62,10 +62,10 @@ export function openLimitedClaims(): LimitedClaims {
       const kinds = Array.from(byKind.values(), ([first, ...others]): OfKind => [first, ...others]).filter(
         ([{ notBeforeMs }]) => notBeforeMs <= nowMs,
       );
-      const predictable = kinds.filter(([{ isPredictable }]) => isPredictable);
+      const predictable = kinds.filter(([first]) => first.isPredictable);
       const times = predictable.length === 0 ? [] : await readRoom(predictable.map(([{ claim }]) => claim));
       for (const [index, [{ wait }]] of predictable.entries()) {
-        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.checkedAtMs = nowMs;
+        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.exceededAtMs = nowMs;
       }
       const fitting = kinds.flatMap((kind) => {
         const index = predictable.indexOf(kind);
@@ -79,7 +79,7 @@ export function openLimitedClaims(): LimitedClaims {
       return fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce);
     },
     hasUncheckedBefore: ({ wait, sinceMs, cameAtMs }) =>
-      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.checkedAtMs < cameAtMs),
+      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.exceededAtMs < cameAtMs),
   };
 }
 

@@ -2,13 +2,13 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
   type EnteredClaim,
+  fetchWaitingNews,
   lostRows,
   noteAlive,
-  readWaitingNews,
   type WaitingNews,
 } from '../../db/statements/waiting.ts';
 import type { ApiError } from '../request/errors.ts';
-import { coalesceCalls } from './coalesce_calls.ts';
+import { coalesceCalls } from './coalesced_calls.ts';
 import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';
 import type { WaitingRows } from './waiting_rows.ts';
 
@@ -25,15 +25,15 @@ export type WaitingLines = {
   enter(waiter: Waiter, claim: Pick<EnteredClaim, 'number' | 'isFirst'>): void;
   /** Removes a claim, if it is in a line: the next claim has its turn. */
   leave(waiter: Waiter): void;
-  /** Checks in the database when it is the turn of a claim that was refused since it was not, or since it has no row. */
-  checkTurn(waiter: Waiter): void;
-  /** Does not check the turn of a claim any more. */
-  dropTurnCheck(waiter: Waiter): void;
+  /** Asks the database about a claim whose turn it was not, or a claim without a line whose row is not there. */
+  askAbout(waiter: Waiter): void;
+  /** Forgets that the database is to be asked about a claim. */
+  askNoMoreAbout(waiter: Waiter): void;
   /** The first claim of each line of this process. */
   firsts(): readonly Waiter[];
   /** Reads which claims are the first of their lines, if some are in lines. */
   readNews(): void;
-  /** Does `readNews`, if the last time is long enough ago. */
+  /** The same, if it was not done for a while. */
   readNewsIfDue(): void;
   /**
    * Notes in the database that this process is alive, and stores the claims again whose rows are gone: another process has deleted the
@@ -50,8 +50,8 @@ type LineEvents = {
   onMayFit(waiter: Waiter): void;
   /** Another request may have written the consumers of a claim. */
   onDoubtful(waiter: Waiter): void;
-  /** The row of a claim is stored again: until the claim has its number, it waits for nothing else. */
-  onReentering(waiter: Waiter): void;
+  /** A claim goes back to the end of what is stored, and waits for nothing before it has its number. */
+  onOut(waiter: Waiter): void;
   onEnded(waiter: Waiter, error: ApiError): void;
 };
 
@@ -107,16 +107,16 @@ export function openWaitingLines(
       if (seats.size === 0) return;
       const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
       const doubted = Array.from(inDoubt, ({ key }) => key);
-      const news = await repeatLostRaces(() => readWaitingNews(database, process, [...firsts, ...doubted]));
+      const news = await repeatLostRaces(() => fetchWaitingNews(database, process, [...firsts, ...doubted]));
       const isElsewhere = news.some(({ what }) => what === 'elsewhere');
       const nowMs = performance.now();
       if (isElsewhere) elsewhereAtMs = nowMs;
       readAtMs = nowMs + (isElsewhere ? readElsewhereEveryMs : readEveryMs);
-      for (const each of news) apply(each);
+      for (const each of news) handleNews(each);
     },
   });
 
-  const apply = ({ claim, what, askedAtMs }: WaitingNews): void => {
+  const handleNews = ({ claim, what, askedAtMs }: WaitingNews): void => {
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
     if (what === 'taken over') {
@@ -136,7 +136,7 @@ export function openWaitingLines(
     else if (what === 'gone') enterAgain(waiter);
   };
 
-  /** Ends a wait whose row another request has taken over, or that was ended: the row is kept for a while, so that no older request replaces it. */
+  /** Ends a wait whose row another request has taken over or ended. The row is kept for a while, so that no older request replaces it. */
   const endWithoutRow = (waiter: Waiter, error: ApiError): void => {
     waiter.isStored = false;
     waiter.mayHaveRow = false;
@@ -156,7 +156,7 @@ export function openWaitingLines(
     if (waiter.state === 'under way') return; // its row is checked when it is written
     waiter.isStored = false;
     if (waiter.wait.line !== undefined) {
-      events.onReentering(waiter);
+      events.onOut(waiter);
       leave(waiter);
       waiter.state = 'entering';
     }
@@ -174,11 +174,11 @@ export function openWaitingLines(
       else events.onDoubtful(waiter);
     },
     leave,
-    checkTurn: (waiter) => {
+    askAbout: (waiter) => {
       if (waiter.wait.line === undefined) inDoubt.add(waiter);
       void readNews();
     },
-    dropTurnCheck: (waiter) => {
+    askNoMoreAbout: (waiter) => {
       inDoubt.delete(waiter);
     },
     firsts: () => [...lines.values()].flatMap(([first]) => first ?? []),

@@ -13,7 +13,7 @@ const prediction = { isCertain: false, isPrediction: true, avoided: new Set<stri
 /**
  * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only judging the claim can tell.
  *
- * @param claim one for which `canBePredicted` is true is true
+ * @param claim one for which `canBePredicted` is true
  * @param only the trees to search, by their roots, for a claim of one consumer; undefined for all
  */
 export function wouldTake(
