@@ -1,7 +1,7 @@
 import { ageText, timeText } from './text.ts';
 import { useTick } from './use_tick.ts';
 
-/** How often an age is told anew, in milliseconds. */
+/** How often an age is shown anew, in milliseconds. */
 const tickMs = 5_000;
 
 /** How long ago a time of an answer is, with the time itself as its title. */

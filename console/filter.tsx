@@ -1,6 +1,6 @@
 import { navigate } from './route.tsx';
 
-/** Opens a view with what was asked for, or loads it again where it is open. */
+/** Opens a view with a filter, or loads it again where it is open. */
 export function find(url: string, again: () => void): void {
   if (url === location.pathname + location.search) again();
   else navigate(url);

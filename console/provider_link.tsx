@@ -54,7 +54,7 @@ async function readNames(): Promise<void> {
     .page({ uuids, limit: mostNamed })
     .catch((error: unknown) => (isLasting(error) ? [] : undefined));
   for (const uuid of uuids) wanted.delete(uuid);
-  // After an error that may pass, the names are asked for when a link is shown again.
+  // After an error that may pass, the names are requested when a link is shown again.
   if (found !== undefined) {
     const byUuid = new Map(found.map(({ uuid, name }) => [uuid, name]));
     const before = names.get();

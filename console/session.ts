@@ -61,14 +61,14 @@ function watchSlow(): () => void {
 /** The token, once the user has given one that was not refused. */
 function goodToken(signal: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const look = () => {
+  const check = () => {
     const now = token.get();
     if (now.state === 'given') resolve(now.value);
   };
   const leave = () => reject(signal.reason);
-  const unsubscribe = token.subscribe(look);
+  const unsubscribe = token.subscribe(check);
   signal.addEventListener('abort', leave, { once: true });
-  look();
+  check();
   return promise.finally(() => {
     unsubscribe();
     signal.removeEventListener('abort', leave);

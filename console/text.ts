@@ -79,7 +79,7 @@ export function amountFrom(resourceClass: string, text: string): number | undefi
 
 const exactNumbers = new Intl.NumberFormat('en', { maximumFractionDigits: 20 });
 
-/** The exact number of a class, as the service tells it: `385,024,000 MEMORY_MB`. */
+/** The exact number of a class, as the service has it: `385,024,000 MEMORY_MB`. */
 export const exactText = (resourceClass: string, amount: number): string =>
   `${exactNumbers.format(amount)} ${visible(resourceClass)}`;
 

@@ -77,7 +77,7 @@ export function TokenDialog() {
 const TokenSource = () =>
   authStrategy === 'tokens' ? (
     <>
-      What <code>placement-manage token create</code> prints, or a token of an issuer whom this service trusts.
+      What <code>placement-manage token create</code> prints, or a token of an issuer that this service trusts.
     </>
   ) : (
     <>

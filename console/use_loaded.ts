@@ -7,7 +7,7 @@ export type Loaded<T> = {
   /** Whether a request is running. The previous value is still shown. */
   readonly isLoading: boolean;
   readonly again: () => void;
-  /** When the value was asked for. */
+  /** When the value was requested. */
   readonly at: Date | undefined;
 };
 

@@ -9,7 +9,7 @@ const usualPauseMs = 1_500;
 /** The same for what seldom changes, or is much work to read. */
 export const longPauseMs = 15_000;
 
-/** Loads again and again while the page is visible, for what the changes of the service do not tell. */
+/** Loads again and again while the page is visible, for what the changes of the service do not include. */
 export function useRenewal({ isLoading, error, again }: Loaded<unknown>, pauseMs = usualPauseMs): void {
   const isVisible = useStore(visibility) === 'visible';
   const isDue = isVisible && !isLoading && !isLasting(error);

@@ -7,10 +7,10 @@ document.addEventListener('visibilitychange', () => visibility.set(document.visi
 /** Waits until this page is seen. */
 export function untilVisible(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const look = () => {
+  const check = () => {
     if (visibility.get() === 'visible') resolve();
   };
-  const unsubscribe = visibility.subscribe(look);
-  look();
+  const unsubscribe = visibility.subscribe(check);
+  check();
   return promise.finally(unsubscribe);
 }

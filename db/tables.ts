@@ -235,7 +235,7 @@ export type Tables = {
     readonly user_id: string;
     readonly line: string | null;
     readonly process: string;
-    /** The process whose claim for the same consumers was taken over, until it is told. */
+    /** The process whose claim for the same consumers was taken over, until it has read that. */
     readonly former_process: string | null;
     readonly since: Date;
     readonly until: Date;
@@ -245,7 +245,7 @@ export type Tables = {
     readonly condition: string;
     /** When its client or its process ended; null while it waits. */
     readonly left_at: Date | null;
-    /** Whether DELETE /waiting has ended it, and its process has not told its client yet. */
+    /** Whether DELETE /waiting has ended it, and its process has not answered its client yet. */
     readonly is_removed: Generated<boolean>;
   };
   /** When each process with claims that wait was heard of last. */

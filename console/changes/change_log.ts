@@ -4,12 +4,12 @@ import { onReplaced } from '../mirror.ts';
 import { createStore } from '../store.ts';
 import { differencesOf } from './differences.ts';
 
-/** A change that was told while this page was open. */
+/** A change that came while this page was open. */
 export type Logged = {
   readonly number: number;
   readonly at: Date;
   readonly change: FollowedChange;
-  /** What was and is; undefined until it is read, or where it cannot be read. It is put in here, also where the list is held. */
+  /** What was and is; undefined until it is read, or where it cannot be read. It is written into this object, also if a view holds the list. */
   differences: readonly string[] | undefined;
 };
 
@@ -20,19 +20,19 @@ const mostKept = 50_000;
 /** How long changes are collected before the views show them, in milliseconds. */
 const collectMs = 250;
 
-/** What an older change of a provider says where one reading told of several. */
-const withNewer: readonly string[] = ['told with the newer change'];
+/** What an older change of a provider shows if one reading found the differences of several changes. */
+const withNewer: readonly string[] = ['shown with the newer change'];
 
 /** The changes of the last ten minutes, the newest first, from the moment when this page began to follow them. */
 export const changeLog = createStore<readonly Logged[]>([]);
 
-/** Since when changes are told; undefined while they never were. */
+/** Since when changes are logged; undefined before that. */
 export const logBegan = createStore<Date | undefined>(undefined);
 
 let isOpen = false;
 let count = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
-const news: Logged[] = [];
+const collected: Logged[] = [];
 /** The newest change of each provider, whose differences are put there, and those whose differences are not read yet. */
 const newest = new Map<string, Logged>();
 const unread = new Map<string, Logged[]>();
@@ -49,7 +49,7 @@ export function openChangeLog(): void {
   follow((change) => {
     if ('everything' in change) return;
     const logged: Logged = { number: ++count, at: new Date(), change, differences: undefined };
-    news.unshift(logged);
+    collected.unshift(logged);
     if ('resource_provider' in change) {
       const uuid = change.resource_provider;
       newest.set(uuid, logged);
@@ -80,7 +80,7 @@ function showSoon(): void {
 function show(): void {
   timer = undefined;
   const oldest = Date.now() - keptMs;
-  const all = [...news.splice(0), ...changeLog.get()];
+  const all = [...collected.splice(0), ...changeLog.get()];
   const end = all.findLastIndex(({ at }) => at.getTime() > oldest) + 1;
   const kept = all.slice(0, Math.min(end, mostKept));
   for (const logged of all.slice(kept.length)) forget(logged);

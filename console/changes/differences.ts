@@ -4,7 +4,7 @@ import { amountText, exactText, visible } from '../text.ts';
 
 type Inventory = WholeProvider['inventories'][string];
 
-/** The values of an inventory, in the order in which they are told. */
+/** The values of an inventory, in the order in which they are shown. */
 const inventoryFields = ['total', 'reserved', 'allocation_ratio', 'min_unit', 'max_unit', 'step_size'] as const;
 
 /** What of a provider has changed, each with what it was and is: `VCPU used 8 → 12`. */

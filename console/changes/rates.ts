@@ -1,4 +1,4 @@
-/** How many changes were told in each of the last seconds, the present one at the end. @param log the newest change first */
+/** How many changes came in each of the last seconds, the present one at the end. @param log the newest change first */
 export function ratesOf(log: readonly { readonly at: Date }[], seconds: number, now = Date.now()): readonly number[] {
   const rates = new Array<number>(seconds).fill(0);
   const present = Math.floor(now / 1000);

@@ -28,7 +28,7 @@ const pauseMs = 1_000;
 /** Consumers by a part of their name, project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
   const { query } = useRoute();
-  const asked = {
+  const conditions = {
     project_id: query.get('project') ?? undefined,
     user_id: query.get('user') ?? undefined,
     consumer_type: query.get('type') ?? undefined,
@@ -38,18 +38,18 @@ export function ConsumerList() {
   const after = query.get('after') ?? undefined;
   const ofUrl = {
     uuid: '',
-    project: asked.project_id ?? '',
-    user: asked.user_id ?? '',
-    type: asked.consumer_type ?? '',
-    name: asked.name_contains ?? '',
+    project: conditions.project_id ?? '',
+    user: conditions.user_id ?? '',
+    type: conditions.consumer_type ?? '',
+    name: conditions.name_contains ?? '',
     within: String(within > 0 ? within : 0),
   };
   const [fields, setFields] = useState(ofUrl);
   // Links of this view and the browser's back lead to other consumers.
   useEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
-  const loaded = useLoaded(JSON.stringify([asked, within, after]), async (signal) => {
+  const loaded = useLoaded(JSON.stringify([conditions, within, after]), async (signal) => {
     const expiring_before = within > 0 ? new Date(Date.now() + within * 1000) : undefined;
-    const filter = { ...asked, expiring_before };
+    const filter = { ...conditions, expiring_before };
     const page = await placement.consumers.page({ ...filter, limit: pageSize + 1, marker: after }, { signal });
     const consumers = page.slice(0, pageSize);
     const amounts = await readAmounts(consumers, filter, after, signal);
@@ -57,7 +57,7 @@ export function ConsumerList() {
   });
   const { value, error, isLoading, again, at } = loaded;
   useChanges('any', again, pauseMs);
-  // Changes do not tell of a new name, owner or term.
+  // Changes do not include a new name, owner or term.
   useRenewal(loaded, longPauseMs);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();

@@ -36,7 +36,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
     try {
       return { consumer: await placement.consumers.show(uuid, { signal }), claim: undefined };
     } catch (error) {
-      // A consumer whose claim waits is none yet.
+      // A consumer whose claim waits does not exist yet.
       const claim = isNotFound(error) ? await waitingClaimOf(uuid, signal) : undefined;
       if (claim === undefined) throw error;
       return { consumer: undefined, claim };
@@ -45,14 +45,14 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
   const [again] = useState(() => [owner.again, held.again]);
   useChanges(
-    // It may come, and it may get something from any provider.
+    // The consumer may be created, and may get allocations on any provider.
     'any',
     useCallback(() => {
       for (const read of again) read();
     }, [again]),
     pauseMs,
   );
-  // Changes do not tell of its term, name and owner, nor that its claim waits, for which all claims that wait are read.
+  // Changes include neither its term, name and owner, nor that its claim waits, for which all waiting claims are read.
   useRenewal(owner, isNotFound(owner.error) ? longPauseMs : undefined);
   const consumer = owner.value?.consumer;
   const claim = owner.error === undefined ? owner.value?.claim : undefined;

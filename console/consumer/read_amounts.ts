@@ -9,8 +9,8 @@ export type HeldAmounts = ReadonlyMap<string, Resources>;
 
 /** How many holdings are read at once. */
 const pageSize = 1_000;
-/** So many consumers that were found by their terms are asked for what they have, each by a request. */
-const mostAsked = 100;
+/** For how many consumers that were found by their terms the holdings are read, each by a request. */
+const mostRead = 100;
 const requestsAtOnce = 8;
 
 function add(sums: Map<string, Resources>, consumer: string, resources: Resources): void {
@@ -19,7 +19,7 @@ function add(sums: Map<string, Resources>, consumer: string, resources: Resource
 
 /**
  * Reads what the consumers of a page have, by the conditions by which they were found. @param after the page begins behind this UUID
- * @returns undefined where the service cannot tell it
+ * @returns undefined if the service is too old for that
  */
 export async function readAmounts(
   consumers: readonly Consumer[],
@@ -37,7 +37,7 @@ export async function readAmounts(
         const { allocations } = await placement.allocations.show(uuid, { signal });
         for (const { resources } of Object.values(allocations)) add(sums, uuid, resources);
       };
-      await forEach(consumers.slice(0, mostAsked), read, requestsAtOnce);
+      await forEach(consumers.slice(0, mostRead), read, requestsAtOnce);
       return sums;
     }
     for (let marker = after; ; ) {

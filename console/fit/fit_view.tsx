@@ -28,7 +28,7 @@ import { type Known, QueryForm } from './query_form.tsx';
 import { worthwhile } from './reason.ts';
 import { WhyNot } from './why_not.tsx';
 
-/** How long changes are collected before the answers are asked for again, in milliseconds. */
+/** How long changes are collected before the answers are read again, in milliseconds. */
 const pauseMs = 2_000;
 /** How many candidates are shown. */
 const mostCandidates = 20;
@@ -134,7 +134,7 @@ function Answers({
         path={`/allocation_candidates?${key.slice(0, key.lastIndexOf(' '))}`}
         commands={[{ what: 'Why, by command', command: `placement candidate why ${argumentsOf(fields)}` }]}
       />
-      {/* Who asks about one host reads about it first. */}
+      {/* If the query is about one host, its explanation comes first. */}
       {fields.tree === '' ? null : whyNot}
       <section>
         <AsOf at={count.at ?? found.at} follows />

@@ -126,7 +126,7 @@ export function withoutQuery(query: URLSearchParams): URLSearchParams {
 export const conditionTexts = (fields: QueryFields): readonly string[] =>
   [...searchOf({ ...fields, tree: '', order: '' })].map(([name, value]) => `${name}=${value}`);
 
-/** The classes that are asked for. */
+/** The classes of the query. */
 export const classesOf = (fields: QueryFields): readonly string[] => [
   ...new Set(fields.groups.flatMap(({ resources }) => resources.map(({ name }) => name)).filter((name) => name !== '')),
 ];

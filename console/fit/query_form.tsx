@@ -137,7 +137,7 @@ export function QueryForm({
   );
 }
 
-/** A form in which nothing is asked for has a row to begin with. */
+/** A form without any amount has an empty row to begin with. */
 function withRow(fields: QueryFields): QueryFields {
   const [first, ...others] = fields.groups;
   if (first === undefined || others.length > 0 || first.resources.length > 0) return fields;
@@ -273,7 +273,7 @@ function ClassInput({
   readonly onChange: (name: string) => void;
 }) {
   const input = useRef<HTMLInputElement>(null);
-  const trouble = isRepeated ? `A row above asks for ${name} already` : '';
+  const trouble = isRepeated ? `A row above has ${name} already` : '';
   useLayoutEffect(() => input.current?.setCustomValidity(trouble), [trouble]);
   return (
     <input

@@ -15,8 +15,8 @@ export function reasonOf(condition: UnmetCondition, providers: ReadonlyMap<strin
 }
 
 /**
- * The trees that are worth a look, the nearest first: hosts before pools that only share, and none that is not asked for because it is another
- * tree.
+ * The trees to show, the nearest first: hosts before pools that only share, without trees that are excluded because the query is about
+ * another tree.
  */
 export function worthwhile(
   nearest: Explanation['nearest'],

@@ -5,31 +5,31 @@ import { useLoaded } from '../use_loaded.ts';
 import { type Fits, fitsOf } from './fits.ts';
 import { candidateQueryOf, type QueryFields, searchOf } from './query_fields.ts';
 
-/** How many trees the service tells at most of those in which it fits, and of those that come nearest. */
-export const mostTold = { fitting: 10_000, nearest: 1_000 };
-/** How long changes are collected before it is asked again, in milliseconds: each time the whole fleet is searched twice. */
+/** How many trees the service returns at most: of those in which it fits, and of those that come nearest. */
+export const mostReturned = { fitting: 10_000, nearest: 1_000 };
+/** How long changes are collected before the fits are read again, in milliseconds: each time the whole fleet is searched twice. */
 const pauseMs = 3_000;
 
-/** Where a query fits in the whole fleet: asked again after changes. */
-export type AskedFits = {
+/** Where a query fits in the whole fleet: read again after changes. */
+export type LoadedFits = {
   /** Undefined until the first answer. */
   readonly fits: Fits | undefined;
-  /** When it was asked. */
+  /** When the request was sent. */
   readonly at: Date | undefined;
   /** The last attempt failed, to count or to explain. */
   readonly error: unknown;
 };
 
-/** Asks where a query fits. A form that asks for nothing is not asked about. */
-export function useFits(fields: QueryFields): AskedFits {
+/** Reads where a query fits. For a form without any amount nothing is read. */
+export function useFits(fields: QueryFields): LoadedFits {
   const query = candidateQueryOf(fields);
   const key = query === undefined ? undefined : searchOf({ ...fields, tree: '', order: '' }).toString();
-  const { order: _, ...asked } = query ?? {};
+  const { order: _, ...unordered } = query ?? {};
   const count = useLoaded(key, (signal) =>
-    placement.candidateQuestions.count({ ...asked, top: mostTold.fitting }, { signal }),
+    placement.candidateQuestions.count({ ...unordered, top: mostReturned.fitting }, { signal }),
   );
   const explained = useLoaded(key, (signal) =>
-    placement.candidateQuestions.explain({ ...asked, nearest: mostTold.nearest }, { signal }),
+    placement.candidateQuestions.explain({ ...unordered, nearest: mostReturned.nearest }, { signal }),
   );
   const [parts] = useState(() => [count.again, explained.again]);
   useChanges(

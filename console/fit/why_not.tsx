@@ -16,7 +16,7 @@ import { Funnel, Nearest } from './explained.tsx';
 import { named } from './named.ts';
 import { type QueryFields, searchOf } from './query_fields.ts';
 
-/** How long changes are collected before it is asked again, in milliseconds. */
+/** How long changes are collected before the explanation is read again, in milliseconds. */
 const pauseMs = 2_000;
 /** How many providers are offered for a part of a name. */
 const mostChoices = 20;

@@ -3,7 +3,7 @@ import { AsOf } from '../as_of.tsx';
 import type { Fits } from '../fit/fits.ts';
 import { conditionTexts, type QueryFields, searchOf, withoutQuery } from '../fit/query_fields.ts';
 import { reasonOf } from '../fit/reason.ts';
-import { type AskedFits, mostTold } from '../fit/use_fits.ts';
+import { type LoadedFits, mostReturned } from '../fit/use_fits.ts';
 import { mirror } from '../mirror.ts';
 import { Link, urlOf } from '../route.tsx';
 import { useStore } from '../store.ts';
@@ -17,12 +17,12 @@ import type { Tree } from './trees.ts';
 export function FitBanner({
   fields,
   query,
-  asked: { at, error },
+  loaded: { at, error },
   unused,
 }: {
   readonly fields: QueryFields;
   readonly query: URLSearchParams;
-  readonly asked: AskedFits;
+  readonly loaded: LoadedFits;
   /** Classes of the query that no provider has. */
   readonly unused: readonly string[];
 }) {
@@ -77,12 +77,12 @@ export function FitLegend({ trees, fits }: { readonly trees: readonly Tree[]; re
       </ul>
       <figcaption>
         Nearly: one condition is not met, and of an amount at least half is left.
-        {fits.unmet.size < mostTold.nearest
+        {fits.unmet.size < mostReturned.nearest
           ? ''
-          : ` Of the trees that do not fit, the nearest ${numberText(mostTold.nearest)} were looked at.`}
-        {fits.times.size < mostTold.fitting
+          : ` Of the trees that do not fit, the nearest ${numberText(mostReturned.nearest)} were looked at.`}
+        {fits.times.size < mostReturned.fitting
           ? ''
-          : ` Only the ${numberText(mostTold.fitting)} trees in which it fits most often are told.`}{' '}
+          : ` Only the ${numberText(mostReturned.fitting)} trees in which it fits most often are known.`}{' '}
         A group that is one cell is the stronger, the more of its trees it fits.
       </figcaption>
     </figure>

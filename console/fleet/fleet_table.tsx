@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { Amount } from '../amount.tsx';
 import { CsvButton } from '../csv_button.tsx';
-import type { AskedFits } from '../fit/use_fits.ts';
+import type { LoadedFits } from '../fit/use_fits.ts';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
@@ -36,7 +36,7 @@ export function FleetTable({
   readonly resourceClass: string;
   readonly measure: Measure;
   /** Where a query fits: shown instead of the amounts. */
-  readonly fits?: AskedFits | undefined;
+  readonly fits?: LoadedFits | undefined;
   readonly search: string;
   /** A column, with `-` before it where the largest comes first. */
   readonly sort: string;

@@ -35,11 +35,11 @@ export function FleetView() {
   const by = query.get('group') ?? '';
   const search = (query.get('search') ?? '').toLowerCase();
   const fields = fieldsOf(query);
-  const asked = useFits(fields);
+  const fitsOfQuery = useFits(fields);
   const isFit = candidateQueryOf(fields) !== undefined;
   const look = useMemo(
-    () => (isFit ? fitLook(asked.fits) : fullnessLook(resourceClass, measure)),
-    [isFit, asked.fits, resourceClass, measure],
+    () => (isFit ? fitLook(fitsOfQuery.fits) : fullnessLook(resourceClass, measure)),
+    [isFit, fitsOfQuery.fits, resourceClass, measure],
   );
   const isTable = query.get('as') === 'table';
   const groups = useMemo(() => groupsOf(trees, by), [trees, by]);
@@ -66,7 +66,7 @@ export function FleetView() {
       : `${visible(resourceClass)} ${percentText(fullness(each, measure))} full`;
   };
   const treeText = (tree: Tree) => {
-    const fullOrFits = isFit ? fitText(asked.fits, tree) : tree.drain === 'drained' ? '' : partText(tree.amounts);
+    const fullOrFits = isFit ? fitText(fitsOfQuery.fits, tree) : tree.drain === 'drained' ? '' : partText(tree.amounts);
     return [fullOrFits, drainText(tree)].filter((text) => text !== '').join(' ');
   };
   const groupText = (group: Group) => (isFit ? `it fits ${look.textOfGroup(group)} trees` : partText(group.sums));
@@ -173,7 +173,7 @@ export function FleetView() {
         <FitBanner
           fields={fields}
           query={query}
-          asked={asked}
+          loaded={fitsOfQuery}
           unused={isComplete ? classesOf(fields).filter((name) => !sums.has(name)) : []}
         />
       ) : null}
@@ -184,7 +184,7 @@ export function FleetView() {
               groups={groups}
               resourceClass={resourceClass}
               measure={measure}
-              fits={isFit ? asked : undefined}
+              fits={isFit ? fitsOfQuery : undefined}
               search={search}
               sort={query.get('sort') ?? ''}
               page={Number(query.get('page') ?? 1)}
@@ -234,12 +234,12 @@ export function FleetView() {
             </p>
           ) : null}
           {isFit ? (
-            <FitLegend trees={trees} fits={asked.fits} />
+            <FitLegend trees={trees} fits={fitsOfQuery.fits} />
           ) : (
             <Legend trees={trees} resourceClass={resourceClass} measure={measure} />
           )}
           <Described tree={shownGroup === undefined ? shown : undefined} group={shownGroup} sums={sums}>
-            {isFit && shown !== undefined ? <FitOf fits={asked.fits} tree={shown} fields={fields} /> : null}
+            {isFit && shown !== undefined ? <FitOf fits={fitsOfQuery.fits} tree={shown} fields={fields} /> : null}
           </Described>
           <p class="hidden" aria-live="polite">
             {chosenGroup !== undefined
@@ -279,7 +279,7 @@ function Described({
   readonly tree: Tree | undefined;
   readonly group: Group | undefined;
   readonly sums: Tree['amounts'];
-  /** What is told of a tree besides. */
+  /** What else is said about a tree. */
   readonly children: ComponentChildren;
 }) {
   if (group !== undefined) {

@@ -17,7 +17,7 @@ export type Gestures = {
 const clickPx = 6;
 
 /**
- * Tells gestures of mouse, pen and fingers on an element.
+ * Reports gestures of mouse, pen and fingers on an element.
  *
  * @returns a function that ends this
  */

@@ -3,10 +3,10 @@ import { fieldsOf, find } from '../filter.tsx';
 import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 
 /** The fields by which holders are found. */
-export function FilterForm({ asked, again }: { readonly asked: HolderFilter; readonly again: () => void }) {
-  const [fields, setFields] = useState(asked);
+export function FilterForm({ filter, again }: { readonly filter: HolderFilter; readonly again: () => void }) {
+  const [fields, setFields] = useState(filter);
   // Links of this view lead to other holders.
-  useEffect(() => setFields(asked), [urlOfHoldings(asked)]);
+  useEffect(() => setFields(filter), [urlOfHoldings(filter)]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const provider = fields.provider.trim();

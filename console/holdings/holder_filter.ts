@@ -1,6 +1,6 @@
 import { urlOf } from '../route.tsx';
 
-/** Which holders are shown, as the URL of the view says it. What was not asked for is empty. */
+/** Which holders are shown, by the URL of the view. A missing condition is empty. */
 export type HolderFilter = {
   readonly project: string;
   readonly user: string;
@@ -33,7 +33,7 @@ export function holderFilterOf(query: URLSearchParams): HolderFilter {
 }
 
 /** The URL that shows these holders. */
-export const urlOfHoldings = (asked: Partial<HolderFilter>): string => urlOf('holdings', undefined, asked);
+export const urlOfHoldings = (filter: Partial<HolderFilter>): string => urlOf('holdings', undefined, filter);
 
 /** Whether all holders of the service are shown. */
 export const isEveryone = ({ after: _, sum: __, sort: ___, ...filter }: HolderFilter): boolean =>

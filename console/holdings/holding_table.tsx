@@ -14,15 +14,15 @@ import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 /** What consumers hold, a row for each consumer and provider. `isPart`: there are more of them on other pages. */
 export function HoldingTable({
   holdings,
-  asked,
+  filter,
   isPart,
 }: {
   readonly holdings: readonly Holding[];
-  readonly asked: HolderFilter;
+  readonly filter: HolderFilter;
   readonly isPart: boolean;
 }) {
-  const sort = sortOf(asked.sort);
-  const choose = (next: string) => navigate(urlOfHoldings({ ...asked, sort: next }), 'replace');
+  const sort = sortOf(filter.sort);
+  const choose = (next: string) => navigate(urlOfHoldings({ ...filter, sort: next }), 'replace');
   const heading = (by: string, text: string, isNumber = false) => sortHeading(by, text, { sort, isNumber, choose });
   // Where each provider is a root, a column of roots would say the same again.
   const hasTrees = holdings.some(({ resource_provider, root }) => resource_provider.uuid !== root.uuid);

@@ -17,31 +17,31 @@ import { type HoldingsPage, readHoldings } from './read_holdings.ts';
 import { sumKeys } from './sum_holdings.ts';
 import { SumTable, useSums } from './sum_table.tsx';
 
-/** Who holds what, where, since when and until when: by project, user, class and provider. */
+/** Which consumers hold what, where, since when and until when: by project, user, class and provider. */
 export function HoldingsView() {
   const { query } = useRoute();
-  const asked = holderFilterOf(query);
-  const sum = sumKeys.find((key) => key === asked.sum);
-  // The page may be undefined: it is in an object, so that the value tells whether it was read.
-  const loaded = useLoaded(sum === undefined ? urlOfHoldings({ ...asked, sort: '' }) : undefined, async (signal) => ({
-    page: await readHoldings(asked, signal),
+  const filter = holderFilterOf(query);
+  const sum = sumKeys.find((key) => key === filter.sum);
+  // The page may be undefined: it is in an object, so that the value shows whether it was read.
+  const loaded = useLoaded(sum === undefined ? urlOfHoldings({ ...filter, sort: '' }) : undefined, async (signal) => ({
+    page: await readHoldings(filter, signal),
   }));
   const { value, error, isLoading, again, at } = loaded;
   useChanges('any', again);
-  // Changes do not tell of a new name, owner or term.
+  // Changes do not include a new name, owner or term.
   useRenewal(loaded, longPauseMs);
-  const sums = useSums(asked, sum);
+  const sums = useSums(filter, sum);
   return (
     <>
       <h1>Holders</h1>
-      <FilterForm asked={asked} again={sum === undefined ? again : sums.again} />
-      {asked.project === '' ? null : <ProjectLinks project={asked.project} />}
-      <SumSwitch asked={asked} />
+      <FilterForm filter={filter} again={sum === undefined ? again : sums.again} />
+      {filter.project === '' ? null : <ProjectLinks project={filter.project} />}
+      <SumSwitch filter={filter} />
       {error === undefined ? null : (
-        <Trouble error={error} what="The list of holders" mayAskByProject={asked.project === ''} />
+        <Trouble error={error} what="The list of holders" mayAskByProject={filter.project === ''} />
       )}
       {sum !== undefined ? (
-        <SumTable key={sum} asked={asked} by={sum} loaded={sums} />
+        <SumTable key={sum} filter={filter} by={sum} loaded={sums} />
       ) : value === undefined ? (
         <Reading isLoading={isLoading} />
       ) : value.page === undefined ? (
@@ -49,22 +49,22 @@ export function HoldingsView() {
       ) : (
         <>
           <AsOf at={at} follows />
-          <Holders asked={asked} page={value.page} />
+          <Holders filter={filter} page={value.page} />
         </>
       )}
-      {asked.project === '' ? null : <Months project={asked.project} />}
+      {filter.project === '' ? null : <Months project={filter.project} />}
     </>
   );
 }
 
 /** Buttons that choose between the holders themselves and their sums. */
-function SumSwitch({ asked }: { readonly asked: HolderFilter }) {
-  const show = (sum: string) => navigate(urlOfHoldings({ ...asked, sum, sort: '', after: '' }));
+function SumSwitch({ filter }: { readonly filter: HolderFilter }) {
+  const show = (sum: string) => navigate(urlOfHoldings({ ...filter, sum, sort: '', after: '' }));
   return (
     <fieldset class="switch">
       <legend class="hidden">Shown as</legend>
       {['', ...sumKeys].map((key) => (
-        <button key={key} type="button" aria-pressed={asked.sum === key} onClick={() => show(key)}>
+        <button key={key} type="button" aria-pressed={filter.sum === key} onClick={() => show(key)}>
           {key === '' ? 'Each' : `By ${key}`}
         </button>
       ))}
@@ -84,19 +84,19 @@ function ProjectLinks({ project }: { readonly project: string }) {
 }
 
 function Holders({
-  asked,
+  filter,
   page: { holdings, next, provider },
 }: {
-  readonly asked: HolderFilter;
+  readonly filter: HolderFilter;
   readonly page: HoldingsPage;
 }) {
-  const isFirst = asked.after === '';
+  const isFirst = filter.after === '';
   if (holdings.length === 0) {
     return (
       <p role="status">
         {!isFirst ? (
-          <NoMore of="holders" first={urlOfHoldings({ ...asked, after: '' })} />
-        ) : isEveryone(asked) ? (
+          <NoMore of="holders" first={urlOfHoldings({ ...filter, after: '' })} />
+        ) : isEveryone(filter) ? (
           'No consumer holds anything.'
         ) : (
           'No consumer holds this.'
@@ -113,15 +113,15 @@ function Holders({
         {provider === undefined ? null : (
           <>
             , of <ProviderLink uuid={provider} />
-            {asked.in === 'tree' ? ' and its whole tree' : ''}
+            {filter.in === 'tree' ? ' and its whole tree' : ''}
           </>
         )}
       </p>
-      <HoldingTable holdings={holdings} asked={asked} isPart={!isFirst || next !== undefined} />
+      <HoldingTable holdings={holdings} filter={filter} isPart={!isFirst || next !== undefined} />
       <Pages
         of="holders"
-        first={isFirst ? undefined : urlOfHoldings({ ...asked, after: '' })}
-        next={next === undefined ? undefined : urlOfHoldings({ ...asked, after: next })}
+        first={isFirst ? undefined : urlOfHoldings({ ...filter, after: '' })}
+        next={next === undefined ? undefined : urlOfHoldings({ ...filter, after: next })}
       />
     </section>
   );

@@ -37,8 +37,8 @@ export function Months({ project }: { readonly project: string }) {
       ) : (
         <>
           <p class="faint">
-            Amounts times hours: who holds 2 PGPU for 3 hours uses 6. Each bar compares with the month of its class in
-            which most was used. Months are those of UTC.
+            Amounts times hours: a consumer that holds 2 PGPU for 3 hours uses 6. Each bar compares with the month of
+            its class in which most was used. Months are those of UTC.
           </p>
           <Table
             name={`Months of project ${visible(project)}`}

@@ -11,17 +11,17 @@ export type HoldingsPage = {
   readonly holdings: readonly Holding[];
   /** The UUID after which the next page begins; undefined on the last one. */
   readonly next: string | undefined;
-  /** The UUID of the provider that was asked for. */
+  /** The UUID of the provider of the filter. */
   readonly provider: string | undefined;
 };
 
 const pageSize = 100;
 
-/** Reads a page. @returns undefined if no provider has the name that was asked for */
-export async function readHoldings(asked: HolderFilter, signal: AbortSignal): Promise<HoldingsPage | undefined> {
-  const found = await filterOf(asked, signal);
+/** Reads a page. @returns undefined if no provider has the name of the filter */
+export async function readHoldings(filter: HolderFilter, signal: AbortSignal): Promise<HoldingsPage | undefined> {
+  const found = await queryOf(filter, signal);
   if (found === undefined) return undefined;
-  const query = Object.entries({ ...found.filter, marker: asked.after || undefined, limit: pageSize }).flatMap(
+  const query = Object.entries({ ...found.query, marker: filter.after || undefined, limit: pageSize }).flatMap(
     ([name, value]) => optional(name, value),
   );
   const operation = { method: 'GET', path: pathOf('holdings'), since: namesSince, query } as const;
@@ -32,13 +32,13 @@ export async function readHoldings(asked: HolderFilter, signal: AbortSignal): Pr
 /** The most rows that one request reads. */
 const largePage = 1_000;
 
-/** Reads all that was asked for, page by page. @returns undefined if no provider has the name that was asked for */
+/** Reads all holdings of the filter, page by page. @returns undefined if no provider has the name of the filter */
 export async function readAllHoldings(
-  asked: HolderFilter,
+  filter: HolderFilter,
   signal: AbortSignal,
 ): Promise<AsyncIterable<readonly Holding[]> | undefined> {
-  const found = await filterOf(asked, signal);
-  return found === undefined ? undefined : pagesOf(found.filter, signal);
+  const found = await queryOf(filter, signal);
+  return found === undefined ? undefined : pagesOf(found.query, signal);
 }
 
 async function* pagesOf(filter: HoldingQuery, signal: AbortSignal): AsyncGenerator<readonly Holding[], void> {
@@ -50,17 +50,17 @@ async function* pagesOf(filter: HoldingQuery, signal: AbortSignal): AsyncGenerat
   }
 }
 
-/** The conditions, and the UUID of the provider; undefined if no provider has the name that was asked for. */
-async function filterOf(asked: HolderFilter, signal: AbortSignal) {
-  const provider = asked.provider === '' ? undefined : await findProvider(asked.provider, signal);
-  if (asked.provider !== '' && provider === undefined) return undefined;
-  const filter = {
-    project_id: asked.project || undefined,
-    user_id: asked.user || undefined,
-    resource_class: asked.class || undefined,
-    [asked.in === 'tree' ? 'in_tree' : 'resource_provider']: provider,
+/** The query of a filter, and the UUID of its provider; undefined if no provider has the name of the filter. */
+async function queryOf(filter: HolderFilter, signal: AbortSignal) {
+  const provider = filter.provider === '' ? undefined : await findProvider(filter.provider, signal);
+  if (filter.provider !== '' && provider === undefined) return undefined;
+  const query = {
+    project_id: filter.project || undefined,
+    user_id: filter.user || undefined,
+    resource_class: filter.class || undefined,
+    [filter.in === 'tree' ? 'in_tree' : 'resource_provider']: provider,
   };
-  return { provider, filter };
+  return { provider, query };
 }
 
 type Answer = { readonly holdings: readonly Holding[]; readonly holdings_links?: readonly { readonly href: string }[] };

@@ -16,14 +16,14 @@ import { type HoldingSum, openSums, type SumKey } from './sum_holdings.ts';
 /** The most consumers first. */
 const usualSort = '-consumers';
 
-/** The sums; undefined if no provider has the name that was asked for. */
+/** The sums; undefined if no provider has the name of the filter. */
 type Sums = { readonly sums: readonly HoldingSum[] | undefined };
 
-/** Reads all that was asked for once; a button reads it again. @param by undefined: nothing is read */
-export function useSums(asked: HolderFilter, by: SumKey | undefined): Loaded<Sums> {
-  const { sort: _, after: __, ...key } = asked;
+/** Reads all holdings of the filter once; a button reads them again. @param by undefined: nothing is read */
+export function useSums(filter: HolderFilter, by: SumKey | undefined): Loaded<Sums> {
+  const { sort: _, after: __, ...key } = filter;
   return useLoaded(by && JSON.stringify(key), async (signal) => {
-    const pages = await readAllHoldings(asked, signal);
+    const pages = await readAllHoldings(filter, signal);
     if (by === undefined || pages === undefined) return { sums: undefined };
     const sums = openSums(by);
     for await (const page of pages) sums.add(page);
@@ -33,17 +33,17 @@ export function useSums(asked: HolderFilter, by: SumKey | undefined): Loaded<Sum
 
 /** What is held by project, user or type. */
 export function SumTable({
-  asked,
+  filter,
   by,
   loaded: { value, error, isLoading, again, at },
 }: {
-  readonly asked: HolderFilter;
+  readonly filter: HolderFilter;
   readonly by: SumKey;
   readonly loaded: Loaded<Sums>;
 }) {
-  const sort = sortOf(asked.sort || usualSort);
+  const sort = sortOf(filter.sort || usualSort);
   const choose = (next: string) =>
-    navigate(urlOfHoldings({ ...asked, sort: next === usualSort ? '' : next }), 'replace');
+    navigate(urlOfHoldings({ ...filter, sort: next === usualSort ? '' : next }), 'replace');
   const heading = (name: string, text: string, isNumber = true) => sortHeading(name, text, { sort, isNumber, choose });
   const classes = [...new Set((value?.sums ?? []).flatMap(({ amounts }) => [...amounts.keys()]))].sort(classOrder);
   const rows = sortedBy(sortedBy(value?.sums ?? [], sortOf('key'), valueIn), sort, valueIn);
@@ -77,7 +77,7 @@ export function SumTable({
                   {by === 'type' ? (
                     visible(each)
                   ) : (
-                    <Link to={urlOfHoldings({ ...asked, ...filterBy(each), sum: '', sort: '' })}>
+                    <Link to={urlOfHoldings({ ...filter, ...filterBy(each), sum: '', sort: '' })}>
                       <bdi>{visible(each)}</bdi>
                     </Link>
                   )}

@@ -24,7 +24,7 @@ export function LimitsView({ id }: { readonly id: string | undefined }) {
   return project === '' ? <AllLimits /> : <LimitsOfProject key={project} project={project} />;
 }
 
-/** Reads again after claims, which changes tell of, and for new limits, which they do not tell of. */
+/** Reads again after claims, which changes include, and from time to time for new limits, which changes do not include. */
 function useLimitChanges(loaded: Loaded<unknown>): void {
   useChanges('any', loaded.again);
   useRenewal(loaded, longPauseMs);
@@ -156,7 +156,7 @@ function LimitsOfProject({ project }: { readonly project: string }) {
       </header>
       {error === undefined ? null : <Trouble error={error} what="What the project may have" />}
       {isDots(project) ? (
-        <p role="status">Its limits cannot be asked for: browsers take “{project}” out of a path.</p>
+        <p role="status">Its limits cannot be read: browsers remove “{project}” from a path.</p>
       ) : value === undefined ? (
         <Reading isLoading={isLoading} />
       ) : (

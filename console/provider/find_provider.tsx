@@ -13,18 +13,18 @@ const mostListed = 200;
 /** Finds providers, roots and others, by a part of their name or UUID. */
 export function FindProvider() {
   const { query } = useRoute();
-  const asked = query.get('name') ?? '';
-  const [text, setText] = useState(asked);
-  useEffect(() => setText(asked), [asked]);
+  const searched = query.get('name') ?? '';
+  const [text, setText] = useState(searched);
+  useEffect(() => setText(searched), [searched]);
   useEffect(openMirror, []);
   const { providers, version, isComplete, error } = useStore(mirror);
   const found = useMemo(() => {
-    const wanted = asked.toLowerCase();
+    const wanted = searched.toLowerCase();
     if (wanted === '') return [];
     return [...providers.values()]
       .filter(({ uuid, name }) => name.toLowerCase().includes(wanted) || uuid.includes(wanted))
       .sort((a, b) => byText.compare(a.name, b.name));
-  }, [asked, version]);
+  }, [searched, version]);
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = text.trim();
@@ -42,7 +42,7 @@ export function FindProvider() {
         <button type="submit">Find</button>
       </form>
       {error === undefined ? null : <Trouble error={error} what="The list of providers" />}
-      {error !== undefined && found.length === 0 ? null : asked === '' ? (
+      {error !== undefined && found.length === 0 ? null : searched === '' ? (
         <p class="faint">Providers are also chosen in the fleet.</p>
       ) : (
         <p role="status">

@@ -45,7 +45,7 @@ export function Held({
   });
   const { value: shown, error, isLoading, again, at } = loaded;
   useChanges(members, again);
-  // Changes do not tell of a new name, owner or term.
+  // Changes do not include a new name, owner or term.
   useRenewal(loaded, longPauseMs);
   const choose = (tree: boolean) =>
     navigate(urlWith({ in: tree === isDivided ? '' : tree ? 'tree' : 'provider', after: '' }), 'replace');

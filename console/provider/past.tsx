@@ -16,7 +16,7 @@ const hours = 24;
 const mostRead = 10_000;
 const mostShown = 100;
 
-/** Who had something of a provider, or of its tree, and has it no more: read once it is opened. */
+/** The consumers that had something of a provider, or of its tree, and no longer have it: read once it is opened. */
 export function Past({ provider, isOfTree }: { readonly provider: string; readonly isOfTree: boolean }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -45,7 +45,7 @@ function PastTable({ provider, isOfTree }: { readonly provider: string; readonly
     return (
       <p role="status">
         {isOn === true
-          ? 'Nobody had anything of it that has ended since.'
+          ? 'No consumer has held anything of it that has ended since.'
           : 'Nothing is known: the history of this service is off ([history] enabled), or has nothing of this provider.'}
       </p>
     );

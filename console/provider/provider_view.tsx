@@ -114,7 +114,7 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
           },
           { what: 'After maintenance', command: `placement undrain ${provider.root_provider_uuid}` },
           {
-            what: 'After it has died: delete the allocations of all that hold something of it',
+            what: 'After the host has failed: delete the allocations of all consumers on it',
             command: `placement release --in-tree ${provider.root_provider_uuid}`,
           },
         ]}
@@ -227,12 +227,12 @@ async function noneIfGone(uuid: string, error: unknown, signal: AbortSignal): Pr
   );
 }
 
-/** What is often asked for of some classes; of others it is one. */
-const oftenAsked: Readonly<Record<string, number>> = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 20 };
+/** A usual amount of some classes; of others it is one. */
+const usualAmounts: Readonly<Record<string, number>> = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 20 };
 
-/** A query to begin with: what is often asked for of each class that the tree has. */
+/** A query to begin with: a usual amount of each class that the tree has. */
 const usualQuery = (tree: readonly WholeProvider[]): string =>
-  [...sumOf(tree.map(amountsOf)).keys()].map((name) => `${name}:${oftenAsked[name] ?? 1}`).join(',');
+  [...sumOf(tree.map(amountsOf)).keys()].map((name) => `${name}:${usualAmounts[name] ?? 1}`).join(',');
 
 /** Sharing providers are listed separately, wherever they are in their own trees. */
 const asRoot = (provider: WholeProvider): WholeProvider => ({ ...provider, parent_provider_uuid: null });

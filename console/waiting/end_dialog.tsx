@@ -44,7 +44,7 @@ export function EndDialog({
       }
       result.current = `The claim of ${text} does not wait any more.`;
     }
-    // It gives the focus back, and then tells the view by `onClose`.
+    // The dialog gives the focus back, and then calls the view by `onClose`.
     dialog.current?.close();
   };
   return (
@@ -76,7 +76,7 @@ export function EndDialog({
             </>
           )}
         </p>
-        <p>The client that waits is told that there is no place. This cannot be taken back.</p>
+        <p>The waiting client gets the answer that the claim fits nowhere. This cannot be undone.</p>
         {error === undefined ? null : (
           <p class="trouble" role="alert">
             <strong>The wait was not ended.</strong>{' '}

@@ -18,13 +18,13 @@ const mostShown = 200;
 /** The claims that wait, by project and line, and a button for each that ends its wait. */
 export function WaitingView() {
   const { query } = useRoute();
-  const asked = { project: query.get('project') ?? '', line: query.get('line') ?? '' };
+  const filter = { project: query.get('project') ?? '', line: query.get('line') ?? '' };
   const [ending, setEnding] = useState<WaitingClaim>();
-  const [told, setTold] = useState('');
+  const [notice, setNotice] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
-  const loaded = useLoaded(JSON.stringify(asked), (signal) => {
-    const filter = { project_id: asked.project || undefined, line: asked.line || undefined };
-    return placement.waiting.page({ ...filter, limit: mostShown + 1 }, { signal });
+  const loaded = useLoaded(JSON.stringify(filter), (signal) => {
+    const conditions = { project_id: filter.project || undefined, line: filter.line || undefined };
+    return placement.waiting.page({ ...conditions, limit: mostShown + 1 }, { signal });
   });
   useRenewal(loaded);
   const { value, error, isLoading, again } = loaded;
@@ -33,7 +33,7 @@ export function WaitingView() {
   const close = (result?: string) => {
     setEnding(undefined);
     if (result === undefined) return;
-    setTold(result);
+    setNotice(result);
     again();
     // The button that had the focus goes with its row.
     heading.current?.focus();
@@ -43,17 +43,17 @@ export function WaitingView() {
       <h1 ref={heading} tabIndex={-1}>
         Waiting claims
       </h1>
-      <Filter asked={asked} again={again} />
-      <p role="status" class={told === '' ? 'hidden' : undefined}>
-        {told}
+      <Filter filter={filter} again={again} />
+      <p role="status" class={notice === '' ? 'hidden' : undefined}>
+        {notice}
       </p>
       {error === undefined ? null : (
-        <Trouble error={error} what="The list of waiting claims" mayAskByProject={asked.project === ''} />
+        <Trouble error={error} what="The list of waiting claims" mayAskByProject={filter.project === ''} />
       )}
       {shown === undefined ? (
         <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (
-        <p role="status">{asked.project === '' && asked.line === '' ? 'No claim waits.' : 'No such claim waits.'}</p>
+        <p role="status">{filter.project === '' && filter.line === '' ? 'No claim waits.' : 'No such claim waits.'}</p>
       ) : (
         <>
           <p class="faint">
@@ -70,12 +70,12 @@ export function WaitingView() {
   );
 }
 
-type Asked = { readonly project: string; readonly line: string };
+type WaitingListFilter = { readonly project: string; readonly line: string };
 
-function Filter({ asked, again }: { readonly asked: Asked; readonly again: () => void }) {
-  const [fields, setFields] = useState(asked);
+function Filter({ filter, again }: { readonly filter: WaitingListFilter; readonly again: () => void }) {
+  const [fields, setFields] = useState(filter);
   // Links of this view lead to another project or line.
-  useEffect(() => setFields(asked), [asked.project, asked.line]);
+  useEffect(() => setFields(filter), [filter.project, filter.line]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     find(urlOf('waiting', undefined, fields), again);

@@ -209,14 +209,14 @@ const timed =
   async (text, values, options) => {
     if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
     const startedMs = performance.now();
-    const tell = (): void => onStatement(text, performance.now() - startedMs);
+    const report = (): void => onStatement(text, performance.now() - startedMs);
     try {
       const result = await send(text, values, options);
-      if (result.command !== 'ROLLBACK' || isRollback(text)) tell(); // a commit after a statement that failed, which was told
+      if (result.command !== 'ROLLBACK' || isRollback(text)) report(); // not a commit after a statement that failed, which was reported
       return result;
     } catch (error) {
       // What follows a failed statement of the transaction was not slow: it was not done, and has waited for that one only.
-      if (!hasSqlstate(error, sqlstate.failedTransaction)) tell();
+      if (!hasSqlstate(error, sqlstate.failedTransaction)) report();
       throw error;
     }
   };

@@ -220,8 +220,8 @@ function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => 
       throw error;
     });
     if (!hasStopped()) return answers;
-    const told = answers.find((answer) => answer instanceof messages.DatabaseError);
-    const text = `the embedded database has stopped${told === undefined ? '' : `: ${told.message}`}`;
+    const reported = answers.find((answer) => answer instanceof messages.DatabaseError);
+    const text = `the embedded database has stopped${reported === undefined ? '' : `: ${reported.message}`}`;
     refuse = refuser(text);
     onStop(new Error(text, { cause: causes[0] }));
     return refuse(message);

@@ -198,7 +198,7 @@ export type BreakWatch = Breaks & {
  * before the break, proves that the server goes on: only the other connection was cut off, as by an administrator or a firewall.
  *
  * A connection to a pooler proves nothing, since the pooler connects to the server anew when it has to. For the same reason a break of
- * such a connection means nothing, if each statement tells the run of the server.
+ * such a connection means nothing, if each statement returns the run of the server.
  */
 export function watchForBreaks(): BreakWatch {
   type Connection = { readonly openedAfter: number; isDirect: boolean; isIgnored: boolean };

@@ -40,7 +40,7 @@ export async function requireWritable({
 }
 
 /**
- * Whether the server tells by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: a crash resets the
+ * Whether the server shows by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: a crash resets the
  * statistics. PostgreSQL 14 would read a file for this time.
  */
 export const tellsCrashes = `current_setting('server_version_num')::integer >= 150000`;
@@ -48,7 +48,7 @@ export const tellsCrashes = `current_setting('server_version_num')::integer >= 1
 /**
  * Identifies one run of a server, as text: the times at which the server started, and at which it last recovered from the crash of one
  * of its processes, in seconds since 1970. Another server that takes over has another value, and so has the same server after a restart
- * or a crash. PostgreSQL 14 tells nothing of a crash.
+ * or a crash. PostgreSQL 14 does not show a crash.
  */
 export const serverRun = sql`concat_ws(' ', extract(epoch from pg_postmaster_start_time()), case when ${sql.raw(tellsCrashes)}
   then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)`;

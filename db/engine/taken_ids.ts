@@ -36,7 +36,7 @@ export async function withFreeIds<T>(kysely: Kysely<Tables>, operation: () => Pr
 type Numbered = { readonly table: string; readonly sequence: string | null };
 
 /**
- * The table in which an id is taken; undefined if another key is taken. The columns of the index tell, since the names of constraints
+ * The table in which an id is taken; undefined if another key is taken. The columns of the index show it, since the names of constraints
  * differ between databases. New resource classes get the id after the largest one, and not an id of their sequence.
  */
 async function takenIdOf(

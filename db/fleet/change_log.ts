@@ -3,7 +3,7 @@ import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 
-/** What a fleet was read by: the snapshot of PostgreSQL, and what tells later which changes the fleet lacks. */
+/** What a fleet was read by: the snapshot of PostgreSQL, and what shows later which changes the fleet lacks. */
 export type FleetSnapshot = {
   /** PostgreSQL's text form of `pg_snapshot`. */
   readonly pgSnapshot: string;

@@ -14,7 +14,7 @@ import {
 } from './change_log.ts';
 import { type LimitRows, limitRows, listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
-/** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 006). */
+/** The parts of a provider that clients follow, in the order in which they are reported, and their bits in the change log (migration 006). */
 export const partBits = { provider: 1, inventories: 2, traits: 4, aggregates: 8, usages: 16 } as const;
 
 /** The bits of all parts. */
@@ -23,19 +23,19 @@ export const allParts = 31;
 /** Set where the provider has another parent, or may have: then its descendants may have another root. */
 export const descendantsBit = 32;
 
-/** Set in a row that tells of limits. */
+/** Set in a row about limits. */
 const limitsBit = 64;
 
-/** Set in a row that tells of consumers (migration 014). */
+/** Set in a row about consumers (migration 014). */
 export const consumersBit = 128;
 /** Set where a consumer has nothing any more. */
 export const goneBit = 256;
 /** Set where the consumer has nothing because its term ended. */
 export const termBit = 512;
 
-/** Whether a row of the change log tells that limits changed (migration 010), which clients do not follow. */
+/** Whether a row of the change log says that limits changed (migration 010), which clients do not follow. */
 export const areLimits = sql`provider_id is null and whole and parts is not distinct from ${sql.lit(limitsBit)}`;
-/** Whether a row of the change log tells that names of traits or of resource classes changed. */
+/** Whether a row of the change log says that names of traits or of resource classes changed. */
 export const areNames = sql`provider_id is null and whole and (parts is null or parts < ${sql.lit(limitsBit)})`;
 
 /**
@@ -53,8 +53,8 @@ export type ChangedParts = readonly [
 ];
 
 /**
- * The parts that rows of the log tell of, as columns of `ChangedParts`. Rows by which only a generation or times changed are left out,
- * and those of a TRUNCATE, which tells no parts: everything must be read anew.
+ * The parts that rows of the log name, as columns of `ChangedParts`. Rows by which only a generation or times changed are left out,
+ * and those of a TRUNCATE, which names no parts: everything must be read anew.
  *
  * @param changes a relation with the columns of `changesSince`
  */
@@ -65,14 +65,14 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
         else 0 end as bits,
       case when provider_id is null then class_ids end as ids
     from ${changes} where provider_id is not null or (${areNames})
-  ) as told where bits > 0`;
+  ) as named where bits > 0`;
 
 /** How many consumers one statement reads. If there are more, clients that follow consumers read everything anew. */
 const mostConsumers = 20_000;
 
 /**
- * The consumers that rows of the log tell of, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later
- * one holds; of two at the same time the one that tells of a term.
+ * The consumers that rows of the log name, as columns of `ChangedParts`, and `logged_at`: of two rows about the same consumer the later
+ * one holds; of two at the same time the one about a term.
  *
  * @param changes a relation with the columns of `changesSince`
  */
@@ -146,14 +146,14 @@ export const readNames = (trx: Transaction<Tables>) =>
 export const readLimitRows = async (trx: Transaction<Tables>): Promise<LimitRows> =>
   (await onlyRow(trx, sql<{ limits: LimitRows }>`select ${limitRows} as limits`)).limits;
 
-/** What a part of the log tells. */
+/** What was read of a part of the log. */
 type ReadParts = {
   /** Another run of the server answered: the snapshot is not of this run. */
   readonly isOtherRun: boolean;
   /** The log does not go back so far, a table was truncated, or there are too many rows. */
   readonly isGone: boolean;
   /** Null if there are none. */
-  readonly told: readonly ChangedParts[] | null;
+  readonly changedParts: readonly ChangedParts[] | null;
 };
 
 /** How many rows of the log are read for one client at most: about 0.2 s. */
@@ -165,7 +165,7 @@ const mostRows = 200_000;
  * @param from the rows that were read at this point are left out
  * @param until the rows of transactions that this snapshot does not see are left out
  * @param bits the parts that the client asks for
- * @param most how many providers are told at most; if there are more, `isGone` is true
+ * @param most how many providers are read at most; if there are more, `isGone` is true
  */
 export const readChangedParts = (
   { kysely }: Pick<Database, 'kysely'>,
@@ -179,7 +179,7 @@ export const readChangedParts = (
     with changes as materialized (
       select * from (${changesSince(from)}) as since
       where pg_visible_in_snapshot(xid, ${until.pgSnapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
-    ), told as materialized (
+    ), reported as materialized (
       select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows
       where bits & ${bits}::integer <> 0 or provider_id is null or uuid is not null
       group by provider_id, uuid, ids limit ${most + 1}
@@ -189,12 +189,12 @@ export const readChangedParts = (
     select ${serverRun} <> ${until.serverRun} as "isOtherRun",
       ${isPruned(from)} or exists (select from changes where provider_id is null and not whole)
         or exists (select from changes offset ${sql.lit(mostRows)})
-        or (select count(*) > ${most}::bigint from told) or (select count(*) > ${most}::bigint from consumers) as "isGone",
-      (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from (table told union all table consumers) as rows) as told`,
+        or (select count(*) > ${most}::bigint from reported) or (select count(*) > ${most}::bigint from consumers) as "isGone",
+      (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from (table reported union all table consumers) as rows) as "changedParts"`,
   );
 
 /**
- * The last row of each consumer in the present snapshot. Rows that the client is told later are read as well: whether a consumer is gone is
+ * The last row of each consumer in the present snapshot. Rows that the client gets later are read as well: whether a consumer is gone is
  * read as of now, so the reason must be of the same snapshot.
  */
 const lastOfEach = (from: LogPoint, most: number) =>

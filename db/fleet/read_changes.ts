@@ -24,7 +24,7 @@ import {
 /** Whether something changed since a snapshot, as of a later one. */
 type ChangeCheck = {
   readonly pgSnapshot: string;
-  /** Whether the log has changes, or may lack some: then `readChanges` tells which. */
+  /** Whether the log has changes, or may lack some: then `readChanges` reads which. */
   readonly hasChanged: boolean;
 };
 
@@ -47,7 +47,7 @@ export type Changes = {
   /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
   readonly lastInventoryXid: string | null;
   /** Which parts changed, for clients that follow; null if none changed, or the parts were not asked for. */
-  readonly told: readonly ChangedParts[] | null;
+  readonly changedParts: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** There are more changes than these: see src/fleet/keep/load.ts. */
@@ -85,12 +85,12 @@ const mostWhole = 3_000;
  * Reads everything that changed since an earlier snapshot by one statement, and so in one snapshot, unless too much
  * changed.
  *
- * @param options.tellsParts whether to tell which parts changed
+ * @param options.withParts whether to read which parts changed
  */
 export const readChanges = (
   { kysely }: Database,
   since: FleetSnapshot,
-  { tellsParts = false }: { readonly tellsParts?: boolean } = {},
+  { withParts = false }: { readonly withParts?: boolean } = {},
 ): Promise<Changes> =>
   onlyRow(
     kysely,
@@ -105,7 +105,7 @@ export const readChanges = (
     select pg_current_snapshot()::text as "pgSnapshot",
       ${lastXid} as "lastXid",
       ${newestIn('inventory_changes')}::text as "lastInventoryXid",
-      ${tellsParts ? told : sql`null`} as told,
+      ${withParts ? changedParts : sql`null`} as "changedParts",
       exists (select from changes where provider_id is null and not whole)
         or ${isLogTooShort(since)} as reload,
       exists (select from changes offset ${sql.lit(mostRows)})
@@ -132,7 +132,7 @@ export const readChanges = (
  */
 const mayBeRaised = sql`(class_ids is null or 0 < any(used_deltas))`;
 
-const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids) order by logged_at, bits)
+const changedParts = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids) order by logged_at, bits)
         from (select *, null::timestamptz as logged_at from (${selectChangedParts(sql`changes`)}) as parts
           union all ${selectChangedConsumers(sql`changes`)}) as rows)`;
 

@@ -9,7 +9,7 @@ import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 
 /** Providers as one snapshot has them, and which of them changed since an earlier snapshot as far as the log says. */
 export type ReadBeside = {
-  /** Undefined where there are more providers than were to be read: then only `ids` tells which. */
+  /** Undefined where there are more providers than were to be read: then only `ids` has them. */
   readonly page: FleetPage | undefined;
   readonly ids: readonly number[];
   /** All providers that changed, whether they were asked for or not. */

@@ -36,7 +36,7 @@ const namedAtMost = 5;
 /**
  * Finds tables of another program in a database that none of our migrations was run on.
  *
- * @returns a sentence that tells them; undefined if the database is empty, or has the tables of upstream
+ * @returns a sentence that names them; undefined if the database is empty, or has the tables of upstream
  */
 export async function findForeignTables(database: Pick<Database, 'kysely'>): Promise<string | undefined> {
   const found = await readColumns(database, [...upstreamTables.map(({ name }) => name), ...ownTables, tableOfNova]);

@@ -61,13 +61,13 @@ export function exceededLimit(
   return guard && { guard, used: usedOf(guard) };
 }
 
-/** How much was used of what some limits are of, from the column `toldUsages`; 0 for a limit that the column does not have. */
-export function usagesTold(
+/** How much was used of what some limits are of, from the column `usageColumn`; 0 for a limit that the column does not have. */
+export function usageReader(
   guards: readonly LimitGuard[],
-  told: Readonly<Record<string, number>> | null | undefined,
+  row: Readonly<Record<string, number>> | null | undefined,
 ): (guard: LimitGuard) => number {
   const { indexOf } = limitedUsages(guards);
-  return (guard) => told?.[indexOf(guard)] ?? 0;
+  return (guard) => row?.[indexOf(guard)] ?? 0;
 }
 
 /** What some limits are of, each once, and the index of each by its guard. */
@@ -220,7 +220,7 @@ export function lostLimits(writes: readonly CountedWrite[]): RawBuilder<unknown>
 }
 
 /** A column: how much was used of what the limits are of, by the indexes of `limitedUsages`; null where there are none. */
-export const toldUsages = (writes: readonly CountedWrite[]): RawBuilder<unknown> =>
+export const usageColumn = (writes: readonly CountedWrite[]): RawBuilder<unknown> =>
   writes.some(({ limits }) => limits.length > 0)
     ? sql`, (select json_object_agg(index, used) from limited) as "limitUsages"`
     : sql``;

@@ -72,7 +72,7 @@ export const consumerTagsAreWritten = sql`select set_config('placement.etags', '
  * Tells the triggers that this transaction writes the tags of providers itself. Join it with the rows of an INSERT
  * whose row triggers read the setting, or else with the rows of the statement.
  */
-export const providerTagsAreWritten = sql`(select set_config('placement.etags', 'providers', true)) as told`;
+export const providerTagsAreWritten = sql`(select set_config('placement.etags', 'providers', true)) as settings`;
 
 /**
  * As `providerTagsAreWritten`, and tells the trigger of migration 006 whether the rows of the part put each provider whose generation is
@@ -80,7 +80,7 @@ export const providerTagsAreWritten = sql`(select set_config('placement.etags', 
  */
 export const partsAreWritten = (generationsAreLogged: boolean): RawBuilder<unknown> =>
   sql`(select set_config('placement.etags', 'providers', true),
-      set_config('placement.generations', ${sql.lit(generationsAreLogged ? 'logged' : '')}, true)) as told`;
+      set_config('placement.generations', ${sql.lit(generationsAreLogged ? 'logged' : '')}, true)) as settings`;
 
 /** The entity tags of a part of a provider: after the write, and of the content that the write was made for. */
 export type PartTags = { readonly tag: string; readonly tagBefore: string };

@@ -163,7 +163,7 @@ export class ClaimRefused extends Error {
   }
 }
 
-/** What the message of a refusal does not tell. */
+/** What the message of a refusal does not say. */
 type RefusedAbout = {
   /** Only for the reason `invalid inventory`. */
   readonly fault?: InventoryFault;

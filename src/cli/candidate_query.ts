@@ -140,7 +140,7 @@ function checkRootRequired({ rootRequired = [] }: WideOptions): void {
   if (wrong === undefined) return;
   throw new CommandFailure(
     'wrongInput',
-    `--root-required ${wrong}: for the root, "one of several" cannot be asked for. Write one trait, or !TRAIT; --required takes in:A,B.`,
+    `--root-required ${wrong}: for the root, "one of several" cannot be required. Write one trait, or !TRAIT; --required takes in:A,B.`,
   );
 }
 

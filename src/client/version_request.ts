@@ -14,7 +14,7 @@ import { answered, type Call, type CallOptions } from './operation.ts';
 
 /** The versions that a server speaks, and the version that this client uses with it. */
 export type ServerVersion = {
-  /** The microversion in use with the server. It can be newer than this client only if `latest` was asked for. */
+  /** The microversion in use with the server. It can be newer than this client only if `latest` was requested. */
   readonly version: string;
   /** The oldest and the newest version that the server speaks; absent if it knows no microversions. */
   readonly min?: string;

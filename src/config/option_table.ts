@@ -257,7 +257,7 @@ export const optionTable = {
     shapes: option(
       shapes,
       '',
-      'Queries of which /metrics tells how many fit: small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1',
+      'Queries for which /metrics has how many consumers fit: small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1',
     ),
     /** One process of a service counts them for all. */
     shapesInterval: option(

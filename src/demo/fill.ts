@@ -22,10 +22,10 @@ export type Filled = { readonly hosts: number; readonly providers: number; reado
 /**
  * Fills an empty service with a fleet, by the public API.
  *
- * @param tell gets a line for each step
+ * @param report gets a line for each step
  * @throws Error if the service has providers, or is too old to place consumers: then nothing is made
  */
-export async function fillDemo(placement: Placement, hosts: number, tell: (line: string) => void): Promise<Filled> {
+export async function fillDemo(placement: Placement, hosts: number, report: (line: string) => void): Promise<Filled> {
   const { version } = await placement.serverVersion();
   if (numberOfVersion(version) < versionNumber(placingSince)) {
     throw new Error(`A demo fleet needs microversion ${placingSince}, and requests to the service are at ${version}.`);
@@ -40,9 +40,9 @@ export async function fillDemo(placement: Placement, hosts: number, tell: (line:
   const { racks, waves } = planFleet(hosts);
   for (const trait of customTraits) await placement.traits.ensure(trait);
   const providers = waves.flat();
-  tell(`Making ${providers.length} providers...`);
+  report(`Making ${providers.length} providers...`);
   for (const wave of waves) await forEach(wave, (provider) => makeProvider(placement, provider), callsAtOnce);
-  tell('Giving them inventories...');
+  report('Giving them inventories...');
   for (let first = 0; first < providers.length; first += providersAtOnce) {
     const some = providers.slice(first, first + providersAtOnce);
     const inventories = Object.fromEntries(
@@ -53,7 +53,7 @@ export async function fillDemo(placement: Placement, hosts: number, tell: (line:
     );
     await placement.reshape({ inventories, allocations: {} });
   }
-  tell('Placing consumers...');
+  report('Placing consumers...');
   const random = openRandom(hosts);
   const batches = racks.flatMap(({ aggregate, hosts, wanted }) => {
     const instances = Array.from({ length: Math.round(hosts * wanted * consumersOfHost) }, () =>

@@ -205,7 +205,7 @@ const flushTimeoutMs = 1_000;
  * retry a flush for ever: after a failed write nothing is flushed, and a log that is not read is flushed for a second at most.
  *
  * @param unread until when a write is tried again that a full pipe refuses, by `performance.now()`
- * @returns a function that tells whether the last write failed
+ * @returns a function that returns whether the last write failed
  */
 function surviveErrors(destination: ReturnType<typeof pino.destination>, unread: { untilMs: number }): () => boolean {
   let failed = false;

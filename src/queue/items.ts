@@ -37,7 +37,7 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     readonly refuse: (error: unknown) => void;
   };
 
-/** What the queue is told about one of its items. */
+/** What the work reports to the queue about an item. */
 type Listeners<Item, Result> = {
   resolve(result: Result | Promise<Result>): void;
   reject(error: unknown): void;

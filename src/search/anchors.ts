@@ -22,7 +22,7 @@ export type Sharing = {
   readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
 };
 
-/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still tell of the same snapshot after the fleet has changed. */
+/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still describe the same snapshot after the fleet has changed. */
 export function sharingIn(fleet: Fleet): Sharing {
   const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
   const living = fleet.withTrait.of(trait);

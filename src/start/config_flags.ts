@@ -5,7 +5,7 @@ import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { messageOf, printError } from '../text/print.ts';
 
-/** The flags that tell a command where its configuration is. */
+/** The flags that name the configuration of a command. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
 
 /** Adds `--config-file` and `--config-dir` to a command. */

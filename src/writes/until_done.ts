@@ -17,7 +17,7 @@ type End = {
 /**
  * Judges a request and writes it, or reads what belongs to one moment; again and again until that is done or refused.
  *
- * @param attempt resolves with undefined if another request has changed meanwhile what it was judged by; it is told how many were made
+ * @param attempt resolves with undefined if another request has changed meanwhile what it was judged by; it gets the number of earlier attempts
  *   before it
  * @throws what `attempt` throws, or the error after the last attempt
  */

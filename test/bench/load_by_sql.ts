@@ -11,7 +11,7 @@ import { type Inventory, type ProviderShape, project, usedResources, user } from
  * takes most of the time, and nothing that is measured reads them. The online data migrations would fill them.
  */
 const withoutTags = (whose: 'providers' | 'written'): string =>
-  `(select set_config('placement.etags', '${whose}', true)) as told`;
+  `(select set_config('placement.etags', '${whose}', true)) as settings`;
 
 /** Loads `count` trees. The standard traits and classes must exist, as they do after the first start of a server. */
 export async function loadTrees(query: Query, shapes: readonly ProviderShape[], count: number): Promise<void> {

@@ -12,7 +12,7 @@ export const noChanges: Changes = {
   pgSnapshot: '',
   lastXid: null,
   lastInventoryXid: null,
-  told: null,
+  changedParts: null,
   reload: false,
   isMuch: false,
   moved: null,

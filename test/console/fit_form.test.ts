@@ -118,7 +118,7 @@ testView('a class that two rows have is not sent', 'fit?resources=VCPU:1,VCPU:2'
     await page
       .getByLabel('Resource class 2')
       .evaluate((input: { validationMessage: string }) => input.validationMessage),
-    'A row above asks for VCPU already',
+    'A row above has VCPU already',
   );
   assert.equal(page.url(), before);
   await page.getByRole('button', { name: 'Remove VCPU' }).last().click();

@@ -59,7 +59,7 @@ suite('the console', () => {
       await page.getByRole('heading', { level: 1, name: project, exact: true }).waitFor();
       await openView(page, served.url, page.url().replace(`${served.url}/console/`, ''));
       await page.getByRole('heading', { level: 1, name: project, exact: true }).waitFor();
-      await shows(page, project === '..' ? 'Its limits cannot be asked for' : 'Nothing limits this project.');
+      await shows(page, project === '..' ? 'Its limits cannot be read' : 'Nothing limits this project.');
       await page.getByRole('navigation').getByRole('link', { name: 'Limits' }).click();
     }
   });

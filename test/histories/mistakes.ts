@@ -74,8 +74,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'changes of traits are not told',
     file: 'src/fleet/follow/change_set.ts',
-    from: 'if (told === 0 || ',
-    to: 'if (told === 0 || told === partBits.traits || ',
+    from: 'if (reported === 0 || ',
+    to: 'if (reported === 0 || reported === partBits.traits || ',
   },
   {
     name: 'changes of usages are not told',

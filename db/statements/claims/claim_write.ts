@@ -52,7 +52,7 @@ export const isAbsent = ({ generation, hasOldAllocations, allocations }: Consume
 
 /**
  * Whether the claim takes something of each provider whose generation it raises. Then the rows that its allocations make in the
- * change log tell of these providers, also if another program has removed allocations that the claim replaces.
+ * change log name these providers, also if another program has removed allocations that the claim replaces.
  */
 export const takesFromEach = ({ providers, consumers, inventories }: ClaimWrite): boolean => {
   if (inventories.length > 0) return false;

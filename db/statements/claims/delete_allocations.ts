@@ -82,7 +82,7 @@ const lockOld = (uuids: readonly string[]) => sql`
  * Deletes the consumers that were locked. A consumer that was created after the lock is not deleted: the statement might not see the
  * newest allocations of such a consumer, and would leave them without a consumer.
  *
- * @param withOld whether to delete allocations without a record, which were locked; otherwise the result tells their consumers
+ * @param withOld whether to delete allocations without a record, which were locked; otherwise the result names their consumers
  */
 function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: boolean): RawBuilder<unknown> {
   const locked = sql`(select unnest(current_setting('placement.locked_consumers')::text[]))`;

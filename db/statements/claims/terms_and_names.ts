@@ -42,7 +42,7 @@ export function termAndNameParts(consumers: readonly ConsumerWrite[], known: boo
       sql`,
     `,
     )}`,
-    columns: sql`${given.length === 0 ? sql`` : toldTerms} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
+    columns: sql`${given.length === 0 ? sql`` : termColumn} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
     after: carries ? [carryTermsOver] : [],
   };
 }
@@ -75,7 +75,7 @@ const removedNames = (uuids: readonly string[]): RawBuilder<unknown> => sql`unna
       delete from consumer_names where consumer_id = any(array(select id from recorded where uuid = any(${uuids}::text[])))
     )`;
 
-const toldTerms = sql`, (
+const termColumn = sql`, (
       select json_object_agg(uuid, (extract(epoch from expires_at) * 1000)::float8) from termed join recorded on id = consumer_id
     ) as "expiresAtMs"`;
 

@@ -60,7 +60,7 @@ inserted as (
 )
 select pg_current_xact_id()::text as xid, lost.claim, lost.what,
   exists (select from guard where present <> generation) as "isContested"
-from (select set_config('placement.etags', 'written', true), set_config('placement.generations', 'logged', true)) as told left join lost on true
+from (select set_config('placement.etags', 'written', true), set_config('placement.generations', 'logged', true)) as settings left join lost on true
 where
   case when (select count(*) from bumped) = (select count(*) from to_bump)
   then true else lost_race() end;

@@ -13,9 +13,9 @@ import {
   type LimitGuard,
   lockRaised,
   lostLimits,
-  toldUsages,
+  usageColumn,
+  usageReader,
   usagesAreCounted,
-  usagesTold,
 } from '../project_usages.ts';
 import { lockTrees, sharedLocks } from '../relied_locks.ts';
 import { consumerTagsAreWritten, raised } from '../rows.ts';
@@ -236,8 +236,8 @@ export async function writeClaims(
           ? sql`, (select json_object_agg(id, generation) from bumped) as generations,
       former_generations(array(select uuid from created)) as "formerGenerations"`
           : sql``
-      }${consumerParts.columns}${toldUsages(counted)}
-    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}${parts.counted ? sql`, ${usagesAreCounted}` : sql``}) as told left join lost on true
+      }${consumerParts.columns}${usageColumn(counted)}
+    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}${parts.counted ? sql`, ${usagesAreCounted}` : sql``}) as settings left join lost on true
     where ${orLostRace(parts)}`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
@@ -286,7 +286,7 @@ export async function writeClaims(
     generations,
     expiresAtMs: new Map(Object.entries(first?.expiresAtMs ?? {})),
     formerGenerations: new Map(Object.entries(first?.formerGenerations ?? {})),
-    limitedUsage: usagesTold(limits, first?.limitUsages),
+    limitedUsage: usageReader(limits, first?.limitUsages),
   };
 }
 

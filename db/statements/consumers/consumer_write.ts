@@ -12,9 +12,9 @@ import {
   lockRaised,
   lostLimits,
   mayLimitsDiffer,
-  toldUsages,
+  usageColumn,
+  usageReader,
   usagesAreCounted,
-  usagesTold,
 } from '../project_usages.ts';
 import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten, type SeenConsumer } from './set_term.ts';
@@ -75,7 +75,7 @@ function judgedParts({ judgedOn, counted, uncountedTypes }: OwnerJudgement, isSe
     ),`,
     guard: sql`${isUnchanged} and not exists (select from lost)`,
     counting: sql`, ${countedChanges(sql`array(select 0 where not exists (select from written))`)}`,
-    columns: sql`, (select what from lost limit 1) as lost, ${usagesAreCounted} as told ${toldUsages([counted])}`,
+    columns: sql`, (select what from lost limit 1) as lost, ${usagesAreCounted} as settings ${usageColumn([counted])}`,
     locks: lockRaised([counted]),
   };
 }
@@ -115,7 +115,7 @@ type OutcomeRow = { readonly hasOwner: boolean } & {
   readonly id: number | null;
   /** Of a write that is counted. */
   readonly lost?: string | null;
-  readonly told?: string;
+  readonly settings?: string;
   readonly limitUsages?: Readonly<Record<string, number>> | null;
 };
 
@@ -137,7 +137,7 @@ function outcomeOf(
   const { generation, created, updated, etag } = row;
   if (row.lost === 'usages') return 'in doubt';
   const limits = counted?.limits ?? [];
-  const exceeded = row.lost === 'limit' ? exceededLimit(limits, usagesTold(limits, row.limitUsages)) : undefined;
+  const exceeded = row.lost === 'limit' ? exceededLimit(limits, usageReader(limits, row.limitUsages)) : undefined;
   if (exceeded !== undefined) return { exceeded: exceeded.guard, used: exceeded.used };
   return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
 }

@@ -100,7 +100,7 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
       const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
         equal,
       );
-      // The part of a name chooses no source here: the count would read names of other projects, and its time would tell about them.
+      // The part of a name chooses no source here: the count would read names of other projects, and its time would reveal them.
       return byClass.length === 0
         ? sql`(${all(sql`true`)})`
         : fewOrMany(byClass, { matches: [...matches, ...isSearched], all }, marker, length);

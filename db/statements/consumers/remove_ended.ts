@@ -36,7 +36,7 @@ const removalLock = 1_450_000;
 
 /**
  * How many seconds ago the oldest term ended whose consumer still exists, null if there is none, and whether usages are counted. The
- * index tells the earliest end. If the statement asked for any ended term instead, the planner would read the whole table, since it
+ * index has the earliest end. If the statement asked for any ended term instead, the planner would read the whole table, since it
  * expects to find an ended term soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>

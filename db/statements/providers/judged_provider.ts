@@ -54,9 +54,9 @@ export const raisedGenerations = (writes: readonly JudgedProvider[]): RawBuilder
 /** Columns of a result: the transaction, and its time in whole seconds since 1970. */
 export const writtenBy = sql`pg_current_xact_id()::text as xid, floor(date_part('epoch', ${utcNow})) as seconds`;
 
-/** The writes of table `guard` that were done. @param told a row that is joined */
-export const writtenGuards = (told: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-    select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${told}`;
+/** The writes of table `guard` that were done. @param settings a row that is joined */
+export const writtenGuards = (settings: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${settings}`;
 
 /** The writes of a batch were judged by different snapshots of the fleet, mostly few. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {

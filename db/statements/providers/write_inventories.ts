@@ -39,7 +39,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
   ]);
   const removed = numbered(writes, ({ remove }) => remove);
   const put = numbered(writes, (write) => write.put);
-  const told = partsAreWritten(writes.every((write) => write.put.length > 0 || write.remove.length > 0));
+  const settings = partsAreWritten(writes.every((write) => write.put.length > 0 || write.remove.length > 0));
   // A deletion without rows would still run its trigger, so it is left out.
   const removal = sql`removed as (
       delete from inventories i using guard
@@ -58,7 +58,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
       select guard.id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag, ${utcNow}
-      from ${told}, guard join unnest(${put.index}::integer[], ${put.column((i) => i.classId)}::integer[],
+      from ${settings}, guard join unnest(${put.index}::integer[], ${put.column((i) => i.classId)}::integer[],
         ${put.column((i) => i.total)}::integer[], ${put.column((i) => i.reserved)}::integer[],
         ${put.column((i) => i.minUnit)}::integer[], ${put.column((i) => i.maxUnit)}::integer[],
         ${put.column((i) => i.stepSize)}::integer[], ${put.column((i) => i.allocationRatio)}::float8[],
@@ -69,6 +69,6 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
     ), ${writtenTags('inventories')}
-    ${writtenGuards(told)}`;
+    ${writtenGuards(settings)}`;
   return [write];
 }

@@ -9,7 +9,7 @@ export type Token = {
   readonly expiresAtMs: number;
   /** What the token may be used for; undefined for everything. */
   readonly accessRules: readonly AccessRule[] | undefined;
-  /** The types of service in the catalog; undefined where Keystone was asked for none. */
+  /** The types of service in the catalog; undefined if none was requested. */
   readonly serviceTypes: readonly string[] | undefined;
 };
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { readHistoryState } from '../../../db/statements/usage_records.ts';
 import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
-import { type FollowerSeat, mostEntries, type Told } from '../../fleet/follow/followers.ts';
+import { type Delivery, type FollowerSeat, mostEntries } from '../../fleet/follow/followers.ts';
 import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
 import { since } from '../../placement/microversions.ts';
 import { normalUuid } from '../../placement/uuid.ts';
@@ -77,32 +77,35 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { resource_class: className, in_tree: tree } = asked;
   const parts = asked.parts?.split(',').filter(isFollowed);
   const { classes } = await fleet.fresh();
-  // The position is read before the state of the history: if the history is switched off from now on, the log tells it.
+  // The position is read before the state of the history: if the history is switched off from now on, the log shows it.
   const { position } = fleet.recent;
   if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
     throw badRequest(
-      "Invalid query string parameters: 'consumers' in 'parts' is told while the history is on ([history] enabled). It is off. " +
+      "Invalid query string parameters: 'parts' has 'consumers', which are reported only while the history is on ([history] enabled). It is off. " +
         `Got: ${asked.parts}`,
     );
   }
   if (className !== undefined && !classes.byName.has(className)) throw unknownClassParameter(className);
   const inTree = tree === undefined ? undefined : normalUuid(tree);
   const interest = interestOf(parts, { className, inTree });
-  const told = read === undefined ? nothingSince(position) : await followers.since(read, interest);
-  if (told === 'expired') throw expired();
+  const delivery = read === undefined ? nothingSince(position) : await followers.since(read, interest);
+  if (delivery === 'expired') throw expired();
 
   if (wantsEvents) {
     const seat = takeSeat(request, dependencies);
     const isNew = read === undefined;
     const checkMs = checkEveryMs(dependencies);
-    return { status: 200, events: (cutOff) => streamEvents({ request, seat, interest, told, isNew, checkMs, cutOff }) };
+    return {
+      status: 200,
+      events: (cutOff) => streamEvents({ request, seat, interest, delivery, isNew, checkMs, cutOff }),
+    };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
-  if (told.changes.size(interest) > 0 || !waitSeconds) return { ...answerOf(told, interest), ...applied };
+  if (delivery.changes.size(interest) > 0 || !waitSeconds) return { ...answerOf(delivery, interest), ...applied };
   const seat = takeSeat(request, dependencies);
   return {
     ...answerOf(
-      await firstChange(request, seat, { told, interest, waitSeconds, checkMs: checkEveryMs(dependencies) }),
+      await firstChange(request, seat, { delivery, interest, waitSeconds, checkMs: checkEveryMs(dependencies) }),
       interest,
     ),
     ...applied,
@@ -118,14 +121,19 @@ function firstChange(
   request: ApiRequest,
   seat: FollowerSeat,
   {
-    told,
+    delivery,
     interest,
     waitSeconds,
     checkMs,
-  }: { readonly told: Told; readonly interest: Interest; readonly waitSeconds: number; readonly checkMs: number },
-): Promise<Told> {
-  const { promise, resolve, reject } = Promise.withResolvers<Told>();
-  let last = told;
+  }: {
+    readonly delivery: Delivery;
+    readonly interest: Interest;
+    readonly waitSeconds: number;
+    readonly checkMs: number;
+  },
+): Promise<Delivery> {
+  const { promise, resolve, reject } = Promise.withResolvers<Delivery>();
+  let last = delivery;
   const timer = setTimeout(() => resolve(nothingSince(last.position)), Math.min(waitSeconds * 1000, msLeft(request)));
   const checking = setInterval(followerRights(request, reject), checkMs);
   const leave = () => resolve(nothingSince(last.position));
@@ -135,7 +143,7 @@ function firstChange(
   const unfollow = seat.follow(
     {
       interest,
-      tell: (next) => {
+      send: (next) => {
         if (next === 'expired') reject(expired());
         else if (next === 'ended') leave();
         else {
@@ -144,7 +152,7 @@ function firstChange(
         }
       },
     },
-    told.position,
+    delivery.position,
   );
   return promise.finally(() => {
     unfollow();
@@ -186,9 +194,9 @@ const expired = (): ApiError =>
 
 // Response shapes
 
-const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
+const nothingSince = (position: Position): Delivery => ({ changes: { size: () => 0, text: () => '[]' }, position });
 
-function answerOf({ changes, position }: Told, interest: Interest): Answer {
+function answerOf({ changes, position }: Delivery, interest: Interest): Answer {
   const body = new TextEncoder().encode(`{"changes": ${changes.text(interest)}, "next": "${tokenOf(position)}"}`);
   return { status: 200, body, lastModified: null };
 }
@@ -199,7 +207,7 @@ type EventStream = {
   readonly seat: FollowerSeat;
   readonly interest: Interest;
   /** What had changed when the request came. */
-  readonly told: Told;
+  readonly delivery: Delivery;
   /** Whether the client came without a token: then the first event has one. */
   readonly isNew: boolean;
   readonly checkMs: number;
@@ -218,7 +226,7 @@ const comment = encoder.encode(':\n\n');
 /** The event of each set of changes, by what a client wants: it is made once for all clients. */
 const eventsOf = new WeakMap<ChangeSet, Map<string, Uint8Array<ArrayBuffer>>>();
 
-function eventOf({ changes, position }: Told, interest: Interest): Uint8Array<ArrayBuffer> {
+function eventOf({ changes, position }: Delivery, interest: Interest): Uint8Array<ArrayBuffer> {
   const events = eventsOf.get(changes) ?? new Map<string, Uint8Array<ArrayBuffer>>();
   eventsOf.set(changes, events);
   let event = events.get(interest.key);
@@ -231,19 +239,19 @@ function eventOf({ changes, position }: Told, interest: Interest): Uint8Array<Ar
 }
 
 /**
- * Sends an event for each change. The id of the event is the token of what the client has been told with it. Where nothing of interest
+ * Sends an event for each change. The id of the event is the token of what the client has got with it. Where nothing of interest
  * changed, the id alone is sent from time to time, so that a client that resumes does not come with an old token.
  */
 function streamEvents({
   request,
   seat,
   interest,
-  told,
+  delivery,
   isNew,
   checkMs,
   cutOff,
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
-  let { position } = told;
+  let { position } = delivery;
   let stop = (): void => {};
   const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {
     let isOpen = true;
@@ -281,8 +289,8 @@ function streamEvents({
     };
     const gone = request.gone();
     gone.addEventListener('abort', () => end(), { once: true });
-    send(isNew || told.changes.size(interest) > 0 ? eventOf(told, interest) : comment);
-    const tell = (next: Told | 'expired' | 'ended'): void => {
+    send(isNew || delivery.changes.size(interest) > 0 ? eventOf(delivery, interest) : comment);
+    const deliver = (next: Delivery | 'expired' | 'ended'): void => {
       if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
       else if (next === 'ended') end();
       else {
@@ -290,7 +298,7 @@ function streamEvents({
         if (next.changes.size(interest) > 0) send(eventOf(next, interest));
       }
     };
-    unfollow = seat.follow({ interest, tell }, position);
+    unfollow = seat.follow({ interest, send: deliver }, position);
     if (gone.aborted) end();
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(

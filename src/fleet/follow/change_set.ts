@@ -13,10 +13,10 @@ import { type Provider, subtreeOf, treeOf } from '../model/provider.ts';
 /** A part of a provider that clients follow. */
 export type Part = keyof typeof partBits;
 
-/** The names of the parts, in the order in which they are told. */
+/** The names of the parts, in the order in which they are reported. */
 export const partNames: readonly Part[] = Object.keys(partBits).filter((name): name is Part => name in partBits);
 
-/** What a client is told of. */
+/** A change as it is reported to a client. */
 export type Change =
   | { readonly resource_provider: string; readonly parts: readonly Part[] }
   | { readonly resource_provider: string; readonly deleted: true }
@@ -25,7 +25,7 @@ export type Change =
   | { readonly consumer: string }
   | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
 
-/** Which changes a client wants to be told of. */
+/** Which changes a client wants. */
 export type Interest = {
   /** The bits of the parts, and that of consumers. */
   readonly bits: number;
@@ -52,12 +52,12 @@ export function interestOf(
 const decidingBits = ({ className, inTree }: Interest): number =>
   (className === undefined ? 0 : partBits.inventories) | (inTree === undefined ? 0 : partBits.provider);
 
-/** The bits of all parts that decide what a client is told. */
+/** The bits of all parts that decide which changes a client gets. */
 export const bitsToRead = (interest: Interest): number => interest.bits | decidingBits(interest);
 
-/** What changed between two positions, for clients that want to be told of the same or of other things. */
+/** What changed between two positions, for clients that want the same or other changes. */
 export type ChangeSet = {
-  /** How many entries there are for a client; infinite where any consumer may have changed and the client wants to be told of consumers. */
+  /** How many entries there are for a client; infinite where any consumer may have changed and the client wants consumers. */
   size(interest: Interest): number;
   /** The entries as a JSON list. The text is made once for all clients with the same interest. */
   text(interest: Interest): string;
@@ -93,18 +93,18 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
       change(provider, bits & allParts);
       if (bits & descendantsBit) for (const each of movedWith(provider)) change(each, partBits.provider);
     } else if (uuid !== null) deleted.add(uuid);
-    // Without a UUID it is a part of a provider that was deleted, which a row of its own tells.
+    // Without a UUID it is a part of a provider that was deleted, which has a row of its own.
   }
   const names: readonly Change[] = [
     ...(kinds.traits ? [{ traits: true } as const] : []),
     ...(kinds.classes ? [{ resource_classes: true } as const] : []),
   ];
-  const lists = new Map<string, readonly ToldParts[]>();
+  const lists = new Map<string, readonly ReportedParts[]>();
   const texts = new Map<string, string>();
-  const listOf = (interest: Interest): readonly ToldParts[] => {
+  const listOf = (interest: Interest): readonly ReportedParts[] => {
     let list = lists.get(interest.key);
     if (list === undefined) {
-      list = [...toldParts(fleet, parts, interest)];
+      list = [...reportedParts(fleet, parts, interest)];
       lists.set(interest.key, list);
     }
     return list;
@@ -130,15 +130,15 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
   };
 }
 
-/** A provider, and the bits of the parts that a client is told of; or a consumer and its bits. */
-type ToldParts = readonly [uuid: string, bits: number];
+/** A provider, and the bits of the parts that are reported to a client; or a consumer and its bits. */
+type ReportedParts = readonly [uuid: string, bits: number];
 
-const entryOf = ([uuid, bits]: ToldParts): Change => ({
+const entryOf = ([uuid, bits]: ReportedParts): Change => ({
   resource_provider: uuid,
   parts: partNames.filter((name) => bits & partBits[name]),
 });
 
-const consumerEntry = ([uuid, bits]: ToldParts): Change =>
+const consumerEntry = ([uuid, bits]: ReportedParts): Change =>
   bits & goneBit ? { consumer: uuid, gone: true, ended: bits & termBit ? 'term' : 'released' } : { consumer: uuid };
 
 const deletion = (uuid: string): Change => ({ resource_provider: uuid, deleted: true });
@@ -165,27 +165,31 @@ function takeNames(
 const movedWith = (provider: Provider): readonly Provider[] =>
   provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
-/** What a client is told of the providers that are there. */
-function* toldParts(fleet: Fleet, parts: ReadonlyMap<string, number>, interest: Interest): Generator<ToldParts> {
+/** What is reported to a client of the providers that exist. */
+function* reportedParts(
+  fleet: Fleet,
+  parts: ReadonlyMap<string, number>,
+  interest: Interest,
+): Generator<ReportedParts> {
   const isOfInterest = filterOf(fleet, interest);
   const deciding = decidingBits(interest);
-  const asked = interest.bits & allParts;
-  if (asked === 0) return;
+  const requested = interest.bits & allParts;
+  if (requested === 0) return;
   const entered = treeEntered(fleet, parts, interest);
-  for (const { uuid } of entered) yield [uuid, asked];
+  for (const { uuid } of entered) yield [uuid, requested];
   for (const [uuid, bits] of parts) {
     const provider = fleet.byUuid.get(uuid);
     if (provider !== undefined && entered.has(provider)) continue;
     // Of a provider that is of interest only from now on, the client knows nothing.
-    const told = bits & deciding ? asked : bits & asked;
-    if (told === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
-    yield [uuid, told];
+    const reported = bits & deciding ? requested : bits & requested;
+    if (reported === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
+    yield [uuid, reported];
   }
 }
 
 /**
  * The providers of the tree that the provider of `inTree` may just have moved to: these providers did not change, but the client does not
- * know them yet. Empty where the provider of `inTree` did not move, or the client is told nothing of the tree.
+ * know them yet. Empty where the provider of `inTree` did not move, or nothing of the tree is reported to the client.
  */
 function treeEntered(fleet: Fleet, parts: ReadonlyMap<string, number>, { inTree }: Interest): ReadonlySet<Provider> {
   const anchor = inTree === undefined ? undefined : fleet.byUuid.get(inTree);

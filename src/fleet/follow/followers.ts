@@ -6,19 +6,19 @@ import type { FleetKeeper } from '../keep/keeper.ts';
 import { bitsToRead, type ChangeSet, changeSetOf, type Interest } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';
 
-/** Changes for a client that follows, and the position in the log up to which it has been told with them. */
-export type Told = { readonly changes: ChangeSet; readonly position: Position };
+/** Changes for a client that follows, and the position in the log that the client has reached with them. */
+export type Delivery = { readonly changes: ChangeSet; readonly position: Position };
 
 /** A client that follows changes. */
 export type Follower = {
-  /** What it wants to be told of. */
+  /** Which changes it wants. */
   readonly interest: Interest;
   /**
    * Called when something was logged, even if nothing of it is of interest. `expired`: the client must read everything
    * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
    * seat is given to another user. After `expired` or `ended` the function is not called again.
    */
-  readonly tell: (told: Told | 'expired' | 'ended') => void;
+  readonly send: (delivery: Delivery | 'expired' | 'ended') => void;
 };
 
 /** A seat for one request that follows changes. */
@@ -27,12 +27,12 @@ export type FollowerSeat = {
   follow(follower: Follower, from: Position): () => void;
 };
 
-/** Tells clients what changed. All of them share the refreshes of the fleet. */
+/** Sends changes to the clients that follow. All of them share the refreshes of the fleet. */
 export type Followers = {
   /** How many clients follow. */
   readonly size: number;
   /** What was logged since a position, until the position that the fleet shows. */
-  since(position: Position, interest: Interest): Promise<Told | 'expired'>;
+  since(position: Position, interest: Interest): Promise<Delivery | 'expired'>;
   /**
    * Takes a seat. If none is free, the user with most seats loses its youngest one.
    *
@@ -41,11 +41,11 @@ export type Followers = {
   takeSeat(user: string): FollowerSeat | undefined;
   /** How many seats a user has. */
   seatsOf(user: string): number;
-  /** Ends all followers, and from now on each new one at once. */
+  /** Ends all followers, and from now on each new one immediately. */
   end(): void;
 };
 
-/** The largest number of entries that a client is told at once. If more has changed, it must read everything anew. */
+/** The largest number of entries in one delivery. If more has changed, the client must read everything anew. */
 export const mostEntries = 10_000;
 
 /** How long to wait after a refresh that failed, in milliseconds. */
@@ -62,8 +62,8 @@ type ReservedFollow = { state: State | undefined; isLost: boolean };
 /**
  * Opens `Followers` without clients.
  *
- * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
- *   no more often than that
+ * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; deliveries are not
+ *   more frequent
  * @param options.maxFollowers how many seats there are
  */
 export function openFollowers(
@@ -78,40 +78,40 @@ export function openFollowers(
     takeAway: (seat) => {
       seat.isLost = true;
       if (seat.state === undefined || !following.delete(seat.state)) return;
-      seat.state.tell('ended');
+      seat.state.send('ended');
     },
   });
   let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
   let isRefreshing = false;
 
-  const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
+  const readLog = async (position: Position, bits: number): Promise<Delivery | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (!recent.hasReached(position)) return 'expired';
       const until = recent.position;
       const snapshot = { ...fleet.snapshot, ...pointOf(until) };
-      const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
+      const { isOtherRun, isGone, changedParts } = await repeatLostRaces(() =>
         readChangedParts(database, pointOf(position), snapshot, { bits, most: 2 * mostEntries }),
       );
       if (isOtherRun) await fleet.fresh();
-      else return isGone ? 'expired' : toldOf(told ?? [], until);
+      else return isGone ? 'expired' : deliveryOf(changedParts ?? [], until);
     }
     return 'expired';
   };
-  const toldOf = (rows: readonly ChangedParts[], position: Position): Told => ({
+  const deliveryOf = (rows: readonly ChangedParts[], position: Position): Delivery => ({
     changes: changeSetOf(fleet.known, rows),
     position,
   });
 
-  const deliver = (states: readonly State[], told: Told | 'expired'): void => {
+  const deliver = (states: readonly State[], delivery: Delivery | 'expired'): void => {
     for (const state of states) {
       if (!following.has(state)) continue;
-      if (told === 'expired' || told.changes.size(state.interest) > mostEntries) {
+      if (delivery === 'expired' || delivery.changes.size(state.interest) > mostEntries) {
         following.delete(state);
-        state.tell('expired');
+        state.send('expired');
       } else {
-        state.position = told.position;
-        state.tell(told);
+        state.position = delivery.position;
+        state.send(delivery);
       }
     }
   };
@@ -123,16 +123,16 @@ export function openFollowers(
       const bits = states.reduce((all, { interest }) => all | bitsToRead(interest), 0);
       deliver(states, await readLog(position, bits));
     } catch {
-      // The database is away. Clients that still follow are told after a later refresh.
+      // The database is away. Clients that still follow get the changes after a later refresh.
     } finally {
       reading.delete(position);
     }
   };
-  const tellAll = (): void => {
+  const sendToAll = (): void => {
     const { position: present } = recent;
-    const behind = Map.groupBy(following, ({ position }) => position);
-    behind.delete(present);
-    for (const [position, states] of behind) {
+    const outdated = Map.groupBy(following, ({ position }) => position);
+    outdated.delete(present);
+    for (const [position, states] of outdated) {
       if (!recent.hasReached(position)) {
         deliver(states, 'expired');
         continue;
@@ -140,7 +140,7 @@ export function openFollowers(
       if (reading.has(position)) continue;
       const rows = recent.since(position);
       if (rows === undefined) void readFor(position, states);
-      else deliver(states, toldOf(rows, present));
+      else deliver(states, deliveryOf(rows, present));
     }
   };
 
@@ -150,7 +150,7 @@ export function openFollowers(
     recent.record();
     try {
       if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
-      tellAll();
+      sendToAll();
     } catch {
       nextMs = Math.max(pauseMs, lookEveryMs);
     }
@@ -174,8 +174,9 @@ export function openFollowers(
       recent.record();
       if (!recent.hasReached(position)) return 'expired';
       const rows = recent.since(position);
-      const told = rows === undefined ? await readLog(position, bitsToRead(interest)) : toldOf(rows, recent.position);
-      return told === 'expired' || told.changes.size(interest) > mostEntries ? 'expired' : told;
+      const delivery =
+        rows === undefined ? await readLog(position, bitsToRead(interest)) : deliveryOf(rows, recent.position);
+      return delivery === 'expired' || delivery.changes.size(interest) > mostEntries ? 'expired' : delivery;
     },
     takeSeat: (user) => {
       const seat: ReservedFollow = { state: undefined, isLost: false };
@@ -185,7 +186,7 @@ export function openFollowers(
         follow: (follower, from) => {
           if (hasEnded || seat.isLost) {
             giveBack();
-            follower.tell('ended');
+            follower.send('ended');
             return () => {};
           }
           const state = { ...follower, position: from };
@@ -203,7 +204,7 @@ export function openFollowers(
     end: () => {
       hasEnded = true;
       clearTimeout(timer);
-      for (const { tell } of following) tell('ended');
+      for (const { send } of following) send('ended');
       following.clear();
     },
   };

@@ -4,7 +4,7 @@ import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import type { LogState } from '../../../db/fleet/log_position.ts';
 
 /**
- * A point of a change log. The client has been told all rows of the transactions before `next`, but none of the transactions in
+ * A point of a change log. The client has got all rows of the transactions before `next`, but none of the transactions in
  * `underWay`, which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may
  * have a higher number, but after a crash of the server that number may be given again. The number of a committed transaction is
  * never given again.
@@ -27,7 +27,7 @@ function parseSnapshot(text: string): Snapshot {
   return { xmax: Number(xmax), underWay: new Set(underWay.map(Number)) };
 }
 
-/** The point of the log at which exactly what was told at a position was read. Its snapshot sees nothing else of the log. */
+/** The point of the log at which exactly what a client has got at a position was read. Its snapshot sees nothing else of the log. */
 export const pointOf = ({ next, underWay }: Position): LogPoint => ({
   pgSnapshot: `${underWay[0] ?? next}:${next}:${underWay.join()}`,
   lastXid: String(next - 1),
@@ -35,7 +35,7 @@ export const pointOf = ({ next, underWay }: Position): LogPoint => ({
 
 /**
  * How many transactions under way a position has at most, so that its token is short. With more of them, `next` is set before the
- * later ones: then some changes are told twice.
+ * later ones: then some changes are delivered twice.
  */
 const mostUnderWay = 64;
 
@@ -48,11 +48,11 @@ function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Posit
     : { log, next: first, underWay: before.slice(0, mostUnderWay) };
 }
 
-/** Whether the rows of a transaction have been told at a position. */
-const isTold = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
+/** Whether the rows of a transaction have been delivered at a position. */
+const isDelivered = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
 
 /**
- * Whether a client at this position has been told rows that the fleet has not read.
+ * Whether a client at this position has got rows that the fleet has not read.
  *
  * @param lastXid the newest transaction whose rows the fleet has read
  */
@@ -74,7 +74,7 @@ const checkBytes = 4;
 /** The name of a log in tokens. @param identity as `readLogState` gives it */
 const logName = (identity: string): string => digest(identity).subarray(0, logBytes).toString('base64url');
 
-/** The texts of positions that were asked for: many clients are told the same one. */
+/** The texts of positions that were asked for: many clients get the same one. */
 const texts = new WeakMap<Position, string>();
 
 /** The token of a position: some 30 to 400 characters that need no escape in a URL. */
@@ -152,11 +152,11 @@ export type RecentChanges = {
   record(): void;
   /** Whether refreshes should read which parts changed. */
   isRecording(): boolean;
-  /** Takes what a refresh read. Without `told` the changed parts are unknown, and the record ends there. */
+  /** Takes what a refresh read. Without `changedParts` the changed parts are unknown, and the record ends there. */
   note(refresh: {
     readonly pgSnapshot: string;
     readonly lastXid: string | null;
-    readonly told?: readonly ChangedParts[] | null | undefined;
+    readonly changedParts?: readonly ChangedParts[] | null | undefined;
   }): void;
   /** Begins a new record, after the fleet was loaded. */
   restart(loaded: LoadedChanges): void;
@@ -172,7 +172,7 @@ type Mark = {
   readonly snapshot: Snapshot;
 };
 
-/** How long refreshes record after a client asked, in milliseconds. */
+/** How long refreshes record after a request of a client, in milliseconds. */
 const recordMs = 5 * 60_000;
 /** How many rows are kept: a second or more of the fastest claims, and some 10 MB. Older rows are read from the log. */
 const usualRows = 50_000;
@@ -212,7 +212,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
     rows = rows.slice(start);
     marks = marks.slice(kept).map((mark) => ({ ...mark, end: mark.end - start }));
   };
-  /** Whether all rows that are not told at a position are in memory, if those behind a mark are. */
+  /** Whether all rows that are not delivered at a position are in memory, if those behind a mark are. */
   const isBehind = (position: Position, mark: Mark): boolean =>
     position.next > mark.lastXid &&
     position.underWay.every((xid) => xid >= mark.snapshot.xmax || mark.snapshot.underWay.has(xid));
@@ -231,18 +231,18 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
       const at = marks.findLast((mark) => mark.position === position);
       if (at !== undefined) return rows.slice(at.end);
       const behind = marks.findLast((mark) => isBehind(position, mark));
-      return behind && rows.slice(behind.end).filter(([xid]) => !isTold(position, Number(xid)));
+      return behind && rows.slice(behind.end).filter(([xid]) => !isDelivered(position, Number(xid)));
     },
-    note: ({ pgSnapshot: text, lastXid: xid, told }) => {
+    note: ({ pgSnapshot: text, lastXid: xid, changedParts }) => {
       snapshot = parseSnapshot(text);
       if (xid === null) return;
       lastXid = Math.max(lastXid, Number(xid));
-      if (told === undefined) {
+      if (changedParts === undefined) {
         forget();
         return;
       }
       move();
-      for (const row of told ?? []) rows.push(row);
+      for (const row of changedParts ?? []) rows.push(row);
       marks.push({ end: rows.length, position: present, lastXid, snapshot });
       if (rows.length > mostRows || marks.length > mostRows) shorten();
     },

@@ -24,7 +24,7 @@ export type TreeOrder = {
   areEqual(one: Provider, other: Provider): boolean;
 };
 
-/** A `TreeOrder`, and how its keeper tells it of changes. */
+/** A `TreeOrder`, and the functions by which changes are noted in it. */
 type LivingTreeOrder = TreeOrder & {
   /**
    * Notes that the tree of a root may have changed, or that a provider became a root or is no root any more.

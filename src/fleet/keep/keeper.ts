@@ -151,20 +151,21 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   const readWhatChanged = async (): Promise<ReadChange | undefined> => {
     if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
       const { pgSnapshot, hasChanged } = await repeatLostRaces(() => checkForChanges(database, snapshot));
-      if (!hasChanged) return { pgSnapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
+      if (!hasChanged)
+        return { pgSnapshot, lastXid: null, lastInventoryXid: null, changedParts: null, apply: () => {} };
     }
-    const tellsParts = recent.isRecording();
+    const withParts = recent.isRecording();
     const changes = tookTooLong
       ? undefined
-      : await repeatLostRaces(() => readChanges(database, snapshot, { tellsParts }));
+      : await repeatLostRaces(() => readChanges(database, snapshot, { withParts }));
     if (changes?.reload || mustLoad) return undefined;
     if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, snapshot));
-    const { pgSnapshot, lastXid, lastInventoryXid, told } = changes;
+    const { pgSnapshot, lastXid, lastInventoryXid, changedParts } = changes;
     return {
       pgSnapshot,
       lastXid,
       lastInventoryXid,
-      ...(tellsParts ? { told } : {}),
+      ...(withParts ? { changedParts } : {}),
       ...(roomListener === undefined ? {} : { freed: freedBy(changes) }),
       apply: () => living.apply(changes),
     };
@@ -258,7 +259,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
 }
 
 /** A change of the fleet that was read, and the ids of the providers that have more room by it; undefined if they are not known. */
-type ReadChange = CaughtUp & Partial<Pick<Changes, 'told'>> & { readonly freed?: readonly number[] };
+type ReadChange = CaughtUp & Partial<Pick<Changes, 'changedParts'>> & { readonly freed?: readonly number[] };
 
 /** The providers that may have more room: by less usage, or by anything but usage. */
 const freedBy = ({ moved, whole }: Changes): readonly number[] => [
