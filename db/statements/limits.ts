@@ -43,7 +43,9 @@ export type ReadLimits = {
 const storedColumns = sql`project, generation, resources, consumers, is_imported as "isImported"`;
 
 /** Which projects are asked for: some by name, or those with values of their own, by name behind a marker. */
-export type AskedProjects = { readonly names: readonly string[] } | { readonly after: string; readonly limit: number };
+export type ProjectSelection =
+  | { readonly names: readonly string[] }
+  | { readonly after: string; readonly limit: number };
 
 /**
  * Reads limits and usages in one snapshot. Usages that are in doubt are counted anew, and stay in doubt.
@@ -52,7 +54,7 @@ export type AskedProjects = { readonly names: readonly string[] } | { readonly a
  */
 export async function readLimits(
   { kysely }: Pick<Database, 'kysely'>,
-  asked: AskedProjects,
+  asked: ProjectSelection,
   incompleteProject: string,
 ): Promise<ReadLimits> {
   const chosen =

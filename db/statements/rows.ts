@@ -86,15 +86,15 @@ export const partsAreWritten = (generationsAreLogged: boolean): RawBuilder<unkno
 export type PartTags = { readonly tag: string; readonly tagBefore: string };
 
 /**
- * A part of a statement: writes the tags of a part of the providers in table `guard`, as table `asked` has them. Old providers may have no
+ * A part of a statement: writes the tags of a part of the providers in table `guard`, as table `requested` has them. Old providers may have no
  * row of tags. If a stored tag is not `tag_before`, another program changed the part, maybe while the statement ran, and the rows of that
  * program stay beside ours. Then the tag is set to null, and a trigger computes it from all rows (migration 005).
  */
 export const writtenTags = (part: 'inventories' | 'traits' | 'aggregates'): RawBuilder<unknown> => sql`
     tagged as (
       insert into resource_provider_etags as present (resource_provider_id, ${sql.ref(part)})
-      select guard.id, asked.tag from guard join asked using (index)
+      select guard.id, requested.tag from guard join requested using (index)
       on conflict (resource_provider_id) do update set ${sql.ref(part)} = case when coalesce(
-        present.${sql.ref(part)} = (select tag_before from asked where provider_id = present.resource_provider_id), true
+        present.${sql.ref(part)} = (select tag_before from requested where provider_id = present.resource_provider_id), true
       ) then excluded.${sql.ref(part)} end
     )`;

@@ -113,7 +113,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 
 /**
  * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
- * later claim gets its number; if the earlier claim still waits in another process, that process is told (`fetchWaitingNews`).
+ * later claim gets its number; if the earlier claim still waits in another process, that process reads of it (`fetchWaitingNews`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -343,7 +343,7 @@ export type ListedWaiting = {
 };
 
 /** What GET /waiting asks for. */
-export type AskedWaiting = {
+export type WaitingSelection = {
   readonly projectId: string | undefined;
   readonly line: string | undefined;
   /** The number after which the page begins. */
@@ -354,7 +354,7 @@ export type AskedWaiting = {
 /** The claims that wait, of all processes, by their numbers. */
 export async function listWaiting(
   { kysely }: Pick<Database, 'kysely'>,
-  { projectId = null, line = null, after, limit }: { [Key in keyof AskedWaiting]: AskedWaiting[Key] | null },
+  { projectId = null, line = null, after, limit }: { [Key in keyof WaitingSelection]: WaitingSelection[Key] | null },
 ): Promise<readonly ListedWaiting[]> {
   const { rows } = await sql<ListedWaiting>`
     with placed as (
@@ -384,7 +384,7 @@ export async function waitingOf(
   return rows;
 }
 
-/** Ends the wait of claims, unless they were written meanwhile; their processes are told. @returns how many still waited */
+/** Ends the wait of claims, unless they were written meanwhile; their processes read of it. @returns how many still waited */
 export async function removeWaiting({ write }: Pick<Database, 'write'>, claims: readonly Lined[]): Promise<number> {
   const before = lockLines(claims);
   const results = await write([

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import {
-  type AskedProjects,
   deleteLimits,
+  type ProjectSelection,
   type ReadLimits,
   readLimits,
   type StoredLimits,
@@ -97,7 +97,7 @@ const removalParameters = { generation: v.optional(integerParameter(0, maxIntege
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker = '' } = checkUnrepeated(request.query(), listParameters);
-  const read = await readAsked(dependencies, { after: marker, limit: limit + 1 });
+  const read = await readLimitsOf(dependencies, { after: marker, limit: limit + 1 });
   const json = pageJson(request, path, read.projects, {
     limit,
     represent: (project) => represent(project, read.defaults, dependencies),
@@ -226,18 +226,18 @@ async function removeStored(request: ApiRequest, dependencies: Dependencies, pro
   return noContent;
 }
 
-const readAsked = ({ database, config }: Dependencies, asked: AskedProjects): Promise<ReadLimits> =>
-  repeatLostRaces(() => readLimits(database, asked, incompleteOwner(config).projectId));
+const readLimitsOf = ({ database, config }: Dependencies, selection: ProjectSelection): Promise<ReadLimits> =>
+  repeatLostRaces(() => readLimits(database, selection, incompleteOwner(config).projectId));
 
 async function readStored(dependencies: Dependencies, project: string): Promise<StoredLimits | undefined> {
-  const read = await readAsked(dependencies, { names: project === '' ? [] : [project] });
+  const read = await readLimitsOf(dependencies, { names: project === '' ? [] : [project] });
   return project === '' ? read.defaults : read.projects[0]?.own;
 }
 
 // Response shapes
 
 async function answerFor(project: string, dependencies: Dependencies): Promise<Answer> {
-  const { projects, defaults } = await readAsked(dependencies, { names: [project] });
+  const { projects, defaults } = await readLimitsOf(dependencies, { names: [project] });
   const [read = { project, own: undefined, usages: [] }] = projects;
   return {
     status: 200,

@@ -110,10 +110,10 @@ async function sum(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   };
 }
 
-type AskedFilters = v.InferOutput<ReturnType<typeof object<typeof filters>>>;
+type RecordFilters = v.InferOutput<ReturnType<typeof object<typeof filters>>>;
 
 /** @throws ApiError 400 where `until` is not after `from`, or the provider of `in_tree` does not exist */
-async function filterOf(asked: AskedFilters, { config, fleet }: Dependencies): Promise<UsageFilter> {
+async function filterOf(asked: RecordFilters, { config, fleet }: Dependencies): Promise<UsageFilter> {
   const { from, until, resource_provider: named, in_tree: inTree } = asked;
   if (from !== undefined && until !== undefined && until <= from) {
     throw badRequest(

@@ -139,7 +139,7 @@ const holdingsOf = (state: ConsumerState | undefined): readonly Holding[] =>
 /**
  * The limits that a claim comes nearer to wherever its consumers are placed: a consumer by query takes what one of its queries asks for.
  */
-function guardsOfAsked(
+function guardsOfQueries(
   fleet: Fleet,
   { consumers }: Claim,
   states: ReadonlyMap<string, ConsumerState>,
@@ -186,7 +186,7 @@ export type LimitReads = {
    *
    * @param states the consumers of the claim, with their owners
    */
-  ofAsked(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
+  ofClaim(fleet: JudgingFleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): Promise<Exceeded>;
   /**
    * For each claim: how many such claims the limits still allow, wherever their consumers are placed. All consumers of the claims must be
    * new. Undefined where that is not known: usages are in doubt, or the limits may have changed.
@@ -231,10 +231,10 @@ export function openLimitReads(database: Database, options: CountingOptions): Li
     return exceeded && limitExceeded(known, exceeded.guard, exceeded.used);
   };
   return {
-    ofAsked: async (fleet, claim, states) =>
-      claim.isReshape ? undefined : firstExceeded(fleet, (known) => guardsOfAsked(known, claim, states, options)),
+    ofClaim: async (fleet, claim, states) =>
+      claim.isReshape ? undefined : firstExceeded(fleet, (known) => guardsOfQueries(known, claim, states, options)),
     ofNew: async ({ known, snapshot }, claims) => {
-      const guards = claims.map((claim) => guardsOfAsked(known, claim, new Map(), options));
+      const guards = claims.map((claim) => guardsOfQueries(known, claim, new Map(), options));
       const { keys, indexOf } = limitedUsages(guards.flat());
       if (keys.length === 0) return claims.map(() => Number.POSITIVE_INFINITY);
       const used = await repeatLostRaces(() => readLimitedUsages(database, keys, options.uncountedTypes, snapshot));

@@ -57,10 +57,10 @@ async function tryOut(
     return outcome.outcome;
   };
   /** The refusal for a limit comes before the refusal for lack of room. */
-  const exceededBy = async (tried: Tried, judging: JudgingFleet): ReturnType<LimitReads['ofAsked']> => {
+  const exceededBy = async (tried: Tried, judging: JudgingFleet): ReturnType<LimitReads['ofClaim']> => {
     if (!judging.known.limits.isCounting) return undefined;
     if (!(tried instanceof ClaimRefused)) return limits.ofUsages(judging, tried.usages);
-    return isByCapacity(tried) ? limits.ofAsked(judging, claim, before) : undefined;
+    return isByCapacity(tried) ? limits.ofClaim(judging, claim, before) : undefined;
   };
   return untilDone(attempt, { attempts: conflictRetryCount + 1, lostRace: lostTooOften });
 }

@@ -120,7 +120,7 @@ export function openWaiting(
       onTurn: (waiter) => submit(waiter),
       onMayFit: (waiter) => letWait(waiter),
       onDoubtful: (waiter) => toTryOut.add(waiter),
-      onOut: (waiter) => drop(waiter),
+      onReentering: (waiter) => drop(waiter),
       onEnded: (waiter, error) => end(waiter, error),
     },
   );
@@ -256,7 +256,7 @@ export function openWaiting(
     forRoom.remove(waiter);
     tried.delete(waiter);
     toTryOut.delete(waiter);
-    lines.askNoMoreAbout(waiter);
+    lines.dropTurnCheck(waiter);
     forLimit.remove(waiter);
   };
 
@@ -317,7 +317,7 @@ export function openWaiting(
       if (!joinAlike(waiter)) submit(waiter);
     } else if (reason === 'not its turn' && !isOver) {
       waiter.state = 'in line';
-      lines.askAbout(waiter);
+      lines.checkTurn(waiter);
     } else if (reason === 'not its turn') end(waiter, timeRanOut(waiter));
     else if ((reason === 'no candidates' || reason === 'limit') && !isOver) {
       waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';

@@ -25,15 +25,15 @@ export type WaitingLines = {
   enter(waiter: Waiter, claim: Pick<EnteredClaim, 'number' | 'isFirst'>): void;
   /** Removes a claim, if it is in a line: the next claim has its turn. */
   leave(waiter: Waiter): void;
-  /** Asks the database about a claim whose turn it was not, or a claim without a line whose row is not there. */
-  askAbout(waiter: Waiter): void;
-  /** Forgets that the database is to be asked about a claim. */
-  askNoMoreAbout(waiter: Waiter): void;
+  /** Checks in the database when it is the turn of a claim that was refused since it was not, or since it has no row. */
+  checkTurn(waiter: Waiter): void;
+  /** Does not check the turn of a claim any more. */
+  dropTurnCheck(waiter: Waiter): void;
   /** The first claim of each line of this process. */
   firsts(): readonly Waiter[];
   /** Reads which claims are the first of their lines, if some are in lines. */
   readNews(): void;
-  /** The same, if it was not done for a while. */
+  /** Does `readNews`, if the last time is long enough ago. */
   readNewsIfDue(): void;
   /**
    * Notes in the database that this process is alive, and stores the claims again whose rows are gone: another process has deleted the
@@ -50,8 +50,8 @@ type LineEvents = {
   onMayFit(waiter: Waiter): void;
   /** Another request may have written the consumers of a claim. */
   onDoubtful(waiter: Waiter): void;
-  /** A claim goes back to the end of what is stored, and waits for nothing before it has its number. */
-  onOut(waiter: Waiter): void;
+  /** The row of a claim is stored again: until the claim has its number, it waits for nothing else. */
+  onReentering(waiter: Waiter): void;
   onEnded(waiter: Waiter, error: ApiError): void;
 };
 
@@ -156,7 +156,7 @@ export function openWaitingLines(
     if (waiter.state === 'under way') return; // its row is checked when it is written
     waiter.isStored = false;
     if (waiter.wait.line !== undefined) {
-      events.onOut(waiter);
+      events.onReentering(waiter);
       leave(waiter);
       waiter.state = 'entering';
     }
@@ -174,11 +174,11 @@ export function openWaitingLines(
       else events.onDoubtful(waiter);
     },
     leave,
-    askAbout: (waiter) => {
+    checkTurn: (waiter) => {
       if (waiter.wait.line === undefined) inDoubt.add(waiter);
       void readNews();
     },
-    askNoMoreAbout: (waiter) => {
+    dropTurnCheck: (waiter) => {
       inDoubt.delete(waiter);
     },
     firsts: () => [...lines.values()].flatMap(([first]) => first ?? []),

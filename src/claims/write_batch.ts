@@ -181,14 +181,14 @@ type States = ReadonlyMap<string, ConsumerState>;
  */
 export async function limitsBeforeRoom(
   refused: readonly Refused[],
-  limits: Pick<LimitReads, 'ofAsked'>,
+  limits: Pick<LimitReads, 'ofClaim'>,
   { known, snapshot }: JudgingFleet,
   states: States,
 ): Promise<{ readonly refused: readonly Refused[]; readonly changed: readonly BatchedClaim[] }> {
   if (!known.limits.isCounting) return { refused, changed: [] };
   const found = await Promise.all(
     refused.map(({ entry, refusal }) =>
-      isByCapacity(refusal) ? limits.ofAsked({ known, snapshot }, entry.item.claim, states) : undefined,
+      isByCapacity(refusal) ? limits.ofClaim({ known, snapshot }, entry.item.claim, states) : undefined,
     ),
   );
   return {

@@ -28,7 +28,7 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     isReady: boolean;
     letsPass: boolean;
     state: 'queued' | 'under way' | 'again' | 'settled';
-    readonly askedBy: readonly RequestIds[];
+    readonly requestedBy: readonly RequestIds[];
     /** How much of its time is left. */
     remainingMs(): number;
     /** Lets the item expire when its time is over, if the item is in the queue then. An item under way may still succeed. */
@@ -60,7 +60,7 @@ export const isUnderWay = ({ state }: { readonly state: string }): boolean => st
  * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
  */
 export function openQueued<Item, Result>(
-  asked: Pick<Queued<Item, Result>, 'item' | 'conflictKeys' | 'share' | 'weight' | 'askedBy'>,
+  asked: Pick<Queued<Item, Result>, 'item' | 'conflictKeys' | 'share' | 'weight' | 'requestedBy'>,
   timeLimitMs: number,
   { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
 ): Queued<Item, Result> {

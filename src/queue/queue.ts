@@ -174,8 +174,8 @@ export function inBatches<Item, Result>(
   };
 
   const performFor = async (batch: readonly Waiting[], wait: LockWait): Promise<void> => {
-    const askedBy = batch.flatMap((waiting) => waiting.askedBy);
-    await onBehalfOf(askedBy, () => perform(batch, wait));
+    const requestedBy = batch.flatMap((waiting) => waiting.requestedBy);
+    await onBehalfOf(requestedBy, () => perform(batch, wait));
     for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
   };
 
@@ -204,7 +204,7 @@ export function inBatches<Item, Result>(
           conflictKeys: conflictKeysOf(item),
           share: isAlone?.(item) ? 1 : limit,
           weight: weightOf?.(item) ?? 1,
-          askedBy: requestsServed(),
+          requestedBy: requestsServed(),
         },
         statementTimeoutMs,
         {

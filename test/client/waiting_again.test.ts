@@ -170,7 +170,10 @@ test('the command says what its claim waits for, and Ctrl-C ends the wait', asyn
   const ended = new Promise((resolve) => child.once('close', resolve));
   child.kill('SIGINT');
   assert.equal(await ended, 130);
-  assert.match(output, new RegExp(`^It does not wait any more\\. .*allocation show ${consumer}" shows it\\.\n$`));
+  assert.match(
+    output,
+    new RegExp(`^The claim does not wait any more\\. .*allocation show ${consumer}" shows it\\.\n$`),
+  );
   await until('the server knows it', () => left === 1);
   const [asked = 0, ...more] = waits();
   assert.deepEqual(more, []);

@@ -132,10 +132,10 @@ function ofProject(
   further: readonly RawBuilder<unknown>[],
   marker: string,
   length: RawBuilder<unknown>,
-): (isAsked: RawBuilder<unknown>) => RawBuilder<unknown> {
+): (isSelected: RawBuilder<unknown>) => RawBuilder<unknown> {
   const range = sql`(${column}, c.uuid) > (${value}, ${marker}::text) and ${column} <= ${value}`;
-  return (isAsked) =>
-    sql`select ${columns} from consumers c where ${sql.join([isAsked, range, ...further], sql` and `)} order by ${column}, c.uuid limit ${length}`;
+  return (isSelected) =>
+    sql`select ${columns} from consumers c where ${sql.join([isSelected, range, ...further], sql` and `)} order by ${column}, c.uuid limit ${length}`;
 }
 
 /** That a consumer has something, of a class if it is given. */
@@ -185,7 +185,7 @@ function fewOrMany(
   sources: readonly ConsumerSource[],
   others: {
     readonly matches: readonly RawBuilder<unknown>[];
-    readonly all?: (isAsked: RawBuilder<unknown>) => RawBuilder<unknown>;
+    readonly all?: (isSelected: RawBuilder<unknown>) => RawBuilder<unknown>;
   },
   marker: string,
   length: RawBuilder<unknown>,
@@ -199,7 +199,7 @@ function fewOrMany(
       sql`when (select count(*) from (select from ${counted} limit ${most}) as counted) < ${most} then ${sql.lit(index)}`,
   );
   const isMatch = [...sources.map(({ condition }) => condition), ...others.matches];
-  const { all = (isAsked) => page(sql`consumers c`, [isAsked, ...isMatch.map(likely)]) } = others;
+  const { all = (isSelected) => page(sql`consumers c`, [isSelected, ...isMatch.map(likely)]) } = others;
   const pages = [
     ...sources.map(
       ({ rows }, index) =>
@@ -254,8 +254,8 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
             select distinct consumer_id from allocations a where consumer_id > ${marker} and consumer_id <= ${end} ${ofClass(classId)} offset 0
           ) as each where ${hasNoRecord}
         )`);
-  const sideBySide = (isAsked: RawBuilder<unknown>) =>
-    search(sql`(select where ${isAsked}) as is_not_full cross join lateral (
+  const sideBySide = (isSelected: RawBuilder<unknown>) =>
+    search(sql`(select where ${isSelected}) as is_not_full cross join lateral (
           select distinct consumer_id from allocations a
           where consumer_id > ${marker} ${ofClass(classId)} and not exists (select from consumers c where c.uuid = consumer_id)
           order by consumer_id limit ${length}
@@ -351,8 +351,8 @@ function matches(query: ConsumerQuery): RawBuilder<unknown> {
     ...nameConditions(query),
     ...namePartConditions(query),
   ];
-  const isAsked = sql.join(conditions, sql` and `);
-  return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
+  const isSelected = sql.join(conditions, sql` and `);
+  return sql`((${isSelected}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
 }
 
 /** That a column of consumers has a value. */

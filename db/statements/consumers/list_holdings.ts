@@ -57,11 +57,11 @@ export async function listHoldings(
     holding: { classId },
     providers: providers === undefined ? [] : [providers],
   });
-  const isAsked = heldOf(classId, providers);
+  const isSelected = heldOf(classId, providers);
   const { rows } = await sql<ReadRow>`
     with ${tree.length === 0 ? sql`changed as (select where false)` : changedNodes(tree)}, ${page},
     sized as materialized (
-      select page.*, (select count(distinct a.resource_provider_id) from allocations a where a.consumer_id = page.uuid ${isAsked}) as places
+      select page.*, (select count(distinct a.resource_provider_id) from allocations a where a.consumer_id = page.uuid ${isSelected}) as places
       from page
     ),
     counted as materialized (
@@ -80,7 +80,7 @@ export async function listHoldings(
       select a.resource_provider_id, json_object_agg(k.name, a.amount order by k.name) as resources, min(a.since) as since
       from (
         select a.resource_provider_id, a.resource_class_id, sum(a.used) as amount, min(a.created_at) as since from allocations a
-        where a.consumer_id = c.uuid ${isAsked} group by 1, 2
+        where a.consumer_id = c.uuid ${isSelected} group by 1, 2
       ) as a join resource_classes k on k.id = a.resource_class_id group by a.resource_provider_id offset 0
     ) as h on true
     left join lateral (select * from resource_providers where id = h.resource_provider_id offset 0) as p on true

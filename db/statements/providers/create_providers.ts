@@ -27,13 +27,13 @@ export type NewChild = NewProvider & { readonly parent: { readonly id: number; r
  */
 export const createRoots = (providers: readonly NewProvider[]): readonly RawBuilder<unknown>[] => [
   sql`
-    with ${askedProviders(providers)}, made as (
+    with ${requestedProviders(providers)}, made as (
       insert into resource_providers (id, uuid, name, generation, root_provider_id, created_at, updated_at)
-      select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from asked, ${providerTagsAreWritten} ${orderByName}
+      select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from requested, ${providerTagsAreWritten} ${orderByName}
       on conflict do nothing
       returning id
     ), ${madeTags}
-    select index, id, 0 as generation, null::integer as "parentId", ${writtenBy} from asked join made using (id)`,
+    select index, id, 0 as generation, null::integer as "parentId", ${writtenBy} from requested join made using (id)`,
 ];
 
 /**
@@ -45,13 +45,13 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
  */
 export const createChildren = (providers: readonly NewChild[]): readonly RawBuilder<unknown>[] => [
   sql`
-    with ${askedProviders(providers)}, parent as materialized (
+    with ${requestedProviders(providers)}, parent as materialized (
       select id, uuid, parent_provider_id, root_provider_id from resource_providers
       where uuid = any(${[...new Set(providers.map(({ parent }) => parent.uuid))]}::text[])
       order by id for no key update
     ), child as (
-      select asked.id, asked.uuid, asked.name, parent.id as parent_id, coalesce(parent.root_provider_id, (${topOf})) as root_id
-      from asked join unnest(${providers.map((_, index) => index)}::integer[], ${providers.map(({ parent }) => parent.uuid)}::text[]
+      select requested.id, requested.uuid, requested.name, parent.id as parent_id, coalesce(parent.root_provider_id, (${topOf})) as root_id
+      from requested join unnest(${providers.map((_, index) => index)}::integer[], ${providers.map(({ parent }) => parent.uuid)}::text[]
         ) as below (index, uuid) using (index)
       join parent on parent.uuid = below.uuid
     ), made as (
@@ -60,14 +60,14 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       on conflict do nothing
       returning id, parent_provider_id
     ), ${madeTags}
-    select index, id, 0 as generation, parent_provider_id as "parentId", ${writtenBy} from asked join made using (id)`,
+    select index, id, 0 as generation, parent_provider_id as "parentId", ${writtenBy} from requested join made using (id)`,
 ];
 
-/** Table `asked`: the providers with their new ids. `index` is the index of each among them. */
-const askedProviders = (providers: readonly NewProvider[]) => {
+/** Table `requested`: the providers with their new ids. `index` is the index of each among them. */
+const requestedProviders = (providers: readonly NewProvider[]) => {
   const tags = (part: keyof NewProvider['tags']) => providers.map((provider) => provider.tags[part]);
   return sql`
-    asked as materialized (
+    requested as materialized (
       select ${freeProviderId(sql`a.index`)} as id, a.*
       from unnest(${providers.map((_, index) => index)}::integer[], ${providers.map(({ uuid }) => uuid)}::text[],
         ${providers.map(({ name }) => name)}::text[], ${tags('provider')}::text[], ${tags('inventories')}::text[],
@@ -94,7 +94,7 @@ const topOf = sql`
 const madeTags = sql`
     tagged as (
       insert into resource_provider_etags (resource_provider_id, provider, inventories, traits, aggregates)
-      select id, provider_tag, inventories_tag, traits_tag, aggregates_tag from asked join made using (id)
+      select id, provider_tag, inventories_tag, traits_tag, aggregates_tag from requested join made using (id)
       on conflict (resource_provider_id) do update set provider = excluded.provider, inventories = excluded.inventories,
         traits = excluded.traits, aggregates = excluded.aggregates
     )`;

@@ -19,12 +19,12 @@ export type JudgedProvider = {
 };
 
 /**
- * Table `asked`: writes of the same part of different providers. `index` is the index of each among them.
+ * Table `requested`: writes of the same part of different providers. `index` is the index of each among them.
  */
-export const askedWrites = (
+export const requestedWrites = (
   writes: readonly (Omit<JudgedProvider, 'generation'> & Partial<JudgedProvider> & PartTags)[],
 ): RawBuilder<unknown> => sql`
-    asked as materialized (
+    requested as materialized (
       select * from unnest(${writes.map((_, index) => index)}::integer[], ${writes.map(({ providerId }) => providerId)}::integer[],
         ${writes.map(({ uuid }) => uuid)}::text[], ${writes.map(({ generation }) => generation ?? null)}::integer[],
         ${writes.map(({ judgedOn }) => judgedOn?.serverRun ?? null)}::text[],
@@ -33,11 +33,11 @@ export const askedWrites = (
     )`;
 
 /**
- * Which rows of `asked` and `resource_providers p` belong together and may be written: the server is still on the run that the
+ * Which rows of `requested` and `resource_providers p` belong together and may be written: the server is still on the run that the
  * write was judged on, and the write is not one of those in table `missing`.
  */
-export const isAsked = sql`p.id = asked.provider_id and p.uuid = asked.uuid and ${isOnRun(sql`asked.run`)}
-        and asked.index not in (select index from missing)`;
+export const isWritable = sql`p.id = requested.provider_id and p.uuid = requested.uuid and ${isOnRun(sql`requested.run`)}
+        and requested.index not in (select index from missing)`;
 
 /**
  * Table `guard`: raises the generation of each provider that is still as it was judged. Some programs change inventories, traits and
@@ -46,9 +46,9 @@ export const isAsked = sql`p.id = asked.provider_id and p.uuid = asked.uuid and 
  */
 export const raisedGenerations = (writes: readonly JudgedProvider[]): RawBuilder<unknown> => sql`
     changed as materialized (${changedMeanwhile(writes)}), guard as (
-      update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from asked
-      where ${isAsked} and coalesce(p.generation, 0) = asked.generation and asked.index not in (select index from changed)
-      returning asked.index, p.id, p.generation
+      update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from requested
+      where ${isWritable} and coalesce(p.generation, 0) = requested.generation and requested.index not in (select index from changed)
+      returning requested.index, p.id, p.generation
     )`;
 
 /** Columns of a result: the transaction, and its time in whole seconds since 1970. */
@@ -65,11 +65,11 @@ function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown
     snapshot === undefined
       ? []
       : [
-          sql`select index from asked where index = any(${ofSnapshot}::integer[])
+          sql`select index from requested where index = any(${ofSnapshot}::integer[])
         and (provider_id = any(array(${inventoryChangesSince(snapshot)}))) is not false`,
         ],
   ).flat();
-  return changed.length === 0 ? sql`select index from asked where false` : sql.join(changed, sql` union all `);
+  return changed.length === 0 ? sql`select index from requested where false` : sql.join(changed, sql` union all `);
 }
 
 /** What writes that replace the members of a part do. */

@@ -2,12 +2,12 @@ import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
 import {
-  askedWrites,
-  isAsked,
+  isWritable,
   type JudgedProvider,
   type MemberChanges,
   memberChanges,
   raisedGenerations,
+  requestedWrites,
   writtenGuards,
 } from './judged_provider.ts';
 
@@ -43,7 +43,7 @@ export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly
     writes,
     sql`
     guard as (
-      select asked.index, p.id, null::integer as generation from asked, resource_providers p where ${isAsked}
+      select requested.index, p.id, null::integer as generation from requested, resource_providers p where ${isWritable}
     )`,
     // What it is in is not compared, and its generation stays.
     { removes: true, areLogged: false },
@@ -75,7 +75,7 @@ function setBy(
         and not exists (select from member where member.id = guard.id and member.aggregate_id = m.aggregate_id)
     ),`;
   return sql`
-    with ${askedWrites(writes)}, wanted as materialized (
+    with ${requestedWrites(writes)}, wanted as materialized (
       select * from unnest(${index}::integer[], ${column((uuid) => uuid)}::text[]) as w (index, uuid)
     ), aggregate as materialized (
       select id, uuid from placement_aggregates where uuid = any(${allUuids(writes)}::text[]) for key share

@@ -2,10 +2,10 @@ import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
 import {
-  askedWrites,
   type JudgedProvider,
   memberChanges,
   raisedGenerations,
+  requestedWrites,
   writtenGuards,
 } from './judged_provider.ts';
 
@@ -34,7 +34,7 @@ export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<
         and not exists (select from wanted where wanted.index = guard.index and wanted.id = t.trait_id)
     ),`;
   const set = sql`
-    with ${askedWrites(writes)}, wanted as materialized (
+    with ${requestedWrites(writes)}, wanted as materialized (
       select * from unnest(${wanted.index}::integer[], ${wanted.column(({ id }) => id)}::integer[]) as w (index, id)
     ), named as materialized (
       select * from unnest(${named.index}::integer[], ${named.column(({ id }) => id)}::integer[],

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
 import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
-import { askedWrites, type JudgedProvider, raisedGenerations, writtenGuards } from './judged_provider.ts';
+import { type JudgedProvider, raisedGenerations, requestedWrites, writtenGuards } from './judged_provider.ts';
 
 /** An inventory as the table stores it. */
 export type InventoryValues = {
@@ -47,7 +47,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
       where i.resource_provider_id = guard.id and i.resource_class_id = gone.class_id
     ),`;
   const write = sql`
-    with ${askedWrites(writes)}, needed as materialized (
+    with ${requestedWrites(writes)}, needed as materialized (
       select * from unnest(${classes.index}::integer[], ${classes.column(({ id }) => id)}::integer[],
         ${classes.column(({ name }) => name)}::text[]) as n (index, id, name)
     ), class as materialized (

@@ -24,7 +24,7 @@ import {
   refuseDryRunOfUrl,
 } from './claim_requests.ts';
 import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
-import { askedWait, waitFor } from './waits.ts';
+import { requestedWait, waitFor } from './waits.ts';
 
 // Routes
 
@@ -93,7 +93,7 @@ const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastMo
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('update'), dependencies);
-  const seconds = askedWait(request, dependencies.config);
+  const seconds = requestedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await naming(request, () => request.json(bySince(putBodies, request.version)));
@@ -119,7 +119,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('manage'), dependencies);
-  const seconds = askedWait(request, dependencies.config);
+  const seconds = requestedWait(request, dependencies.config);
   const body = await naming(request, () => postBody(request));
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {

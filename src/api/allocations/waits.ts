@@ -10,14 +10,14 @@ import type { Dependencies } from '../dependencies.ts';
 import { claimOf, claimRules } from './claim_rights.ts';
 
 /** How long the claim of a request may wait, in seconds (from 2.8); undefined without the preference. @throws ApiError 400 */
-export const askedWait = (request: ApiRequest, { placement }: Config): number | undefined =>
+export const requestedWait = (request: ApiRequest, { placement }: Config): number | undefined =>
   request.version < since.waiting ? undefined : preferredWait(request, { least: 1, most: placement.maxWait });
 
 /**
  * How the claim of a request waits where it cannot be written at once (from 2.8); undefined if it does not wait: without the preference, in
  * a dry run, with If-Match, and without a consumer by query.
  *
- * @param asked.seconds as `askedWait` gives them
+ * @param asked.seconds as `requestedWait` gives them
  * @throws ApiError 400 for a line without a wait or of several projects
  */
 export function waitFor(

@@ -99,20 +99,20 @@ const changes = [
 
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const schema = bySince(listQueries, request.version);
-  const { limit = usualLimit, marker, ...asked } = checkUnrepeated(request.query(), schema);
+  const { limit = usualLimit, marker, ...filters } = checkUnrepeated(request.query(), schema);
   await checkConsumerMarker(database, marker);
   const query = {
-    projectId: asked.project_id,
-    userId: asked.user_id,
-    consumerType: asked.consumer_type,
-    expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
-    name: 'name' in asked ? asked.name : undefined,
-    namePart: 'name_contains' in asked ? asked.name_contains : undefined,
+    projectId: filters.project_id,
+    userId: filters.user_id,
+    consumerType: filters.consumer_type,
+    expiringBefore: 'expiring_before' in filters ? filters.expiring_before : undefined,
+    name: 'name' in filters ? filters.name : undefined,
+    namePart: 'name_contains' in filters ? filters.name_contains : undefined,
     marker,
     limit,
     incomplete: incompleteOwner(config),
   };
-  const found = await readOnNamed(fleet, asked, ({ providers, tree }) => {
+  const found = await readOnNamed(fleet, filters, ({ providers, tree }) => {
     const onThem = { ...query, providers };
     return tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree);
   });
@@ -248,7 +248,7 @@ function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known
   );
 }
 
-/** Such a change moves usage from one project to another, so the log says which user asked for it. */
+/** Such a change moves usage from one project to another, so the log says which user requested it. */
 function logChange(
   request: ApiRequest,
   { config, logger }: Dependencies,

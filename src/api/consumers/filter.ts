@@ -48,7 +48,7 @@ export async function checkConsumerMarker(database: Database, marker: string | u
   checkMarker(marker, () => isKnown);
 }
 
-type AskedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
+type ProviderParameters = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
 
 /** The providers that a query names. */
 type NamedProviders = {
@@ -66,12 +66,12 @@ type NamedProviders = {
  */
 export function readOnNamed<Found extends object>(
   fleet: Pick<FleetKeeper, 'fresh'>,
-  asked: AskedProviders,
+  parameters: ProviderParameters,
   read: (named: NamedProviders) => Promise<Found | 'changed'>,
 ): Promise<Found> {
-  const isAny = asked.resource_provider === undefined && asked.in_tree === undefined;
+  const isAny = parameters.resource_provider === undefined && parameters.in_tree === undefined;
   const attempt = async (): Promise<Found | undefined> => {
-    const named = isAny ? { providers: [], tree: [] } : findNamed(await fleet.fresh(), asked);
+    const named = isAny ? { providers: [], tree: [] } : findNamed(await fleet.fresh(), parameters);
     const found = await repeatLostRaces(() => read(named));
     return found === 'changed' ? undefined : found;
   };
@@ -79,7 +79,7 @@ export function readOnNamed<Found extends object>(
 }
 
 /** @throws ApiError 400 that names the parameter, for a provider that does not exist */
-function find(fleet: Fleet, name: keyof AskedProviders, uuid: string): Provider {
+function find(fleet: Fleet, name: keyof ProviderParameters, uuid: string): Provider {
   const provider = findInAnySpelling(fleet, uuid);
   if (provider === undefined) {
     throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(uuid)}.`);
@@ -91,7 +91,7 @@ function find(fleet: Fleet, name: keyof AskedProviders, uuid: string): Provider 
 export const treeNamed = (fleet: Fleet, inTree: string): readonly Provider[] =>
   treeOf(find(fleet, 'in_tree', inTree).root);
 
-function findNamed(fleet: Fleet, { resource_provider: uuid, in_tree: inTree }: AskedProviders): NamedProviders {
+function findNamed(fleet: Fleet, { resource_provider: uuid, in_tree: inTree }: ProviderParameters): NamedProviders {
   const provider = uuid === undefined ? undefined : find(fleet, 'resource_provider', uuid);
   const tree = inTree === undefined ? [] : treeNamed(fleet, inTree);
   const isInTree = provider !== undefined && tree.includes(provider);

@@ -39,22 +39,22 @@ const parameters = object({
 
 /** What consumers hold, one row for each consumer and provider: a page is of one snapshot, and has all rows of each of its consumers. */
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
-  const { limit = usualLimit, marker, ...asked } = checkUnrepeated(request.query(), parameters);
+  const { limit = usualLimit, marker, ...filters } = checkUnrepeated(request.query(), parameters);
   await checkConsumerMarker(database, marker);
-  const { resource_class: className } = asked;
+  const { resource_class: className } = filters;
   const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
   if (className !== undefined && classId === undefined) throw unknownClassParameter(className);
   const query = {
-    projectId: asked.project_id,
-    userId: asked.user_id,
-    consumerType: asked.consumer_type,
-    namePart: asked.name_contains,
+    projectId: filters.project_id,
+    userId: filters.user_id,
+    consumerType: filters.consumer_type,
+    namePart: filters.name_contains,
     classId,
     marker,
     limit,
     incomplete: incompleteOwner(config),
   };
-  const page = await readOnNamed(fleet, asked, ({ providers: [first, other], tree }) => {
+  const page = await readOnNamed(fleet, filters, ({ providers: [first, other], tree }) => {
     // One provider, and a tree that it is not in.
     const providers = other === undefined ? first : [];
     return listHoldings(database, { ...query, providers }, tree);
