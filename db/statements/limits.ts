@@ -141,7 +141,7 @@ export async function writeLimits(database: Database, limits: NewLimits): Promis
       if (!row?.isCounted) continue; // the last limit was deleted meanwhile
       if (row.stored !== null) return row.stored;
     } catch (error) {
-      // If the database is away, `endCountingWithoutLimits` does it later.
+      // If the database is unavailable, `endCountingWithoutLimits` does it later.
       await database.transaction([lockLimits, endCounting]).catch(() => {});
       throw error;
     }

@@ -180,7 +180,7 @@ const without = (fleet: Fleet, { only, not }: AllowedTrees, avoided: ReadonlySet
 const tooWide = (consumer: string, index: number, count: number): ClaimRefused =>
   new ClaimRefused(
     'query too wide',
-    `The search for a place for consumer ${consumer} was given up${count > 1 ? ` at query ${index + 1}` : ''}: ` +
+    `The search for a place for consumer ${consumer} was stopped${count > 1 ? ` at query ${index + 1}` : ''}: ` +
       'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
   );
 

@@ -381,7 +381,7 @@ export function openWaiting(
 
   /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
   const offerByLimits = coalesceCalls({
-    failed: () => {}, // the database is away; the next round comes soon
+    failed: () => {}, // the database is unavailable; the next round comes soon
     run: async () => {
       for (const waiter of await forLimit.fitting((claims) => limits.ofNew(fleet, claims))) {
         if (waiter.state !== 'waiting') continue;
@@ -427,7 +427,7 @@ export function openWaiting(
     } catch (error) {
       if (waiter.state !== 'in line' && waiter.state !== 'waiting') return;
       if (!(error instanceof ClaimRefused) && !(error instanceof ApiError)) {
-        toTryOut.add(waiter); // the database is away
+        toTryOut.add(waiter); // the database is unavailable
         return;
       }
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
@@ -485,7 +485,7 @@ export function openWaiting(
   let forgetting: NodeJS.Timeout | undefined;
   const forgetLast = (): void => {
     forgetting = undefined;
-    // If the database is away, they are forgotten with those that wait next.
+    // If the database is unavailable, they are forgotten with those that wait next.
     if (seats.size === 0) forgetWaiting(database).catch(() => {});
   };
 
@@ -505,7 +505,7 @@ export function openWaiting(
       isNoticing = true;
       setImmediate(() => {
         isNoticing = false;
-        // If the database is away, the next round gets the error.
+        // If the database is unavailable, the next round gets the error.
         fleet.fresh().then(
           () => void offerByLimits(),
           () => {},

@@ -146,7 +146,7 @@ export function openWaitingLines(
     await rows.entered(waiter);
     // The row was of an earlier request. What is read below would be older than the row that this request may get meanwhile.
     if (!waiter.isStored) return;
-    // If the database is away, the row is looked for again within a second.
+    // If the database is unavailable, the row is looked for again within a second.
     const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
     if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
   };

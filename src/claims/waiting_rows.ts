@@ -83,7 +83,7 @@ export function openWaitingRows(
       }
       if (isLeft) continue;
       leaving = [...gone, ...leaving];
-      return; // the database is away; the next round tries again
+      return; // the database is unavailable; the next round tries again
     }
   };
   const leave = async (

@@ -124,7 +124,7 @@ export function openBatchWriter(
   const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): boolean => {
     expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
     // Then the next batch finds few changes of others in the change log. No request waits for this refresh; if the
-    // database is away, the next write gets the error.
+    // database is unavailable, the next write gets the error.
     if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
     const won = judged.filter((_, index) => lost[index] === undefined);
     const isShown = won.every(canBeApplied) && fleet.applyOwnWrite({ xid, effects: won.flatMap(effectsOf) });

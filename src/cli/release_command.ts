@@ -29,7 +29,7 @@ type ReleasedConsumer = {
 };
 
 const help = `
-A consumer that also holds something in another tree may run there: it is listed, and left alone without --all. Each consumer is released
+A consumer that also holds something in another tree may run there: it is listed, and not released without --all. Each consumer is released
 only if it still holds what was read, so one that moves away meanwhile keeps what it gets elsewhere. Drain the host first, so that no
 new claims come. Exit code 5 if something is still held in the tree.
 Example: placement drain gpu-1; placement release --in-tree gpu-1 --dry-run`;
@@ -66,7 +66,7 @@ export function addReleaseCommand(program: Command): void {
       if (left.size === 0) return;
       const elsewhere = of('holds more elsewhere');
       const reasons = [
-        ...(elsewhere > 0 ? [`${counted(elsewhere, 'consumer')} left alone, --all releases them everywhere`] : []),
+        ...(elsewhere > 0 ? [`${counted(elsewhere, 'consumer')} not released: --all releases them everywhere`] : []),
         ...(left.size > elsewhere
           ? ['other consumers have claimed something meanwhile, which "placement drain" prevents']
           : []),

@@ -68,7 +68,7 @@ export function addWatchCommand(program: Command): void {
 /** The longest wait before it is tried again, in milliseconds: a random time up to this, so that commands do not come together. */
 const longestPauseMs = 5_000;
 
-/** Reads again while the service is away, as `changes` follows it over an outage. */
+/** Reads again while the service is unavailable, as `changes` follows it over an outage. */
 async function persistently<Result>(read: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {

@@ -39,7 +39,7 @@ export async function negotiated(
   exchange: Exchange,
 ): Promise<{ readonly answer: WireAnswer; readonly version: number }> {
   const spoken = knownVersionsOf(endpoint);
-  // What was taken for a server without microversions may have been a proxy while the server was away.
+  // What was taken for a server without microversions may have been a proxy while the server was unavailable.
   const needsMore = operation.method !== 'GET' || (operation.since ?? oldestKnown) > oldestKnown;
   if (
     (spoken === 'none' && needsMore) ||

@@ -207,7 +207,7 @@ export const optionTable = {
     keep: option(
       integer(60, 604_800),
       600,
-      'Seconds for which changes are kept at least: a client that was away for longer reads everything anew.',
+      'Seconds for which changes are kept at least: a client that was disconnected for longer reads everything anew.',
     ),
     /** Only if no request refreshes the fleet in this time. */
     lookEveryMs: option(

@@ -25,7 +25,7 @@ export async function liveDemo(placement: Placement, present: readonly string[],
         if (gone !== undefined) await placement.allocations.delete(gone).catch(ignoreMissing);
       }
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error; // a service that is away is waited for
+      if (!(error instanceof ConnectionError)) throw error; // a service that is unavailable is waited for
     }
     await pause(roundMs, signal);
   }

@@ -107,7 +107,7 @@ export function openOutages(logger: Logger): Outages {
 /** Where work in the background reports that it failed. */
 export type Reported = { readonly logger: Pick<Logger, 'info' | 'warn'>; readonly outages: Outages };
 
-/** A function that logs an error of work that is done again soon, unless the work only lost a lock or a race, or the database is away. */
+/** A function that logs an error of work that is done again soon, unless the work only lost a lock or a race, or the database is unavailable. */
 export const reporting =
   ({ logger, outages }: Reported, line: string) =>
   (error: unknown): void => {

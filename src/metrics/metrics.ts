@@ -301,7 +301,7 @@ function registerKeystone(register: Registry): KeystoneObserver {
   });
   const durations = new Histogram({
     name: 'placement_keystone_request_duration_seconds',
-    help: 'Time from a request to Keystone to its answer, or until it was given up.',
+    help: 'Time from a request to Keystone to its answer, or until it was ended without one.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });

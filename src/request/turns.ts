@@ -204,7 +204,7 @@ function cpuMs(): number {
 
 const tooMuch: TooWide = () =>
   badRequest(
-    `The request was given up after ${mostWorkMs / 1000} s of work without a result. Ask for less in one request.`,
+    `The request was stopped after ${mostWorkMs / 1000} s of work without a result. Ask for less in one request.`,
   );
 
 /**

@@ -178,7 +178,7 @@ function* combinationsOf(
 
 const tooManyWays = ({ uuid }: Provider, groups: number): ApiError =>
   badRequest(
-    `The search for allocation candidates was given up at resource provider ${uuid}: ${groups} request groups can be shared ` +
+    `The search for allocation candidates was stopped at resource provider ${uuid}: ${groups} request groups can be shared ` +
       'out in too many ways there, of which very many do not fit. Ask for fewer groups, or for equal amounts of a resource class.',
   );
 

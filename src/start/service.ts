@@ -169,7 +169,7 @@ export async function openService(
     const isCounting = (): boolean => fleet.known.limits.isCounting;
     const stopRemoving = removeEndedConsumers(database, {
       ...reported,
-      // A process that gets no claims would not notice the first limit. If the database is away, the next claim gets the error.
+      // A process that gets no claims would not notice the first limit. If the database is unavailable, the next claim gets the error.
       onCounting: (counting) => {
         if (counting !== isCounting()) fleet.fresh().catch(() => {});
       },

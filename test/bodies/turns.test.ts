@@ -179,7 +179,7 @@ suite('turns', () => {
         try {
           await turns.pass();
         } catch (error) {
-          assert.match(String(error), /given up after 5 s of work/);
+          assert.match(String(error), /stopped after 5 s of work/);
           return taken;
         }
       }

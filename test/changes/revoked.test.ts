@@ -124,7 +124,7 @@ suite('clients that follow with a token of Keystone', () => {
     }));
 
   for (const delayAuthDecision of [false, true]) {
-    test(`go on until their tokens expire while Keystone is away, with delay_auth_decision = ${delayAuthDecision}`, (t) =>
+    test(`go on until their tokens expire while Keystone is unavailable, with delay_auth_decision = ${delayAuthDecision}`, (t) =>
       serve(t, { ...noCache, delayAuthDecision }, async ({ standIn, service, stream, poll, beat }) => {
         const [short, long] = [
           standIn.issue({ roles: ['admin'], lifetime: 8 }),

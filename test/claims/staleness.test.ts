@@ -7,7 +7,9 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 test('the fleet stays suspected after a refresh that has failed', async () => {
   let answers = false;
   const fresh = () =>
-    answers ? Promise.resolve(createFleet(rowsOf([])).fleet) : Promise.reject(new Error('The database is away.'));
+    answers
+      ? Promise.resolve(createFleet(rowsOf([])).fleet)
+      : Promise.reject(new Error('The database is unavailable.'));
   const staleness = watchForStaleness({ fresh, isInDoubt: () => false });
   staleness.suspect();
   await assert.rejects(staleness.bringUpToDate());

@@ -67,7 +67,7 @@ test('use case 3A: with an old server a client without a named version continues
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.name, 'host-1');
     assert.ok(!('parent_provider_uuid' in host));
-    // Before a write it asks again: a proxy may have answered for a server that was away.
+    // Before a write it asks again: a proxy may have answered for a server that was unavailable.
     const [, ...later] = server.seen.map(({ method, url, headers }) => `${method} ${url} ${headers[versionHeader]}`);
     assert.deepEqual(later[0], `GET / placement ${newestVersion}`);
     assert.ok(later.length > 1 && later.slice(1).every((each) => each.endsWith('placement 1.0')), later.join());

@@ -132,7 +132,7 @@ test('the scheduler goes on where the answer to its claim is lost', { skip }, ()
 );
 
 test(
-  'it goes on where that answer is lost, and the service is away for most of the term, or for longer',
+  'it goes on where that answer is lost, and the service is unavailable for most of the term, or for longer',
   { skip },
   () =>
     onPool(async ({ url, run }) => {

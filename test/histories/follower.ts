@@ -104,7 +104,7 @@ export async function startFollower(
       if (answer === undefined) await sleep(50);
     }
   };
-  /** Makes a provider. @returns its UUID; undefined if the servers are away for long */
+  /** Makes a provider. @returns its UUID; undefined if the servers are unavailable for long */
   const ring = async (): Promise<string | undefined> => {
     for (let tries = 0; tries < 100; tries += 1) {
       const uuid = randomUuid(random);

@@ -109,7 +109,7 @@ async function forgetLimits({ scene, projects }: Arena, [server]: readonly Conne
   for (const project of projects) await server.send(deleteLimits(project));
 }
 
-/** How long a server may be away. */
+/** How long a server may be unavailable. */
 const mostAwayMs = 300_000;
 
 /** So many requests without an answer end the work in an arena. */

@@ -140,7 +140,7 @@ async function sentRaw(url: string, bytes: string): Promise<string> {
   return text(socket);
 }
 
-/** Calls back with the port of a machine that is away: connections to it are neither accepted nor refused. */
+/** Calls back with the port of a machine that is unavailable: connections to it are neither accepted nor refused. */
 async function withAbsent(use: (port: number) => Promise<void>): Promise<void> {
   // It never accepts a connection. The kernel does that for as many as its queue has room for.
   const program =

@@ -171,7 +171,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`${engine}: defaults, values that lift them, types that do not count, and limits of classes that are away`, async () => {
+  test(`${engine}: defaults, values that lift them, types that do not count, and limits of classes that do not exist`, async () => {
     await withHost(engine, async ({ send, claim, used }) => {
       accepted(
         await send('PUT', '/default_limits', { resources: { PGPU: 2 }, consumers: { JOB: 5 }, generation: null }),

@@ -20,7 +20,7 @@ test('the log says once that the database is down, with the reason, and once tha
       const server = startCommand('placement-api', ['--config-file', configFile], folder);
       const [, url = ''] = await server.said(/listens on (http:\S+)/);
       const client = openClient(url);
-      const name = { name: 'made while the database is away' };
+      const name = { name: 'made while the database is unavailable' };
       const statuses = async () =>
         (
           await Promise.all([

@@ -114,7 +114,7 @@ test('the searches of a claim have a budget together, which many that are nearly
   assert.equal(place(2).placed, 2);
   const { refused, message, steps: all } = place(3);
   assert.equal(refused, 'query too wide');
-  assert.match(message ?? '', /consumer 2 was given up/);
+  assert.match(message ?? '', /consumer 2 was stopped/);
   assert.ok(all < 1_100_000, `${all} looks for all`);
 });
 

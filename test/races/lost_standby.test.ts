@@ -137,7 +137,7 @@ test('connections stay few while commits are unconfirmed, answers name the reaso
   });
 });
 
-test('a standby that is away for a short time causes no 503', async () => {
+test('a standby that is unavailable for a short time causes no 503', async () => {
   await withService(30, async ({ send, host, waitFor }) => {
     const claimants = startClaimants(send, host, 12);
     try {

@@ -171,7 +171,7 @@ async function openServer(configFile: string, logs: Logs, ends: End[]): Promise<
       try {
         return await start({});
       } catch {
-        await sleep(startAgainMs); // the disk is full, or the database is away
+        await sleep(startAgainMs); // the disk is full, or the database is unavailable
       }
     }
   };

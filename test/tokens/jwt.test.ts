@@ -1,4 +1,4 @@
-/** JSON Web Tokens: made by Python and openssl, wrong in every way, and by issuers that rotate keys or are away. */
+/** JSON Web Tokens: made by Python and openssl, wrong in every way, and by issuers that rotate keys or are unavailable. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -273,7 +273,7 @@ suite('the keys of an issuer', () => {
     });
   });
 
-  test('that could not be fetched make a 401 in the service, and those that are there are used while the issuer is away', async () => {
+  test('that could not be fetched make a 401 in the service, and those that are there are used while the issuer is unavailable', async () => {
     await withIssuer(async (served) => {
       served.answers = { '/keys': JSON.stringify(jwksOf({ key: pair.publicKey, kid: 'one' })) };
       const jwt = {

@@ -223,7 +223,7 @@ test('a token that one process revokes ends in another process within 5 s, and s
   }
 });
 
-test('while the database is away a known token is accepted for a short time, and then the answer is 503', async () => {
+test('while the database is unavailable a known token is accepted for a short time, and then the answer is 503', async () => {
   const database = await freshDatabase(anyEngine);
   const service = await openServiceOn(database, byTokens);
   const { token } = await make(service);

@@ -68,7 +68,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 
 const tooWide = () =>
   badRequest(
-    `The search for allocation candidates was given up after ${mostWorkMs / 1000} s without a candidate. Ask for fewer request groups, or ` +
+    `The search for allocation candidates was stopped after ${mostWorkMs / 1000} s without a candidate. Ask for fewer request groups, or ` +
       'name a tree, an aggregate or a trait that few hosts have.',
   );
 

@@ -148,9 +148,7 @@ function readQuestion<Entries extends v.ObjectEntries>(
 const mostConditions = 200;
 
 const tooWide = () =>
-  badRequest(
-    `The question was given up after ${mostWorkMs / 1000} s of work. Ask about a query with fewer conditions.`,
-  );
+  badRequest(`The question was stopped after ${mostWorkMs / 1000} s of work. Ask about a query with fewer conditions.`);
 
 /** @throws ApiError 400 for a class or a trait that does not exist */
 function checkNames(fleet: Fleet, { order }: CandidateRequest, conditions: readonly Condition[]): void {

@@ -154,6 +154,6 @@ export function* keep(
 /** The error for filters that take too much work. */
 export const filtersTooWide: TooWide = () =>
   badRequest(
-    `The search for resource providers was given up after ${mostWorkMs / 1000} s of work. Give fewer traits, aggregates or resource ` +
+    `The search for resource providers was stopped after ${mostWorkMs / 1000} s of work. Give fewer traits, aggregates or resource ` +
       'classes, or name a tree.',
   );

@@ -123,7 +123,7 @@ export function openFollowers(
       const bits = states.reduce((all, { interest }) => all | bitsToRead(interest), 0);
       deliver(states, await readLog(position, bits));
     } catch {
-      // The database is away. Clients that still follow get the changes after a later refresh.
+      // The database is unavailable. Clients that still follow get the changes after a later refresh.
     } finally {
       reading.delete(position);
     }

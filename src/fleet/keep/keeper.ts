@@ -128,7 +128,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
 
   /**
-   * Whether the fleet must be loaded again. Either the database was away, and the one that answers now may be a standby that lacks
+   * Whether the fleet must be loaded again. Either the database was unavailable, and the one that answers now may be a standby that lacks
    * changes which the fleet has read; or an error left changes half applied.
    */
   let mustLoad = false;
@@ -230,7 +230,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
         show(write, 1);
         roomListener?.(freedByOwn(write));
       }
-      // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
+      // No request waits for this refresh. If the database is unavailable, the next request for a refresh gets the error.
       const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
       return isShown;
