@@ -6,7 +6,7 @@ import { visibility } from './visibility.ts';
 
 /** The usual time between an answer and the next request, in milliseconds. */
 const usualPauseMs = 1_500;
-/** The same for what seldom changes, or is much work to read. */
+/** The pause for data that seldom changes, or takes much work to read. */
 export const longPauseMs = 15_000;
 
 /** Loads again and again while the page is visible, for what the changes of the service do not include. */

@@ -31,7 +31,7 @@ export function withUuids(word: string, all: readonly Named[]): string {
   return start + parts.map(uuidOf).join();
 }
 
-/** The same with names, for people. */
+/** A condition on aggregates with their names instead of their UUIDs, for people. */
 export function withNames(word: string, all: readonly Named[]): string {
   const names = new Map(all.map(({ uuid, name }) => [uuid, name]));
   const [start, parts] = split(word);

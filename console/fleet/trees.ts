@@ -23,7 +23,7 @@ export type Tree = {
   readonly traits: ReadonlySet<string>;
   readonly aggregates: ReadonlySet<string>;
   readonly providers: number;
-  /** It is one provider that shares, such as a pool of storage or of licences, and no host. */
+  /** Whether the tree is one provider that shares, such as a pool of storage or of licences, and no host. */
   readonly isPool: boolean;
   /** Whether all its providers are drained, or some of them: then it may take claims. */
   readonly drain: 'drained' | 'part' | undefined;

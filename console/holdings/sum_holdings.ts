@@ -1,6 +1,6 @@
 import type { Holding } from '../../src/client/holdings.ts';
 
-/** By what holdings are summed. */
+/** The keys by which holdings are summed. */
 export const sumKeys = ['project', 'user', 'type'] as const;
 export type SumKey = (typeof sumKeys)[number];
 

@@ -21,7 +21,7 @@ export function Held({
   members,
 }: {
   readonly provider: string;
-  /** It is a root with providers below it, whose consumers are those of the host: they are shown first. */
+  /** Whether the provider is a root with providers below it: then the consumers of the whole tree are shown first. */
   readonly isDivided: boolean;
   /** The UUIDs of its tree and of what shares with it. */
   readonly members: ReadonlySet<string> | undefined;

@@ -72,7 +72,7 @@ export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: st
   }
 }
 
-/** The same claim, to be judged on a fresh fleet. */
+/** A claim that is judged again, on a fresh fleet. */
 export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
   ...claim,
   judgedOn: 'fresh fleet',

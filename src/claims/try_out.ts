@@ -15,7 +15,7 @@ import { generationsAfter, outcomeOf } from './outcome.ts';
 import { pending, readBy } from './pending_claim.ts';
 import { haveTheSame, isByCapacity } from './write_batch.ts';
 
-/** Of how many claims one statement reads the consumers. */
+/** For how many claims one statement reads the consumers. */
 const batchLimit = 256;
 
 /** Judges a claim, and writes nothing. @returns the outcome that a write would have @throws ClaimRefused */

@@ -205,7 +205,7 @@ function interfaceOf(text: string | undefined): 'public' | 'internal' | 'admin' 
 }
 
 function trust(file: string): void {
-  // It takes long to load, and is for this option alone.
+  // The module takes long to load, and only this option needs it.
   const tls = process.getBuiltinModule('node:tls');
   if (typeof tls.setDefaultCACertificates !== 'function') {
     throw new Error(

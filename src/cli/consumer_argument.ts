@@ -16,7 +16,7 @@ import { shellWord } from './shell_word.ts';
 /** The argument of commands about one consumer. `readConsumer` reads it. */
 export const consumerArgument = ['<consumer>', 'its UUID, or its name as PROJECT/NAME'] as const;
 
-/** The same for commands that have `--project`. */
+/** The argument of commands about one consumer that have `--project`. */
 export const ownedConsumerArgument = [
   '<consumer>',
   'its UUID, or its name in the project: NAME or PROJECT/NAME',

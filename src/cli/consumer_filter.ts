@@ -11,7 +11,7 @@ export type ConsumerFilterOptions = {
   readonly inTree?: string;
 };
 
-/** The same as parameters of a query. @throws CommandFailure with a hint if a provider does not exist */
+/** The parameters of a query for these options. @throws CommandFailure with a hint if a provider does not exist */
 export async function consumerFilter(
   placement: Placement,
   { project, user, type, provider, inTree }: ConsumerFilterOptions,

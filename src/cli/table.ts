@@ -83,7 +83,7 @@ export function objects({ head, rows, isFields }: TextTable): object {
   );
 }
 
-/** The same table with these columns only, or of fields with these fields; undefined if it does not have all of them. */
+/** A table with some of its columns or fields only; undefined if the table does not have all of them. */
 export function narrowed(table: TextTable, names: readonly string[]): TextTable | undefined {
   if (!names.every((name) => namesOf(table).includes(name))) return undefined;
   if (table.isFields) return { ...table, rows: table.rows.filter(([name]) => names.includes(String(name))) };

@@ -28,7 +28,7 @@ export type CandidateQuery = ProviderFilter & {
   readonly with?: readonly string[] | undefined;
 };
 
-/** By what trees are ordered. */
+/** A key by which trees are ordered. */
 export type OrderKey = `free:${string}` | `-free:${string}` | `prefer:${string}` | 'random';
 
 /** One way to serve the query. A claim can send it as its allocations. */

@@ -32,7 +32,7 @@ export type UsageRecordQuery = Omit<HoldingQuery, 'name_contains'> & {
   readonly until?: Date | string | undefined;
 };
 
-/** By what sums are made. */
+/** The keys by which records are summed. */
 export type UsageTotalKey =
   | 'project_id'
   | 'user_id'

@@ -26,7 +26,7 @@ export const allowOrigins = (settings: Settings): MiddlewareHandler<HonoEnv> =>
     await next();
     const { headers, method } = c.req.raw;
     if (method === 'OPTIONS') {
-      // It is cleared first: otherwise Hono would merge the headers of both.
+      // The response is cleared first: otherwise Hono would merge the headers of both responses.
       c.res = undefined;
       const answer = { 'content-length': '0', ...preflightHeaders(headers, settings) };
       c.res = new Response(null, { status: 200, headers: answer });

@@ -80,7 +80,7 @@ export function openOutages(logger: Logger): Outages {
           logger.warn({ reason: failureOf(error) }, line);
         }
         failedMs.set(line, nowMs);
-        // It has a line of its own, since an outage often begins with another reason, such as connections that were ended.
+        // This failure has a line of its own, since an outage often begins with another reason, such as broken connections.
         if (failureKind(error) === 'access refused') sinceMs ??= nowMs;
         return true;
       }

@@ -40,7 +40,7 @@ export async function refuseUnwritable(database: Database): Promise<void> {
   if (problem !== undefined) throw new Error(problem);
 }
 
-/** The same numbers as upstream's. The highest one is the exit code. */
+/** The results of checks, with upstream's numbers. The highest one is the exit code. */
 export const success = 0;
 /** The deployment works, but something should be done. */
 export const warning = 1;

@@ -32,7 +32,7 @@ const figures: readonly CapacityFigure[] = [
   },
 ];
 
-/** So many series are made between two readings of the clock. */
+/** How many series are made between two checks whether the turn is over. */
 const seriesPerPiece = 500;
 
 /**
@@ -105,7 +105,7 @@ export async function shapeCapacityText(
   return text;
 }
 
-/** Of a class or a trait that does not exist yet, nothing fits. @throws ApiError 503 where it cannot be counted */
+/** How often a shape fits; 0 if its class or a trait does not exist yet. @throws ApiError 503 where it cannot be counted */
 async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): Promise<number> {
   const turns = openTurns();
   const tooWide = () => new ApiError(503, `The shape ${name} takes too much work to be counted.`);

@@ -346,7 +346,7 @@ function processMetrics(labels: Readonly<Record<string, string>>): Registry {
   if (ofProcess === undefined) {
     ofProcess = new Registry();
     collectDefaultMetrics({ register: ofProcess });
-    // These are sums of series that also exist by type. They are gauges with names of counters, which promtool reports as errors.
+    // Sums of series that also exist by type. They are gauges with names of counters, which promtool reports as errors.
     for (const sum of ['handles', 'requests', 'resources']) ofProcess.removeSingleMetric(`nodejs_active_${sum}_total`);
   }
   ofProcess.setDefaultLabels(labels);

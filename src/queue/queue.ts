@@ -4,7 +4,7 @@ import { onBehalfOf, requestsServed } from '../log/log.ts';
 import { type BatchOptions, type Entry, isUnderWay, openQueued, type Queued, takeBatch } from './items.ts';
 import { type LockedKeys, openFailedItems, openLockedKeys } from './locks.ts';
 
-/** So many items are tried alone at the same time. */
+/** How many items of a failed batch are retried alone at the same time. */
 const aloneAtOnce = 4;
 /** How long an item that is tried alone waits for locks; there may be many such items. */
 const aloneWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };

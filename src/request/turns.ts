@@ -78,7 +78,7 @@ export type Turns = {
   noteResult(): void;
 };
 
-/** After so many rounds, some 0.1 ms, the clock is read. Work that may take longer passes this number, so that the clock is read now. */
+/** After how many rounds the clock is read, some 0.1 ms. Work that may take longer passes this number, so that the clock is read now. */
 export const roundsPerClockRead = 1_000;
 
 /**

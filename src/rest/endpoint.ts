@@ -90,11 +90,11 @@ export type Route = {
    * checks the rules that the body needs by `allowedOwners`.
    */
   readonly ownerDecides?: boolean | 'by the body';
-  /** It answers JSON only: 406 to a client that does not accept that. */
+  /** Whether it answers JSON only: 406 to a client that does not accept JSON. */
   readonly answersJson?: boolean;
-  /** With `answersJson`: it also answers by a stream of events, `text/event-stream`. */
+  /** With `answersJson`: whether it also answers by a stream of events, `text/event-stream`. */
   readonly answersEvents?: boolean;
-  /** It needs a JSON body: 415 for other media types. */
+  /** Whether it needs a JSON body: 415 for other media types. */
   readonly wantsJson?: boolean;
   /**
    * The version from which on it takes If-Match; at older versions the header is refused. Without it, the header

@@ -208,7 +208,7 @@ export function* checkInPieces(schema: v.GenericSchema, value: unknown, long: Lo
 const isMembers = (value: unknown): value is ObjectMembers =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Of the schema of a value that may be missing or null, the schema of the value itself; any other schema as it is. */
+/** The schema of a value without valibot's optional and nullable around it. */
 function withoutNull(schema: v.GenericSchema): v.GenericSchema {
   const { wrapped } = schema as { readonly wrapped?: v.GenericSchema }; // valibot's optional and nullable have it
   return wrapped ?? schema;

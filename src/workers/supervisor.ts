@@ -122,7 +122,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const count = config.api.workers;
   let { tls } = options;
   let ending = false;
-  /** By process, the number of the worker. */
+  /** The numbers of the workers, by their processes. */
   const running = new Map<ChildProcess, number>();
   const serving = new Set<ChildProcess>();
   const figures = openWorkerFigures(() => [...serving], config.metrics.shapesInterval * 1000);

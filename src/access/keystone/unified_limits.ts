@@ -17,7 +17,7 @@ export type UnifiedLimits = {
   readonly region: string | null;
   /** For projects without a limit of their own. */
   readonly registered: readonly UnifiedLimit[];
-  /** Of projects. */
+  /** The limits of projects. */
   readonly limits: readonly (UnifiedLimit & { readonly project: string })[];
   /** Limits of domains, which are no limits of a project. */
   readonly domains: readonly (UnifiedLimit & { readonly domain: string })[];

@@ -167,7 +167,7 @@ type Begun = {
   readonly parts: readonly Check[];
   /** How many of its parts need no evaluation any more. */
   done: number;
-  /** By what is known so far. */
+  /** The result by the parts that were evaluated so far. */
   result: boolean | undefined;
 };
 

@@ -26,7 +26,7 @@ type Explained = {
   readonly names: Set<string>;
 };
 
-/** So many rules may be inside of each other in an explanation, which is long enough then. */
+/** How many levels of rules an explanation shows: with more it would be too long to read. */
 const maxRulesDeep = 100;
 
 /**

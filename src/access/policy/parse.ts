@@ -326,7 +326,7 @@ const sentences: Readonly<Record<YAMLError['code'], string>> = {
 /** The sentence for an error of the parser. */
 const sentenceOf = ({ code }: YAMLError): string => sentences[code] ?? sentences.IMPOSSIBLE;
 
-/** So many sentences of a kind are worth reading, and making all of 100,000 would stop everything else. */
+/** How many sentences of a kind are made: more are not worth reading, and 100,000 of them would block the process. */
 const sentencesShown = 100;
 
 /**

@@ -11,7 +11,7 @@ import { assembleRules, decide, decideForAny, type RuleSettings, type Rules } fr
 
 /** `[oslo_policy]`, with absolute paths. */
 export type PolicySettings = RuleSettings & {
-  /** It need not exist. */
+  /** The policy file, which need not exist. */
   readonly policyFile: string;
   /** Folders whose files, except hidden ones, are read in the order of their names. The folders need not exist. */
   readonly policyDirs: readonly string[];
@@ -23,7 +23,7 @@ type PolicyFiles = {
   readonly files: readonly string[];
   /** The folders that exist. */
   readonly folders: readonly string[];
-  /** It is another text after a file was changed, added or removed. */
+  /** A text that changes if a file is changed, added or removed. */
   readonly fingerprint: string;
   /** Whether the last change is so recent that another change might leave the times of the files as they are. */
   readonly unsettled: boolean;

@@ -129,7 +129,7 @@ export function wantedBy(fleet: Fleet, filter: ProviderFilter, named?: ReadonlyS
 const sortedById = (fleet: Fleet, few: readonly Provider[] | undefined): readonly Provider[] =>
   few?.toSorted((one, other) => one.id - other.id) ?? fleet.byId.list();
 
-/** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */
+/** After how many rounds, some 10 microseconds, the loop checks whether the turn is over. */
 const roundsPerQuestion = 100;
 
 /** The providers for which a condition holds. @param rounds how long the check of one provider takes, for `Turns.isOver` */

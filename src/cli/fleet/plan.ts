@@ -45,7 +45,7 @@ export type FleetPlan = {
   readonly problems: readonly string[];
   readonly newClasses: readonly string[];
   readonly newTraits: readonly string[];
-  /** By new names: a name that is known, and differs by a letter or two, so that the new one may be a mistake. */
+  /** For a new name that may be a mistake: the known name from which it differs by a letter or two. */
   readonly nearNames: ReadonlyMap<string, string>;
   /** Providers to make or to change, in waves: before a provider is written, all waves before its own have to be. */
   readonly waves: readonly (readonly ProviderStep[])[];
