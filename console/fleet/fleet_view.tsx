@@ -218,7 +218,7 @@ export function FleetView() {
           </p>
           {live.state === 'off' ? (
             <>
-              <Trouble error={live.error} what="Telling changes at once" />
+              <Trouble error={live.error} what="Following changes" />
               <button type="button" onClick={readAgain}>
                 Read again
               </button>

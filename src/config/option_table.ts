@@ -180,7 +180,7 @@ export const optionTable = {
     maxWaiting: option(
       integer(0),
       5000,
-      'How many claims one process lets wait at once. When all places are taken, a user with fewer than a tenth of them gets the newest one ' +
+      'How many claims one process lets wait at the same time. When all places are taken, a user with fewer than a tenth of them gets the newest one ' +
         'of the user with the most.',
     ),
     keepFormerConsumers: option(
@@ -218,7 +218,7 @@ export const optionTable = {
     maxFollowers: option(
       integer(0),
       5000,
-      'How many clients one process lets follow GET /changes at once, by streams or waiting requests. When all places are ' +
+      'How many clients one process lets follow GET /changes at the same time, by streams or waiting requests. When all places are ' +
         'taken, users with fewer of them go before those with more.',
     ),
   },

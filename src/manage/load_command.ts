@@ -13,7 +13,7 @@ export function addLoadCommand(
 ): void {
   program
     .command('load')
-    .description('load very many resource providers at once; with PostgreSQL also while the service serves')
+    .description('load very many resource providers from a file; with PostgreSQL also while the service serves')
     .argument('<file>', 'one JSON object a line: uuid, name, parent_provider_uuid, inventories, traits, aggregates')
     .action((file: string) =>
       withDatabase(async (database) => {

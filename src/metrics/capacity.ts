@@ -75,7 +75,7 @@ export function escapeLabel(text: string): string {
 
 const name = 'placement_shape_capacity';
 const help =
-  'How many consumers of a shape can be claimed at once beside what is used now; at least as many, in rare cases more. ' +
+  'How many consumers of a shape can be claimed at the same time beside what is used now; at least as many, in rare cases more. ' +
   'Each shape is counted at a moment of its own.';
 /** More than any deployment has room for. */
 const most = 1_000_000;

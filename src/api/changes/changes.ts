@@ -81,7 +81,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { position } = fleet.recent;
   if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
     throw badRequest(
-      "Invalid query string parameters: 'parts' has 'consumers', which are reported only while the history is on ([history] enabled). It is off. " +
+      "Invalid query string parameters: 'consumers' in 'parts' are reported only while the history is on ([history] enabled). It is off. " +
         `Got: ${asked.parts}`,
     );
   }
