@@ -168,13 +168,13 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'a name that a consumer has already is kept where a claim gives another one',
-    file: 'db/statements/claims/terms_and_names.ts',
+    file: 'db/statements/claims/claim_write.ts',
     from: 'do update set name = excluded.name where former.name <> excluded.name',
     to: 'do nothing',
   },
   {
     name: 'a term that ends early',
-    file: 'db/statements/claims/terms_and_names.ts',
+    file: 'db/statements/claims/claim_write.ts',
     from: 'make_interval(secs => seconds)',
     to: 'make_interval(secs => seconds - 0.5)',
   },

@@ -51,8 +51,8 @@ import {
   providerGuards,
   providerIds,
   takesFromEach,
+  termAndNameParts,
 } from './claim_write.ts';
-import { termAndNameParts } from './terms_and_names.ts';
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
