@@ -22,9 +22,10 @@ import {
   consumerClaim,
   expectKnownOnly,
   refuseDryRunOfUrl,
+  requestedWait,
+  waitFor,
 } from './claim_requests.ts';
 import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
-import { requestedWait, waitFor } from './waits.ts';
 
 // Routes
 
