@@ -11,9 +11,8 @@ import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './cla
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';
 import { type JudgingFleet, type LimitReads, projectUsageChangesOf } from './limits.ts';
-import { generationsAfter, outcomeOf } from './outcome.ts';
 import { pending, readBy } from './pending_claim.ts';
-import { haveTheSame, isByCapacity } from './write_batch.ts';
+import { generationsAfter, haveTheSame, isByCapacity, outcomeOf } from './write_batch.ts';
 
 /** For how many claims one statement reads the consumers. */
 const batchLimit = 256;

@@ -2,11 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
+import { isAbsent } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { exceededLimit } from '../../db/statements/project_usages.ts';
+import { laterGeneration } from '../../db/statements/rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
+import { type ClaimOutcome, ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
 import {
   canBeApplied,
   effectsOf,
@@ -18,7 +20,6 @@ import {
   type Staleness,
 } from './judge_batch.ts';
 import { type CountingOptions, type JudgingFleet, type LimitReads, limitExceeded } from './limits.ts';
-import { outcomeOf } from './outcome.ts';
 import type { Owners } from './owners.ts';
 import { type BatchedClaim, readBy } from './pending_claim.ts';
 
@@ -170,6 +171,63 @@ const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'lin
 /** The refusal of a claim that is not the first one of its line, or whose row in `waiting` is gone. */
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
+
+const noOutcome: ClaimOutcome = { consumers: [], providers: new Map() };
+
+/** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
+export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
+  new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
+
+/**
+ * The outcome of a claim that was written, or that a dry run has judged.
+ *
+ * @param generations of the providers, by their ids, as they were written
+ * @param expiresAtMs when the terms of the consumers end, by their UUIDs
+ * @param formerGenerations how many generations the former consumers of new ones had, by their UUIDs
+ */
+export function outcomeOf(
+  { write, usageChanges, placement }: Pick<Judged, 'write' | 'usageChanges' | 'placement'>,
+  {
+    generations,
+    expiresAtMs,
+    formerGenerations,
+  }: Pick<WrittenClaims, 'generations' | 'expiresAtMs' | 'formerGenerations'>,
+): ClaimOutcome {
+  if (placement === undefined) return noOutcome;
+  const present = write.consumers.filter((consumer) => !isAbsent(consumer));
+  const written = new Map(present.map((consumer) => [consumer.uuid, consumer]));
+  return {
+    consumers: placement.claim.consumers.map(({ uuid, allocations, projectId, userId }) => {
+      const {
+        generation = null,
+        formerGenerations: former = 0,
+        consumerType = null,
+        formerName = null,
+        name = formerName,
+        etag = null,
+      } = written.get(uuid) ?? {};
+      return {
+        uuid,
+        allocations,
+        projectId,
+        userId,
+        mappings: placement.mappings.get(uuid),
+        consumerType,
+        name,
+        etag,
+        expiresAtMs: expiresAtMs.get(uuid) ?? null,
+        generation:
+          generation === null ? 1 + (formerGenerations.get(uuid) ?? 0) : laterGeneration(generation, 1) + former,
+      };
+    }),
+    providers: new Map(
+      usageChanges.map(({ provider: { id, uuid, name, root, generation } }) => [
+        uuid,
+        { name, root: root.uuid, generation: generations.get(id) ?? generation },
+      ]),
+    ),
+  };
+}
 
 type States = ReadonlyMap<string, ConsumerState>;
 
