@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Postings } from '../../src/fleet/index/postings.ts';
-import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts';
-import { createSlots } from '../../src/fleet/model/providers_by_id.ts';
+import { blankProvider, createSlots, type Provider } from '../../src/fleet/model/provider.ts';
 
 const providerCount = 300;
 const keys = ['of most', 'of some', 'of few'] as const;

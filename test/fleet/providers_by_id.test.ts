@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts';
-import { createProvidersById } from '../../src/fleet/model/providers_by_id.ts';
+import { blankProvider, createProvidersById, type Provider } from '../../src/fleet/model/provider.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
 test('ProvidersById has the same providers as a Map, whatever integers of PostgreSQL the ids are', (t) => {

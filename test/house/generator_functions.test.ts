@@ -16,7 +16,7 @@ const madeOnce = [
   'fleet/index/tree_order.ts',
   'fleet/index/uuid_order.ts',
   'fleet/model/parts.ts',
-  'fleet/model/providers_by_id.ts',
+  'fleet/model/provider.ts',
 ];
 
 /** `function*` or a method `*name(` that is not at the top of its file. */

@@ -1,5 +1,4 @@
-import type { Provider } from '../model/provider.ts';
-import type { Slots } from '../model/providers_by_id.ts';
+import type { Provider, Slots } from '../model/provider.ts';
 
 /** Slots of providers in an order, in blocks, so that adding and removing one moves few others. */
 type SortedSlots = {

@@ -1,6 +1,5 @@
 import { Cache } from '../../text/cache.ts';
-import { freeOf, nowhere, type Provider, treeOf } from '../model/provider.ts';
-import type { Slots } from '../model/providers_by_id.ts';
+import { freeOf, nowhere, type Provider, type Slots, treeOf } from '../model/provider.ts';
 import { type Block, doubt, firstFailing, sortSlots } from './postings.ts';
 import type { Demand } from './tree_room.ts';
 

@@ -18,8 +18,15 @@ import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from './he
 import { limitsOf } from './limits.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
-import { blankProvider, type Inventory, nowhere, type Provider } from './provider.ts';
-import { createProvidersById, createSlots, type ProvidersById } from './providers_by_id.ts';
+import {
+  blankProvider,
+  createProvidersById,
+  createSlots,
+  type Inventory,
+  nowhere,
+  type Provider,
+  type ProvidersById,
+} from './provider.ts';
 import { linkTrees, replaceTree } from './trees.ts';
 
 /** All providers of the deployment, in memory, as one snapshot of the database shows them. */

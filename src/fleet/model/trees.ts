@@ -1,7 +1,16 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import type { Postings } from '../index/postings.ts';
-import { blankProvider, type Inventory, nowhere, type Provider, subtreeOf, treeOf } from './provider.ts';
-import type { LivingProvidersById, ProvidersById, Slots } from './providers_by_id.ts';
+import {
+  blankProvider,
+  type Inventory,
+  type LivingProvidersById,
+  nowhere,
+  type Provider,
+  type ProvidersById,
+  type Slots,
+  subtreeOf,
+  treeOf,
+} from './provider.ts';
 
 /**
  * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
