@@ -8,7 +8,7 @@ import { capacity } from '../placement/inventory.ts';
 import { normalUuid, withName } from '../placement/uuid.ts';
 import { ApiError } from '../request/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/anchors.ts';
-import { type Candidate, takenByProvider } from '../search/candidate.ts';
+import { type Candidate, takenByProvider } from '../search/choices.ts';
 import type { ResourceCondition } from '../search/conditions.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';

@@ -1,6 +1,6 @@
 import type { Provider } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../request/turns.ts';
-import { type Choice, providerOf } from './candidate.ts';
+import { type Choice, providerOf } from './choices.ts';
 import { canBeOneSubtree, isOneSubtree, type Level, listed, providersAt } from './levels.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
 

@@ -1,11 +1,10 @@
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { type ApiError, badRequest } from '../request/errors.ts';
 import type { Sharing } from './anchors.ts';
-import type { Candidate } from './candidate.ts';
+import { type Candidate, choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isDeadEnd, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { choiceAt, depthsOf, type Level, levelsAt, levelsInPieces } from './levels.ts';
 import { classesOfSeveral, occupancyOf, SharedUsage, usesEachTreeOnce } from './occupancy.ts';
-import { choiceAlone, choicesFor, isAlone } from './options.ts';
 import type { ProviderOrder } from './order.ts';
 import { type Limits, overspends } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';

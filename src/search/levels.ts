@@ -1,8 +1,7 @@
 import { aboveOf, type Provider, treeSize } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../request/turns.ts';
 import type { Sharing } from './anchors.ts';
-import { type Choice, granularChoice } from './candidate.ts';
-import { choicesFor, granularProviders } from './options.ts';
+import { type Choice, choicesFor, granularChoice, granularProviders } from './choices.ts';
 import type { ProviderOrder } from './order.ts';
 import type { Limits } from './request.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';

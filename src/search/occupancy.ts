@@ -1,6 +1,6 @@
 import { inventoryOf, type Provider } from '../fleet/model/provider.ts';
 import { usableOf } from '../placement/inventory.ts';
-import { type Choice, providerOf } from './candidate.ts';
+import { type Choice, providerOf } from './choices.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
 /** The providers that the choices of a combination use, and that further choices must not use. */

@@ -3,7 +3,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce } from '../request/turns.ts';
 import { type AllowedTrees, type Sharing, sharingIn } from './anchors.ts';
-import type { Candidate } from './candidate.ts';
+import type { Candidate } from './choices.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
 import { walk } from './order.ts';

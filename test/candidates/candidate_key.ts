@@ -1,6 +1,6 @@
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
-import { type Candidate, providerOf } from '../../src/search/candidate.ts';
+import { type Candidate, providerOf } from '../../src/search/choices.ts';
 import { keyOf } from './oracle.ts';
 
 /** A candidate of the search, written as the oracle writes its own. */

@@ -1,4 +1,4 @@
-import type { Candidate } from '../../src/search/candidate.ts';
+import type { Candidate } from '../../src/search/choices.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { classNames, type Node, rootIndex, type Topology, traitNames } from './topology.ts';
 

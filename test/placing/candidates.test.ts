@@ -11,7 +11,7 @@ import { keyValue, type TreeKey } from '../../src/fleet/index/tree_order.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
 import { treeOf } from '../../src/fleet/model/provider.ts';
-import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
+import { type Candidate, takenByProvider } from '../../src/search/choices.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
 import { anyRequest } from '../candidates/random_request.ts';

@@ -7,7 +7,7 @@ import { nameOf } from '../../src/fleet/model/names.ts';
 import { type Amount, openOverlay } from '../../src/fleet/model/overlay.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
 import { ApiError } from '../../src/request/errors.ts';
-import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
+import { type Candidate, takenByProvider } from '../../src/search/choices.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { requireKnownNames, resolveOrder } from '../../src/search/resolve.ts';
 import { search } from '../../src/search/search.ts';

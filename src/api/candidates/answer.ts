@@ -6,7 +6,7 @@ import { since } from '../../placement/microversions.ts';
 import { roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { type ChunkMaker, jsonWriter, separator } from '../../rest/json_body.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
-import { type Candidate, takenByProvider } from '../../search/candidate.ts';
+import { type Candidate, takenByProvider } from '../../search/choices.ts';
 import type { CandidateRequest } from '../../search/request.ts';
 import { Cache } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';

@@ -9,7 +9,7 @@ import { changedTooMuch, inPieces, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { madeInTurns } from '../../rest/made_in_turns.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/anchors.ts';
-import type { Candidate } from '../../search/candidate.ts';
+import type { Candidate } from '../../search/choices.ts';
 import type { CandidateRequest } from '../../search/request.ts';
 import { openSearch, resolveForSearch } from '../../search/search.ts';
 import { untilDone } from '../../writes/until_done.ts';

@@ -2,7 +2,7 @@ import { inventoryOf, type Provider, treeSize } from '../../fleet/model/provider
 import { capacity } from '../../placement/inventory.ts';
 import type { Pieces, Turns } from '../../request/turns.ts';
 import type { Sharing } from '../anchors.ts';
-import { granularProviders, optionsByClass } from '../options.ts';
+import { granularProviders, optionsByClass } from '../choices.ts';
 import { greatestCommonDivisor } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';

@@ -4,9 +4,15 @@ import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overla
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { anchorsFor, type Sharing, sharingIn } from '../anchors.ts';
-import { type Candidate, takenByProvider } from '../candidate.ts';
+import {
+  type Candidate,
+  choiceAlone,
+  granularProviders,
+  isAlone,
+  optionsByClass,
+  takenByProvider,
+} from '../choices.ts';
 import { candidatesOf } from '../combinations.ts';
-import { choiceAlone, granularProviders, isAlone, optionsByClass } from '../options.ts';
 import { byName, keepBest } from '../order.ts';
 import type { CandidateRequest, Work } from '../request.ts';
 import { type ResolvedGroup, type ResolvedRequest, resolveVariant } from '../resolve.ts';
