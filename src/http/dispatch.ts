@@ -6,7 +6,7 @@ import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
 import { newestOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import { inPieces, noteShortRequest, openTurns, type Turns } from '../request/turns.ts';
-import type { AllowsOwner, ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
+import type { AllowsOwner, ApiRequest, BoundEndpoint, Endpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
 import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
@@ -18,6 +18,13 @@ import type { Dialect, ServedApi } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
 import { TokenRefused } from './unauthorized.ts';
+
+/** Gives endpoints the dependencies that their handlers work with. */
+export const bindEndpoints = <Dependencies>(
+  endpoints: readonly Endpoint<Dependencies>[],
+  dependencies: Dependencies,
+): readonly BoundEndpoint[] =>
+  endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
 /**
  * Mounts the endpoints of an API under their paths; every other method there is answered 405.

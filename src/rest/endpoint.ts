@@ -120,13 +120,6 @@ export type Endpoint<Dependencies> = Route & {
 /** An endpoint whose handler has its dependencies already. The server knows no more of any API. */
 export type BoundEndpoint = Route & { readonly handle: (request: ApiRequest) => Answer | Promise<Answer> };
 
-/** Gives endpoints the dependencies that their handlers work with. */
-export const bindEndpoints = <Dependencies>(
-  endpoints: readonly Endpoint<Dependencies>[],
-  dependencies: Dependencies,
-): readonly BoundEndpoint[] =>
-  endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
-
 /** What a policy rule compares with the identity: the project and the user that the request is about; null for none. */
 export type PolicyTarget = { readonly project_id: string | null; readonly user_id?: string };
 

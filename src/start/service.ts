@@ -23,6 +23,7 @@ import { type FleetKeeper, openFleet, pruneFromTimeToTime } from '../fleet/keep/
 import { type AppOptions, createApp, createMetricsApp } from '../http/app.ts';
 import { type Authentication, asOperator, byKeystone, byTokens, withoutKeystone } from '../http/authentication.ts';
 import { placementDialect } from '../http/dialect.ts';
+import { bindEndpoints } from '../http/dispatch.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { servesConsole } from '../http/own_hosts.ts';
 import type { RefusedConnection } from '../http/server/refusals.ts';
@@ -33,7 +34,7 @@ import { openIdWatch } from '../metrics/id_watch.ts';
 import { type Metrics, openMetrics } from '../metrics/metrics.ts';
 import { placementService } from '../placement/microversions.ts';
 import { type Service, upTo, versionOfText } from '../placement/versions.ts';
-import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
+import type { Endpoint } from '../rest/endpoint.ts';
 import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
