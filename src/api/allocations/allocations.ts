@@ -104,11 +104,9 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
     const line = 'line' in body ? body.line : undefined;
     const wait = waitFor(request, [consumer], { seconds, rule: rule('update'), line, isDryRun }, dependencies);
     return answerAfter(wait, async () => {
-      const outcome = await writeClaim(dependencies, claimOf([consumer], request, rules), {
+      const outcome = await writeClaim(request, dependencies, claimOf([consumer], request, rules), {
         isDryRun,
         wait,
-        forbidden: request.forbidden,
-        version: request.version,
         notFound: `Unable to allocate inventory for consumer ${withName(consumer.uuid, consumer.name)}:`,
       });
       const [placed] = outcome.consumers;
@@ -134,10 +132,9 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
     }
     const claim = claimOf(consumers, request, rules);
     const wait = waitFor(request, consumers, { seconds, rule: rule('manage'), line, isDryRun }, dependencies);
-    const { forbidden, version } = request;
     return answerAfter(wait, async () => {
-      const writing = { isDryRun, wait, forbidden, version, notFound: 'Unable to allocate inventory' };
-      const outcome = await writeClaim(dependencies, claim, writing);
+      const writing = { isDryRun, wait, notFound: 'Unable to allocate inventory' };
+      const outcome = await writeClaim(request, dependencies, claim, writing);
       if (!isByQuery(claim)) return noContent;
       return {
         status: 200,

@@ -8,6 +8,7 @@ import {
 import type { Wait } from '../../claims/waiter.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
+import type { ApiRequest } from '../../rest/endpoint.ts';
 import { preconditionFailed } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 
@@ -15,14 +16,11 @@ import type { Dependencies } from '../dependencies.ts';
 export const allocationsPhrase = (uuid: string): string => `What consumer ${uuid} has`;
 const inventoriesPhrase = (uuid: string): string => `What resource provider ${uuid} has`;
 
-/** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
-type ClaimWording = {
-  readonly version: number;
-  readonly notFound: string;
-  readonly concurrentUpdate?: string;
-  /** Makes the error for a request that a rule of the policy does not allow. */
-  readonly forbidden: (rule: string, why?: string) => ApiError;
-};
+/** The words of a refusal that differ between kinds of requests. */
+type ClaimWording = { readonly notFound: string; readonly concurrentUpdate?: string };
+
+/** What a refusal needs of its request: some versions have no code for it. */
+type RefusedRequest = Pick<ApiRequest, 'version' | 'forbidden'>;
 
 /** How the claim of a request is written, or only judged. */
 type Writing = ClaimWording & {
@@ -33,20 +31,23 @@ type Writing = ClaimWording & {
 
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
 export async function writeClaim(
+  request: RefusedRequest,
   { claims, waiting }: Dependencies,
   claim: Claim,
-  { isDryRun, wait, ...writing }: Writing,
+  { isDryRun, wait, ...wording }: Writing,
 ): Promise<ClaimOutcome> {
   try {
     if (isDryRun) return await claims.tryOut(claim);
     return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
   } catch (error) {
     if (!(error instanceof ClaimRefused)) throw error;
-    throw refusals[error.reason](error, writing);
+    throw refusals[error.reason](error, request, wording);
   }
 }
 
-const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: ClaimWording) => ApiError>> = {
+const refusals: Readonly<
+  Record<RefusalReason, (refused: ClaimRefused, request: RefusedRequest, wording: ClaimWording) => ApiError>
+> = {
   'not allowed': ({ message: rule, about: { consumer } }, { forbidden }) =>
     forbidden(
       rule,
@@ -66,7 +67,7 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': ({ message }) => badRequest(message),
   'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
-  'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
+  'unknown class': ({ message }, _request, { notFound }) => badRequest(`${notFound} ${message}`),
   limit: ({ message }, { version }) => limitRefused(message, version),
   'invalid inventory': ({ message, about: { fault, numbers } }, { version }) => {
     const detail = `Unable to allocate inventory: ${message}`;
@@ -81,7 +82,7 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
   'not its turn': ({ message }) => conflict(message, errorCodes.noCandidates),
   'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
   query: ({ message }) => badRequest(message),
-  'concurrent update': ({ message }, { concurrentUpdate }) =>
+  'concurrent update': ({ message }, _request, { concurrentUpdate }) =>
     conflict(
       `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,
       errorCodes.concurrentUpdate,

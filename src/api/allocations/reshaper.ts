@@ -59,6 +59,7 @@ async function reshape(request: ApiRequest, dependencies: Dependencies): Promise
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     await writeClaim(
+      request,
       dependencies,
       {
         isReshape: true,
@@ -75,13 +76,7 @@ async function reshape(request: ApiRequest, dependencies: Dependencies): Promise
           inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
         })),
       },
-      {
-        isDryRun,
-        forbidden: request.forbidden,
-        version: request.version,
-        notFound: 'malformed reshaper data:',
-        concurrentUpdate: 'update conflict:',
-      },
+      { isDryRun, notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
     );
     return noContent;
   });
