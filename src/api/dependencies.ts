@@ -3,7 +3,6 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
-import type { Owners } from '../claims/owners.ts';
 import type { WaitingClaims } from '../claims/waiting.ts';
 import type { Config } from '../config/config.ts';
 import type { Followers } from '../fleet/follow/followers.ts';
@@ -24,8 +23,6 @@ export type Dependencies = {
   readonly waiting: WaitingClaims;
   readonly deletions: Deletions;
   readonly allocationReads: AllocationReads;
-  /** Makes the projects, users and types that a request names without a claim. */
-  readonly owners: Owners;
   readonly followers: Followers;
   /** For what operators must be able to look up afterwards. */
   readonly logger: Pick<Logger, 'info'>;

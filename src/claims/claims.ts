@@ -15,7 +15,7 @@ import {
   watchForStaleness,
 } from './judge_batch.ts';
 import { allCount, type CountingOptions, openLimitReads } from './limits.ts';
-import { openOwners } from './owners.ts';
+import { type Owners, openOwners } from './owners.ts';
 import {
   avoidLocked,
   type BatchedClaim,
@@ -41,6 +41,8 @@ export type Claims = {
   write(claim: Claim): Promise<ClaimOutcome>;
   /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
   tryOut(claim: Claim): Promise<ClaimOutcome>;
+  /** Makes the projects, users and types that requests name, also those without a claim. */
+  readonly owners: Owners;
   /** Whether a claim that is being written must let another one go first which has a consumer in common with it. */
   isQueuedBehind(claim: Precedence): boolean;
 };
@@ -71,7 +73,8 @@ export function openClaims(
   const options = { ...allCount, ...given };
   const limits = openLimitReads(database, options);
   const staleness = watchForStaleness(fleet);
-  const writeBatch = openBatchWriter(database, fleet, staleness, openOwners(database), limits, options);
+  const owners = openOwners(database);
+  const writeBatch = openBatchWriter(database, fleet, staleness, owners, limits, options);
 
   const readStates = async (
     batch: readonly BatchedClaim[],
@@ -164,6 +167,7 @@ export function openClaims(
         leave();
       }
     },
+    owners,
     isQueuedBehind: queued.isBehind,
     tryOut: openTryOut(database, fleet, { ...options, limits }),
   };

@@ -14,7 +14,6 @@ import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
 import { keepHistory } from '../claims/history.ts';
 import { compactFromTimeToTime, countingOptions, openLimitReads } from '../claims/limits.ts';
-import { openOwners } from '../claims/owners.ts';
 import { openWaiting, type WaitingClaims } from '../claims/waiting.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
@@ -191,7 +190,6 @@ export async function openService(
     });
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
-    const owners = openOwners(database);
     const placement = {
       root: '',
       openPaths: ['/', ''],
@@ -204,7 +202,6 @@ export async function openService(
           waiting,
           deletions,
           allocationReads,
-          owners,
           followers,
           service,
         },

@@ -157,7 +157,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
     const written = await writeOwner(request, dependencies, { seen, owner, generation: body.consumer_generation });
     if (written === 'no owner') {
       const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
-      await dependencies.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
+      await dependencies.claims.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
     } else if (written === 'in doubt') {
       await repeatLostRaces(() => correctUsages(dependencies.database));
     } else if (written !== 'changed') {
