@@ -197,7 +197,7 @@ const expired = (): ApiError =>
 const nothingSince = (position: Position): Delivery => ({ changes: { size: () => 0, text: () => '[]' }, position });
 
 function answerOf({ changes, position }: Delivery, interest: Interest): Answer {
-  const body = new TextEncoder().encode(`{"changes": ${changes.text(interest)}, "next": "${tokenOf(position)}"}`);
+  const body = encoder.encode(`{"changes": ${changes.text(interest)}, "next": "${tokenOf(position)}"}`);
   return { status: 200, body, lastModified: null };
 }
 

@@ -182,7 +182,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
   let log = logName(loaded.log.identity);
   let lastXid = 0;
   let snapshot: Snapshot;
-  /** Rows by the refresh that read them, oldest first, between the marks `first` and the last. */
+  /** Rows by the refresh that read them, the oldest first. */
   let rows: ChangedParts[] = [];
   /** The first mark is that of the first row; each other one is behind the rows of a refresh. */
   let marks: Mark[] = [];
