@@ -8,15 +8,13 @@ import {
   sql,
 } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/failures.ts';
 import type { Tables } from '../tables.ts';
 import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
-import { refuseOtherColumnTypes } from './column_types.ts';
-import { readCurrentSchema } from './current_schema.ts';
 import { executedMigrations, migrationNames } from './executed_migrations.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
+import { readCurrentSchema, refuseNarrowEncodings, refuseOtherColumnTypes } from './requirements.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
 /** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */
