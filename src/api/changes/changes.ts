@@ -9,10 +9,9 @@ import { bySince } from '../../placement/versions.ts';
 import { ApiError, badRequest, errorCodes, unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text, uuidText } from '../../rest/json_schema.ts';
-import { preferredWait } from '../../rest/preferred_wait.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { failed } from '../../rest/schema_complaint.ts';
-import { clientOf } from '../answers.ts';
+import { clientOf, preferredWait } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 
 // Routes
