@@ -9,7 +9,7 @@ import { bySince } from '../../placement/versions.ts';
 import { ApiError, badRequest, errorCodes, unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text, uuidText } from '../../rest/json_schema.ts';
-import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { failed } from '../../rest/schema_complaint.ts';
 import { clientOf, preferredWait } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -60,11 +60,10 @@ const mostWaitSeconds = 60;
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked: v.InferOutput<(typeof parameters)[0]['schema']> = checkQuery(
+  const asked: v.InferOutput<(typeof parameters)[0]['schema']> = checkUnrepeated(
     request.query(),
     bySince(parameters, request.version),
   );
-  refuseRepeated(request.query(), ['since', 'parts', 'resource_class', 'in_tree']);
   const waitSeconds = preferredWait(request, { least: 0, most: mostWaitSeconds });
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
   const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
