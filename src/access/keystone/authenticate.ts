@@ -1,4 +1,5 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
+import { Cache } from '../../text/cache.ts';
 import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, openKeystoneQueue, ValidationAbandoned } from './queue.ts';
@@ -7,7 +8,6 @@ import { identityUrl, type KeystoneSettings, keystoneProblems, keystoneTimeBudge
 import { KeystoneFault, openTokenCache, type Token } from './token.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
 import { type Caller, type TimeBudget, tokenValidation } from './validate.ts';
-import { openValidationFailureLog } from './validation_failure_log.ts';
 
 /** The identity of a request, or why it is unknown. */
 export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'Keystone is busy';
@@ -204,3 +204,29 @@ const asService = ({ userId, userDomainId, projectId, projectDomainId, roles }: 
   projectDomainId,
   roles,
 });
+
+/** How often the same reason is logged at most, and how many different reasons are remembered. */
+const repeatedAfterMs = 60_000;
+const mostRemembered = 100;
+
+/**
+ * Logs why tokens could not be validated: each reason once in a minute at most, with the number of requests that failed for it since. While
+ * Keystone does not answer, every request with a new token fails.
+ */
+function openValidationFailureLog(log: (line: string) => void): (reason: string) => void {
+  const logged = new Cache<string, { readonly atMs: number; unlogged: number }>(mostRemembered);
+  return (reason) => {
+    const nowMs = performance.now();
+    const last = logged.get(reason);
+    if (last !== undefined && nowMs - last.atMs < repeatedAfterMs) {
+      last.unlogged += 1;
+      return;
+    }
+    const more =
+      last === undefined || last.unlogged === 0
+        ? ''
+        : ` ${last.unlogged} more requests failed for this reason since the last such line.`;
+    log(`A token could not be validated: ${reason}${more}`);
+    logged.set(reason, { atMs: nowMs, unlogged: 0 });
+  };
+}
