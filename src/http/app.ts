@@ -1,4 +1,5 @@
 import { Hono, type MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
 import type { Logger } from 'pino';
 import { failureKind } from '../../db/engine/failures.ts';
 import type { Policy } from '../access/policy/policy.ts';
@@ -24,7 +25,7 @@ import {
   routedPath,
   targetOf,
 } from './exchange.ts';
-import { type MetricsOptions, metricsAddress, mountMetrics, observing } from './metrics.ts';
+import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics.ts';
 import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
 import { answerOptions, mountProbes, type ProbedService } from './probes.ts';
 import { TokenRefused } from './unauthorized.ts';
@@ -189,6 +190,25 @@ const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVer
   dialect.checkContentType(exchange.contentType, Number(length ?? 0));
   await next();
 };
+
+/** Counts requests, and how long they took. */
+const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
+  async function observe(c, next) {
+    const startedMs = performance.now();
+    await next();
+    const { version } = c.get('exchange');
+    const route = routePath(c, -1).replace('{.+}', '');
+    metrics.observe({
+      method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',
+      route: route === '/*' ? 'none' : route,
+      status: c.res.status,
+      microversion: version < 0 ? '' : versionText(version),
+      seconds: (performance.now() - startedMs) / 1000,
+    });
+  };
+
+/** A client may invent methods, and each would be a new time series for ever. */
+const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Gives each request its id, answers with it, and logs one line when it is answered. */
 const identifyAndLog = (

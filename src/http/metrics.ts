@@ -1,35 +1,14 @@
 import type { Hono, MiddlewareHandler } from 'hono';
-import { routePath } from 'hono/route';
 import { metricsRule } from '../access/policy/defaults.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { versionText } from '../placement/versions.ts';
 import { socketFileOf } from '../text/socket_address.ts';
 import type { Authentication } from './authentication.ts';
 import { authorize } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { answerOptions } from './probes.ts';
 import type { Address } from './server/listen.ts';
-
-/** Counts requests, and how long they took. */
-export const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
-  async function observe(c, next) {
-    const startedMs = performance.now();
-    await next();
-    const { version } = c.get('exchange');
-    const route = routePath(c, -1).replace('{.+}', '');
-    metrics.observe({
-      method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',
-      route: route === '/*' ? 'none' : route,
-      status: c.res.status,
-      microversion: version < 0 ? '' : versionText(version),
-      seconds: (performance.now() - startedMs) / 1000,
-    });
-  };
-
-/** A client may invent methods, and each would be a new time series for ever. */
-const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /**
  * The address that serves `/metrics` and nothing else; undefined where `/metrics` is beside the API, or switched off.
