@@ -25,7 +25,7 @@ import { placementDialect } from '../http/dialect.ts';
 import { bindEndpoints } from '../http/dispatch.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { servesConsole } from '../http/own_hosts.ts';
-import type { RefusedConnection } from '../http/server/refusals.ts';
+import type { RefusedConnection } from '../http/server/connections.ts';
 import { type LogHealth, logSlowStatements } from '../log/log.ts';
 import { openOutages } from '../log/outages.ts';
 import type { Gathering } from '../metrics/gathering.ts';

@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { RefusedBefore } from '../../metrics/metrics.ts';
+import { newRequestId, requestIdHeader } from '../exchange.ts';
 
 /** The connections of a server. */
 export type OpenConnections = {
@@ -102,4 +104,151 @@ export function trackUnanswered(server: Server): Unanswered {
     on: (socket) => list.map(({ response }) => response).filter(({ req }) => req.socket === socket),
     isAnsweredEarly: (socket) => answeredEarly.get(socket)?.complete === false,
   };
+}
+
+/** What is wrong with a request, and the answer to it. */
+export type Refusal = {
+  readonly reason: RefusedBefore;
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  /** The refused request, where its head was read. */
+  readonly request?: IncomingMessage | undefined;
+  /** The code of the error, for the log. */
+  readonly cause?: string | undefined;
+};
+
+/** A request, or a connection, that was refused before the app got it. What is not known is undefined. */
+export type RefusedConnection = {
+  readonly reason: RefusedBefore;
+  readonly detail: string;
+  readonly cause?: string | undefined;
+  /** Those of the answer. */
+  readonly requestId?: string | undefined;
+  readonly status?: number | undefined;
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly client?: string | undefined;
+};
+
+/** The answer to a refused request, in the form of the API's errors. */
+type RefusalAnswer = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+
+/** Makes the answer to a refused request, with a new id. */
+export function answerTo({ status, title, detail }: Refusal, requestId = newRequestId()): RefusalAnswer {
+  const explanation =
+    status === 400
+      ? 'The server could not comply with the request since it is either malformed or otherwise incorrect.'
+      : title;
+  const body = JSON.stringify({
+    errors: [{ status, title, detail: `${explanation}\n\n ${detail}  `, request_id: requestId }],
+  });
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': `${Buffer.byteLength(body)}`,
+      [requestIdHeader]: requestId,
+    },
+  };
+}
+
+/** Refuses requests, and ends their connections. */
+export type Refusals = {
+  /**
+   * Stops reading from a connection, answers the refused request, and ends the connection. Clients may send requests without
+   * waiting for answers, and match answers to requests by their order: so the answers to all earlier requests are sent
+   * first.
+   *
+   * @param response the response object of the refused request, where there is one already. If a handler has begun to send it,
+   *   the client gets that answer instead of the refusal.
+   */
+  refuse(socket: Socket, refusal: Refusal, response?: ServerResponse): void;
+  /** Stops reading from a connection and ends it, without a further answer: its last request is answered already. */
+  end(socket: Socket): void;
+  /**
+   * Whether a request was refused on a connection. A later request on it gets no answer, so it must not be carried out.
+   */
+  isRefused(socket: Socket): boolean;
+};
+
+/**
+ * How long the client has to read the refusal, in milliseconds. If the connection were closed at once, the refusal
+ * might be lost.
+ */
+const readingMs = 1_000;
+
+/**
+ * Refusals on the connections of a server.
+ *
+ * @param report called once for each refusal
+ */
+export function openRefusals(unanswered: Unanswered, report: (refused: RefusedConnection) => void): Refusals {
+  const refused = new WeakSet<Socket>();
+  const stop = (socket: Socket, refusedResponse: ServerResponse | undefined, answerLast: () => void): void => {
+    refused.add(socket);
+    stopReading(socket);
+    const before = unanswered.on(socket).filter((response) => response !== refusedResponse);
+    whenClosed(before, answerLast);
+  };
+  return {
+    isRefused: (socket) => refused.has(socket),
+    end: (socket) => stop(socket, undefined, () => endWith(socket, '')),
+    refuse: (socket, refusal, response) => {
+      const client = socket.remoteAddress;
+      stop(socket, response, () => {
+        if (response?.headersSent) {
+          whenClosed([response], () => endWith(socket, ''));
+          return;
+        }
+        const requestId = newRequestId();
+        const { reason, status, detail, cause, request } = refusal;
+        report({ reason, status, detail, cause, requestId, client, method: request?.method, url: request?.url });
+        endWith(socket, textOf(refusal, requestId));
+      });
+    },
+  };
+}
+
+/** The answer as it is sent. The answer to HEAD has no body. */
+function textOf(refusal: Refusal, requestId: string): string {
+  const { headers, body } = answerTo(refusal, requestId);
+  const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `HTTP/1.1 ${refusal.status} ${refusal.title}\r\n${lines.join('')}\r\n`;
+  return refusal.request?.method === 'HEAD' ? head : head + body;
+}
+
+/**
+ * Data that still arrives is dropped: if it stayed unread, the kernel would reset the connection, and answers would be
+ * lost.
+ */
+function stopReading(socket: Socket): void {
+  // Node's parser takes the bytes from below the stream until there is a listener for them. Its listener for the end
+  // would close the connection before the answers, or after the next one.
+  socket.removeAllListeners('data').removeAllListeners('end');
+  socket.on('data', () => {});
+}
+
+/** Calls back as soon as the kernel has all answers, or their connection is closed. */
+function whenClosed(responses: readonly ServerResponse[], call: () => void): void {
+  const open = responses.filter((response) => !response.closed);
+  let left = open.length;
+  if (left === 0) call();
+  for (const response of open) {
+    response.once('close', () => {
+      left -= 1;
+      if (left === 0) call();
+    });
+  }
+}
+
+/**
+ * Sends the last answer on a connection. Where the client does not close its side in time, the connection is cut off.
+ */
+function endWith(socket: Socket, answer: string): void {
+  if (socket.destroyed) return;
+  // An earlier answer may have ended the connection already.
+  if (socket.writable) socket.end(answer);
+  const timer = setTimeout(() => socket.destroy(), readingMs);
+  socket.once('close', () => clearTimeout(timer));
 }

@@ -12,8 +12,15 @@ import type { TLSSocket } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
-import { type OpenConnections, trackConnections, trackUnanswered, type Unanswered } from './connections.ts';
-import { openRefusals, type Refusals, type RefusedConnection } from './refusals.ts';
+import {
+  type OpenConnections,
+  openRefusals,
+  type Refusals,
+  type RefusedConnection,
+  trackConnections,
+  trackUnanswered,
+  type Unanswered,
+} from './connections.ts';
 import type { Tls } from './tls_files.ts';
 import { answerUnparsed, maxHeaderBytes, refuseAmbiguous, refuseTunnels, refuseWithoutUrl } from './unparsed.ts';
 

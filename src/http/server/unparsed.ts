@@ -4,8 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { RequestError } from '@hono/node-server';
 import { newRequestId } from '../exchange.ts';
 import { hostInUrl } from '../own_hosts.ts';
-import type { Unanswered } from './connections.ts';
-import { answerTo, type Refusal, type Refusals, type RefusedConnection } from './refusals.ts';
+import { answerTo, type Refusal, type Refusals, type RefusedConnection, type Unanswered } from './connections.ts';
 
 /**
  * The limit for the request line and the headers. Query strings of candidate requests can be long, and upstream's
