@@ -1,4 +1,4 @@
-import type { Hono } from 'hono';
+import type { Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import * as v from 'valibot';
 import type { Policy } from '../access/policy/policy.ts';
@@ -26,17 +26,16 @@ export const bindEndpoints = <Dependencies>(
 ): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
-/**
- * Mounts the endpoints of an API under their paths; every other method there is answered 405.
- *
- * @param options.limitBytes how long the body of a request may be
- */
+/** What requests of endpoints are made by: the policy, and how long a body may be. */
+type MountOptions = { readonly policy: Policy; readonly limitBytes: number };
+
+/** Mounts the endpoints of an API under their paths; every other method there is answered 405. */
 export function mountEndpoints(
   app: Hono<HonoEnv>,
   { endpoints }: ServedApi,
-  options: { readonly policy: Policy; readonly logger: Logger; readonly limitBytes: number },
+  options: MountOptions & { readonly logger: Logger },
 ): void {
-  const { policy, logger, limitBytes } = options;
+  const { policy, logger } = options;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
@@ -51,44 +50,12 @@ export function mountEndpoints(
         throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
       }
       const endpoint = select(candidates, exchange);
-      const ifMatch = readIfMatch(c.req.raw.headers, endpoint, exchange);
-      const { dialect } = exchange.api;
-      const allowedOwners = (rule: string): AllowsOwner | undefined => {
-        const { identity } = exchange;
-        const forAny = policy.allowsAny(rule, identity);
-        if (forAny === true) return undefined;
-        if (forAny === false) throw forbidden(rule, dialect);
-        return ({ projectId, userId }) => policy.allows(rule, identity, { project_id: projectId, user_id: userId });
-      };
-      const requireToken = async (): Promise<void> => {
-        const refused = await exchange.authenticateAgain?.();
-        if (refused !== undefined) throw new TokenRefused(refused);
-      };
       const own: { turns?: Turns } = {};
-      const gone = () => goneSignal(c.env ?? {});
-      const request: ApiRequest = apiRequest(c.req.raw, exchange, {
-        turns: () => {
-          own.turns ??= openTurns(gone);
-          return own.turns;
-        },
-        ifMatch,
-        param: (name) => c.req.param(name) ?? '',
-        limitBytes,
-        gone,
-        owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
-        allowedOwners,
-        isRuleWritten: policy.isWritten,
-        forbidden: (rule, why) => forbidden(rule, dialect, why),
-        requireToken,
-        requireStill: async (rule) => {
-          await requireToken();
-          authorize(policy, rule, exchange.identity, dialect);
-        },
-      });
+      const request = apiRequest(c, endpoint, options, own);
       exchange.quiet = endpoint.quiet ?? false;
       const { policy: rule, policyTarget } = endpoint;
       if (rule !== undefined && !endpoint.ownerDecides) {
-        authorize(policy, rule, exchange.identity, dialect, policyTarget?.(request));
+        authorize(policy, rule, exchange.identity, exchange.api.dialect, policyTarget?.(request));
       }
       const answer = await endpoint.handle(request);
       if (own.turns?.hasPassed() !== true) noteShortRequest();
@@ -142,36 +109,55 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   }
 }
 
+/** What the handler of an endpoint gets. @param own notes the turns that the handler takes */
 function apiRequest(
-  raw: Request,
-  exchange: Exchange,
-  {
-    limitBytes,
-    ...more
-  }: Pick<
-    ApiRequest,
-    | 'ifMatch'
-    | 'param'
-    | 'owners'
-    | 'allowedOwners'
-    | 'isRuleWritten'
-    | 'forbidden'
-    | 'requireStill'
-    | 'requireToken'
-    | 'gone'
-    | 'turns'
-  > & { readonly limitBytes: number },
+  c: Context<HonoEnv>,
+  endpoint: BoundEndpoint,
+  { policy, limitBytes }: MountOptions,
+  own: { turns?: Turns },
 ): ApiRequest {
+  const exchange = c.get('exchange');
+  const { raw } = c.req;
+  const { dialect } = exchange.api;
+  const ifMatch = readIfMatch(raw.headers, endpoint, exchange);
+  const allowedOwners = (rule: string): AllowsOwner | undefined => {
+    const { identity } = exchange;
+    const forAny = policy.allowsAny(rule, identity);
+    if (forAny === true) return undefined;
+    if (forAny === false) throw forbidden(rule, dialect);
+    return ({ projectId, userId }) => policy.allows(rule, identity, { project_id: projectId, user_id: userId });
+  };
+  const requireToken = async (): Promise<void> => {
+    const refused = await exchange.authenticateAgain?.();
+    if (refused !== undefined) throw new TokenRefused(refused);
+  };
+  const gone = () => goneSignal(c.env ?? {});
+  const turns = (): Turns => {
+    own.turns ??= openTurns(gone);
+    return own.turns;
+  };
   let query: Query | undefined;
   let body: JsonBody | undefined;
   const bodyOf = (): JsonBody => {
-    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, turns: more.turns });
+    body ??= openJsonBody(raw, { limitBytes, dialect, turns });
     return body;
   };
   return {
     version: exchange.version,
     identity: exchange.identity,
-    ...more,
+    turns,
+    ifMatch,
+    param: (name) => c.req.param(name) ?? '',
+    gone,
+    owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
+    allowedOwners,
+    isRuleWritten: policy.isWritten,
+    forbidden: (rule, why) => forbidden(rule, dialect, why),
+    requireToken,
+    requireStill: async (rule) => {
+      await requireToken();
+      authorize(policy, rule, exchange.identity, dialect);
+    },
     // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
     // is collected. Without a getter, the garbage collection takes a tenth of the time.
     query: () => {
