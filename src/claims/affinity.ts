@@ -27,7 +27,7 @@ export type Affinity = {
  * The consumers that a claim names in `with` or `apart_from` and does not write, in each spelling that the database may have.
  */
 export function namedOutside({ consumers, placing = [] }: Claim): readonly string[] {
-  if (placing.length === 0 || !consumers.some(namesOthers)) return none;
+  if (!consumers.some(namesOthers)) return none;
   const named = new Set<string>();
   const own = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
   for (const index of placing) {
@@ -49,7 +49,7 @@ export function maySee(rights: ClaimRights | undefined, state: ConsumerState | u
 
 /** The consumers of a claim whose queries name other consumers, and the named consumers, in the usual spelling. */
 export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
-  if (placing.length === 0 || !consumers.some(namesOthers)) return none;
+  if (!consumers.some(namesOthers)) return none;
   const related = new Set<string>();
   for (const index of placing) {
     const { uuid = '', queries = none } = consumers[index] ?? {};

@@ -1,7 +1,7 @@
 import type { LockedRows } from '../../db/statements/locked_rows.ts';
 import type { Entry } from '../queue/items.ts';
 import { namedOutside, relatedConsumers } from './affinity.ts';
-import type { Claim, ClaimOutcome, Placement } from './claim.ts';
+import { type Claim, type ClaimOutcome, isByQuery, type Placement } from './claim.ts';
 import { consumerLock, relationLock } from './claim_locks.ts';
 
 /** A claim in the queue, and how it is to be judged. */
@@ -34,8 +34,9 @@ export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
 /** A claim that has just arrived. */
 export function pending(claim: Claim): PendingClaim {
-  const affinity = namedOutside(claim);
-  const related = relatedConsumers(claim);
+  const byQuery = isByQuery(claim);
+  const affinity = byQuery ? namedOutside(claim) : [];
+  const related = byQuery ? relatedConsumers(claim) : [];
   return {
     claim,
     readsConsumers:
