@@ -162,7 +162,6 @@ export async function writeClaims(
     counted: claims.some(({ counted }) => counted !== undefined),
   };
   const counted = claims.map(({ counted = uncounted }) => counted);
-  const limits = counted.flatMap(({ limits }) => limits);
   const waitingRows = claims.flatMap(({ waitingRow }, index) =>
     waitingRow === undefined ? [] : [{ ...waitingRow, index }],
   );
@@ -239,6 +238,39 @@ export async function writeClaims(
       }${consumerParts.columns}${usageColumn(counted)}
     from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}${parts.counted ? sql`, ${usagesAreCounted}` : sql``}) as settings left join lost on true
     where ${orLostRace(parts)}`;
+  // The log is read after the rows were locked, so that it has what was committed while this transaction waited for them.
+  const readsLog = parts.reliedOn || parts.inventories || leeway !== undefined;
+  const before = locksBefore(claims, counted, { wait, stored, readsLog });
+  const after = [
+    ...(parts.emptied ? removeLateConsumers(emptied) : []),
+    ...(absent.length + namedWithout.length > 0 ? [removeAbsent([...absent, ...namedWithout])] : []),
+    ...consumerParts.after,
+  ];
+  const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
+  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
+  const limits = counted.flatMap(({ limits }) => limits);
+  return writtenClaims(claims, limits, rows);
+}
+
+/**
+ * The statements before that of the claims. They take the locks that it would have to wait for with a snapshot from before the wait.
+ *
+ * @param stored the rows of claims that wait which must be stored by now
+ * @param readsLog whether the statement reads what other transactions did to the providers
+ */
+function locksBefore(
+  claims: readonly ClaimWrite[],
+  counted: readonly CountedWrite[],
+  {
+    wait,
+    stored,
+    readsLog,
+  }: {
+    readonly wait: LockWait | undefined;
+    readonly stored: Parameters<typeof lockLines>[0];
+    readonly readsLog: boolean;
+  },
+): readonly RawBuilder<unknown>[] {
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
   const projectWait =
@@ -250,7 +282,6 @@ export async function writeClaims(
     projectWait === undefined ? sql`` : sql`where (${limitLockWait(projectWait)}) is not null`,
   );
   // While a claim waits long for a provider, it holds no project.
-  const readsLog = parts.reliedOn || parts.inventories || leeway !== undefined;
   const ownLocks =
     locksFirst.length > 0
       ? [...locksFirst, ...projects]
@@ -262,14 +293,15 @@ export async function writeClaims(
     ...(trees.length + changed.length === 0 ? [] : [lockTrees(trees, sql`id = any(${changed}::integer[])`)]),
     ...(traits.length === 0 ? [] : [sharedLocks('trait', traits)]),
   ];
-  const before = [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks, ...relied];
-  const after = [
-    ...(parts.emptied ? removeLateConsumers(emptied) : []),
-    ...(absent.length + namedWithout.length > 0 ? [removeAbsent([...absent, ...namedWithout])] : []),
-    ...consumerParts.after,
-  ];
-  const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
-  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
+  return [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks, ...relied];
+}
+
+/** What the rows of the statement say of its claims. */
+function writtenClaims(
+  claims: readonly ClaimWrite[],
+  limits: readonly LimitGuard[],
+  rows: readonly WrittenRow[],
+): WrittenClaims {
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) {
     // A claim that was judged by something else than is there now may exceed no limit when it is judged again.
