@@ -14,13 +14,10 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import type { LogHealth } from '../log/log.ts';
 import type { ApiError } from '../request/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../request/turns.ts';
-import { capacityText, shapeCapacityText } from './capacity.ts';
+import { capacityText, limitsText, shapeCapacityText } from './capacity.ts';
 import { atIntervals, type Gathering, textOf } from './gathering.ts';
-import { registerGauges } from './gauges.ts';
+import { registerGauges, registerLog, registerState } from './gauges.ts';
 import type { IdWatch } from './id_watch.ts';
-import { limitsText } from './limits.ts';
-import { registerLog } from './log.ts';
-import { registerState } from './state.ts';
 
 /** A request that was answered. */
 type ObservedRequest = {
