@@ -1,5 +1,5 @@
 import { ApiError, type CandidateQuery, type Explanation, type Placement, VersionError } from '../client/index.ts';
-import { drainedProviders, undrainHint } from './drained_providers.ts';
+import { drainedProviders, undrainHint } from './drain_marks.ts';
 import type { OutputFormat, TextTable } from './table.ts';
 import { hasNoneLeft, sentenceOf } from './unmet_sentence.ts';
 

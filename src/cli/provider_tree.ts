@@ -3,7 +3,7 @@ import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { compareNames } from '../text/strings.ts';
-import { drainedProviders, undrainHint } from './drained_providers.ts';
+import { drainedProviders, undrainHint } from './drain_marks.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
