@@ -6,7 +6,7 @@ import { type Sharing, sharingIn } from '../anchors.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { overspends } from '../request.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
-import { type NearTree, nearestTrees } from './nearest.ts';
+import { type Explaining, type NearTree, nearestTrees } from './nearest.ts';
 import { createProbes, newVerdicts, type Probes, type TreeVerdicts, treeJudge, type Verdict } from './trees.ts';
 
 /**
@@ -66,11 +66,11 @@ export function* explain(
   conditions: readonly Condition[],
   { nearest: limit, tree, steps = mostSteps, turns }: ExplainOptions,
 ): Pieces<Explanation> {
-  const names = namesNow(fleet, conditions);
   const sharing = rememberingLast(sharingIn(fleet));
-  const probes = createProbes(names, sharing, { steps });
-  const judge = treeJudge(names, conditions, sharing, probes, turns);
-  const nearest = nearestTrees(names, conditions, judge.checks, sharing, limit, probes.work, turns);
+  const explaining = { names: namesNow(fleet, conditions), conditions, sharing, work: { steps }, turns };
+  const probes = createProbes(explaining);
+  const judge = treeJudge(explaining, probes);
+  const nearest = nearestTrees(explaining, judge.checks, limit);
   const roots = tree === undefined ? [...fleet.roots] : [tree];
 
   const fitting = newTally();
@@ -109,10 +109,7 @@ export function* explain(
     if (turns?.isOver(roundsPerClockRead)) yield undefined;
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
     const trees = mayFitOther[index] ?? [];
-    const largest =
-      condition.kind === 'resource'
-        ? yield* largestAmount(names, conditions, condition, trees, sharing, probes, turns)
-        : null;
+    const largest = condition.kind === 'resource' ? yield* largestAmount(explaining, probes, condition, trees) : null;
     figures.push({
       condition,
       alone: isBetween ? null : numberOf(alone[index]),
@@ -195,17 +192,13 @@ const mostSums = 1000;
  * though a smaller one does not.
  *
  * @param trees the trees that may fit; all others certainly do not
- * @param turns the turns after which the work pauses
  * @returns undefined if it would take too much work
  */
 function* largestAmount(
-  names: KnownNames,
-  conditions: readonly Condition[],
+  { names, conditions, sharing, work, turns }: Explaining,
+  probes: Probes,
   condition: ResourceCondition,
   trees: readonly Provider[],
-  sharing: Sharing,
-  probes: Probes,
-  turns: Turns | undefined,
 ): Pieces<number | undefined> {
   if (trees.length === 0) return 0;
   const resolved = resolveVariant(names, requestWith(conditions));
@@ -218,7 +211,7 @@ function* largestAmount(
   const boundedTrees: { readonly anchor: Provider; readonly most: number }[] = [];
   for (const anchor of trees) {
     if (turns?.isOver(treeSize(anchor))) yield undefined;
-    if (overspends(probes.work, treeSize(anchor))) return undefined;
+    if (overspends(work, treeSize(anchor))) return undefined;
     let most = 0;
     for (const provider of [...treeOf(anchor), ...sharing.usableBy(anchor)]) {
       most = Math.max(most, largestBeside(provider, classId, 0));
@@ -233,7 +226,7 @@ function* largestAmount(
   for (const { anchor, most } of boundedTrees) {
     if (most <= largest) break;
     const providers = [...treeOf(anchor), ...sharing.usableBy(anchor)];
-    if (providers.length * taken.length > mostAmounts || overspends(probes.work, providers.length * taken.length)) {
+    if (providers.length * taken.length > mostAmounts || overspends(work, providers.length * taken.length)) {
       return undefined;
     }
     if (turns?.isOver(providers.length * taken.length)) yield undefined;

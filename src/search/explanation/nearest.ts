@@ -8,6 +8,17 @@ import { byName, keepBest } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import { type KnownNames, type ResolvedGroup, resolveVariant } from '../resolve.ts';
 
+/** What an explanation works with. */
+export type Explaining = {
+  readonly names: KnownNames;
+  readonly conditions: readonly Condition[];
+  readonly sharing: Sharing;
+  /** The budget of all its work. */
+  readonly work: Work;
+  /** The turns after which the work pauses. */
+  readonly turns: Turns | undefined;
+};
+
 /** How a condition by itself is checked, without the other conditions. */
 export type ConditionCheck = {
   /** Whether a provider meets the condition, if it serves the group in the tree of an anchor. */
@@ -124,18 +135,11 @@ type Noted = {
   readonly shortfall: number;
 };
 
-/**
- * @param limit how many trees are kept
- * @param turns the turns after which the listing pauses
- */
+/** @param limit how many trees are kept */
 export function nearestTrees(
-  { classes }: KnownNames,
-  conditions: readonly Condition[],
+  { names: { classes }, conditions, sharing, work, turns }: Explaining,
   checks: readonly ConditionCheck[],
-  sharing: Sharing,
   limit: number,
-  work: Work,
-  turns: Turns | undefined,
 ): Nearest {
   const meets = checks.map((check) => check.meets);
   const classIds = conditions.map((condition) =>

@@ -1,14 +1,13 @@
 import { satisfiesTraits } from '../../fleet/model/filters.ts';
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
-import type { Sharing } from '../anchors.ts';
 import { isAlone } from '../choices.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
 import { stepsToResolve } from '../place.ts';
 import { overspends, type Work } from '../request.ts';
-import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
-import { type ConditionCheck, checkOf } from './nearest.ts';
+import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
+import { type ConditionCheck, checkOf, type Explaining } from './nearest.ts';
 
 /** What is found out about one tree. Each list has an entry for each condition, and is used again for the next tree. */
 export type TreeVerdicts = {
@@ -42,16 +41,8 @@ type TreeJudge = {
 /**
  * Creates the judge of the trees of a fleet. It searches for variants of the query as rarely as possible: a tree that
  * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
- *
- * @param turns the turns after which the work at a tree pauses
  */
-export function treeJudge(
-  names: KnownNames,
-  conditions: readonly Condition[],
-  sharing: Sharing,
-  probes: Probes,
-  turns: Turns | undefined,
-): TreeJudge {
+export function treeJudge({ names, conditions, sharing, turns }: Explaining, probes: Probes): TreeJudge {
   const checks = conditions.map((condition) => checkOf(names, condition, conditions));
   const suffixes = new Set(conditions.flatMap((condition) => ('suffix' in condition ? [condition.suffix] : [])));
   return {
@@ -224,8 +215,8 @@ export type Probes = {
   ofResolved(request: ResolvedRequest): Probe;
 };
 
-/** @param work the budget of all probes together */
-export function createProbes(names: KnownNames, sharing: Sharing, work: Work): Probes {
+/** Makes the probes of an explanation. */
+export function createProbes({ names, sharing, work }: Explaining): Probes {
   const atTree: Work = { steps: 0 };
   const ofResolved = (request: ResolvedRequest): Probe => {
     if (request.groups.length === 0) return () => true;
