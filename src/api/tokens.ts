@@ -44,7 +44,7 @@ const newToken = object({
   user_id: ownerId,
   project_id: ownerId,
   roles: listOf(role, { minItems: 1, maxItems: mostRoles, unique: true }),
-  expires_in: v.optional(integer({ minimum: 1, maximum: longestSeconds })),
+  expires_in: v.optional(integer({ minimum: 1, maximum: longestSeconds, unit: 'seconds' })),
 });
 
 // Handlers

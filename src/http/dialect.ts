@@ -112,14 +112,26 @@ export function requestedVersion(
   if (text === 'latest') return openstackRange(service).newest;
   const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
   if (major === undefined || minor === undefined) {
-    throw new ApiError(400, `Invalid microversion: invalid version string: ${text}`);
+    throw refusedVersion(service, 400, `Invalid microversion: invalid version string: ${text}`, text);
   }
   const range = rangeOf(service, major);
   if (range !== undefined && offers(range, major, minor)) return versionOf(major, minor);
-  throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`, {
-    versions: range ?? openstackRange(service),
-    // Upstream's answers have no Vary here.
-    ...(range === undefined || range === openstackRange(service) ? {} : { headers: { vary: versionHeader } }),
+  throw refusedVersion(service, 406, `Invalid microversion: Unacceptable version header: ${text}`, text);
+}
+
+/** Clients of OpenStack get upstream's words, which have no `Vary` and no remedy. Those that mean another major version get what is served. */
+function refusedVersion(service: Service, status: 400 | 406, detail: string, text: string): ApiError {
+  const own = service.ranges.at(-1) ?? openstackRange(service);
+  if (own === openstackRange(service) || !/^v?0*([2-9]|[1-9][0-9])/i.test(text)) {
+    return new ApiError(status, detail, status === 400 ? {} : { versions: openstackRange(service) });
+  }
+  const served = service.ranges.map(({ oldest, newest }) => `${versionText(oldest)} to ${versionText(newest)}`);
+  return new ApiError(status, detail, {
+    versions: own,
+    headers: { vary: versionHeader },
+    sentence:
+      `${detail}. Served are ${served.join(' and ')}: send "OpenStack-API-Version: ${service.type} ${versionText(own.newest)}", ` +
+      'or another one of them.',
   });
 }
 
@@ -182,14 +194,17 @@ const integer = (text: string): number | undefined =>
 
 /**
  * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client
- * accepts nothing else.
+ * accepts nothing else. From 2.7 on it is JSON in any case: a client that asks for events reads the same errors.
  */
 function renderError(error: ApiError, context: ErrorContext): Rendered {
   const title = titleOf(error.status);
+  const asJson = (detail: string): Rendered =>
+    render(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, detail, context)] }));
+  if (formOf(context) >= since.teams) return asJson(ownSentence(error));
   const body = sentence(error, context);
   switch (bestOffer(context.accept, ['text/html', 'application/json'])) {
     case 'application/json':
-      return render(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, body, context)] }));
+      return asJson(withoutTags(body));
     case 'text/html':
       return render(
         error,
@@ -207,11 +222,15 @@ export const typeForHead = 'text/html; charset=UTF-8';
 const render = (error: ApiError, contentType: string, body: string): Rendered =>
   renderText(body, error.status, { ...error.headers, 'content-type': contentType });
 
-function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
+/** The version in whose form an error is told: of the request, or where that is not served, of the versions that are offered instead. */
+const formOf = ({ version, versions }: ErrorContext): Version =>
+  version ?? (majorOf(versions.newest) === majorOf(since.teams) ? versions.newest : 0);
+
+function jsonError(error: ApiError, title: string, detail: string, context: ErrorContext) {
   return {
     status: error.status,
     title,
-    detail: saysItself(error, context) ? ownSentence(error) : withoutTags(body),
+    detail,
     ...((context.version ?? 0) >= since.errorCodes ? { code: error.code } : {}),
     request_id: context.requestId,
     ...(error.status === 406 && context.version === undefined
@@ -225,15 +244,11 @@ const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[statu
 /** The titles of statuses that upstream's framework words differently from Node.js. */
 const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
 
-/** Whether the detail is only what the error says: from 2.7 on, where the generic sentence of the status tells nothing more. */
-const saysItself = ({ status }: ApiError, { version = 0 }: ErrorContext): boolean =>
-  version >= since.teams && ![405, 406, 415].includes(status);
-
 const ownSentence = (error: ApiError): string => error.sentence ?? error.message;
 
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
 function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
-  const isOwn = (context.version ?? 0) >= since.consumers;
+  const isOwn = formOf(context) >= since.consumers;
   const detail = quote(isOwn ? ownSentence(error) : error.message);
   switch (error.status) {
     case 405:
@@ -290,6 +305,9 @@ export const htmlError = (status: number, title: string, body: string): string =
   `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n` +
   ` <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;
 
+/** The path of an endpoint as the description of the API has it, `/limits/{project_id}`. */
+export const shownPath = (path: string): string => path.replace(/:([a-z_]+)(\{[^}]*\})?/g, '{$1}');
+
 /** The dialect of upstream's Placement. */
 export const placementDialect: Dialect = {
   requestedVersion: (service, headers) =>
@@ -306,8 +324,7 @@ export const placementDialect: Dialect = {
   tooEarly: ({ method, path, since: first }, service, version) =>
     majorOf(first) === majorOf(openstackRange(service).newest)
       ? ''
-      : `${method} ${path.replace(/:([a-z_]+)(\{[^}]*\})?/g, '{$1}')} needs microversion ${versionText(first)}; this request is for ` +
-        `${versionText(version)}.`,
+      : `${method} ${shownPath(path)} needs microversion ${versionText(first)}; this request is for ${versionText(version)}.`,
   malformedBody: (why) => `Malformed JSON: ${why}`,
   invalidBody: (issues, schema) => invalidValue(issues, schema),
   forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,

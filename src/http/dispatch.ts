@@ -14,7 +14,7 @@ import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
-import type { Dialect, ServedApi } from './dialect.ts';
+import { type Dialect, type ServedApi, shownPath } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
 import { TokenRefused } from './unauthorized.ts';
@@ -47,7 +47,11 @@ export function mountEndpoints(
       // Hono would answer every HEAD by the handler of GET.
       const candidates = byMethod.get(method) ?? (method === 'HEAD' ? answeringHead : undefined);
       if (candidates === undefined || candidates.length === 0) {
-        throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
+        const sentence = `${method} is not allowed for ${shownPath(path)}. Allowed: ${allow}.`;
+        throw new ApiError(405, 'The method specified is not allowed for this resource.', {
+          headers: { allow },
+          sentence,
+        });
       }
       const endpoint = select(candidates, exchange);
       const own: { turns?: Turns } = {};
@@ -99,13 +103,18 @@ function select(candidates: readonly BoundEndpoint[], exchange: Exchange): Bound
 
 function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   if (endpoint.answersJson && !accepts(exchange.accept, 'application/json')) {
-    if (!endpoint.answersEvents) throw new ApiError(406, 'Only application/json is provided');
-    if (!accepts(exchange.accept, eventStream)) {
-      throw new ApiError(406, `Only application/json and ${eventStream} are provided`);
-    }
+    const refused = (detail: string): ApiError =>
+      new ApiError(406, detail, { sentence: `${detail}, and the header Accept has: ${exchange.accept}` });
+    if (!endpoint.answersEvents) throw refused('Only application/json is provided');
+    if (!accepts(exchange.accept, eventStream)) throw refused(`Only application/json and ${eventStream} are provided`);
   }
   if (endpoint.wantsJson && exchange.contentType.split(';')[0]?.trim() !== 'application/json') {
-    throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`);
+    throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`, {
+      sentence:
+        exchange.contentType === ''
+          ? 'The header Content-Type is missing. Send a body in JSON, and Content-Type: application/json.'
+          : `The media type ${exchange.contentType} is not supported. Send the body in JSON, with Content-Type: application/json.`,
+    });
   }
 }
 
@@ -124,7 +133,7 @@ function apiRequest(
     const { identity } = exchange;
     const forAny = policy.allowsAny(rule, identity);
     if (forAny === true) return undefined;
-    if (forAny === false) throw forbidden(rule, dialect);
+    if (forAny === false) throw forbidden(rule, identity, dialect);
     return ({ projectId, userId }) => policy.allows(rule, identity, { project_id: projectId, user_id: userId });
   };
   const requireToken = async (): Promise<void> => {
@@ -152,7 +161,7 @@ function apiRequest(
     owners: endpoint.ownerDecides === true ? allowedOwners(endpoint.policy ?? '') : undefined,
     allowedOwners,
     isRuleWritten: policy.isWritten,
-    forbidden: (rule, why) => forbidden(rule, dialect, why),
+    forbidden: (rule, why) => forbidden(rule, exchange.identity, dialect, why),
     requireToken,
     requireStill: async (rule) => {
       await requireToken();
@@ -222,15 +231,29 @@ export function authorize(
   dialect: Pick<Dialect, 'forbidden'>,
   target: PolicyTarget = noTarget,
 ): void {
-  if (!policy.allows(rule, identity, target)) throw forbidden(rule, dialect);
+  if (!policy.allows(rule, identity, target)) throw forbidden(rule, identity, dialect);
 }
 
 const noTarget: PolicyTarget = { project_id: null };
 
-const forbidden = (rule: string, dialect: Pick<Dialect, 'forbidden'>, why?: string): ApiError => {
+/** Tells the caller who it is: the token may be one of another team, or have other roles than its user believes. */
+const forbidden = (rule: string, caller: Identity, dialect: Pick<Dialect, 'forbidden'>, why = ''): ApiError => {
   const detail = dialect.forbidden(rule);
-  return new ApiError(403, detail, { vary: false, ...(why === undefined ? {} : { sentence: `${detail} ${why}` }) });
+  return new ApiError(403, detail, {
+    vary: false,
+    sentence: [detail, why, callerText(caller)].filter(Boolean).join(' '),
+  });
 };
+
+function callerText({ userId, projectId, domainId, systemScope, roles }: Identity): string {
+  const scope = [
+    ['project', projectId],
+    ['domain', domainId],
+    ['system', systemScope],
+  ].flatMap(([name, id]) => (id === undefined ? [] : [` in ${name} ${id}`]));
+  const having = roles.length === 0 ? 'no role' : `the roles ${roles.join(', ')}`;
+  return `The token is of user ${userId}${scope.join('')}, and has ${having}.`;
+}
 
 /** The JSON body of a request. */
 type JsonBody = {

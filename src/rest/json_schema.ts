@@ -14,10 +14,21 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const wrongType = (...names: readonly string[]) =>
   failed('type', (value) => `${value} is not of type ${names.map((name) => `'${name}'`).join(', ')}`);
 
-type SchemaLimits = { readonly minimum?: number; readonly maximum?: number };
+type SchemaLimits = {
+  readonly minimum?: number;
+  readonly maximum?: number;
+  /** What is counted, for fields that OpenStack does not have: a value such as '10m' is refused with the unit that it lacks. */
+  readonly unit?: string;
+};
 
 /** An integer; 10.0 is one, true is not. */
-export const integer = (limits: SchemaLimits = {}) => integerOf(limits, wrongType('integer'));
+export const integer = (limits: SchemaLimits = {}) =>
+  integerOf(
+    limits,
+    limits.unit === undefined
+      ? wrongType('integer')
+      : failed('type', (value) => `${value} is not a whole number of ${limits.unit}`),
+  );
 
 /** An integer, or null. */
 export const integerOrNull = (limits: SchemaLimits = {}) => v.nullable(integerOf(limits, wrongType('integer', 'null')));

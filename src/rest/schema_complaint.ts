@@ -46,13 +46,16 @@ export function complaintOf(issues: Issues): string {
 }
 
 /**
- * The complaint about a value in plain sentences, without the rule and the schema. An unknown name may be the cause of a missing
- * one, so the text has both.
+ * The complaint about a value in plain sentences, without the rule and the schema, and with null, true and false as JSON has them. An unknown name
+ * may be the cause of a missing one, so the text has both.
  *
  * @param names that the value may have at its top level, if it is an object
  */
 export function complaintSentence(issues: Issues, names: readonly string[]): string {
-  const { sentence, path } = chiefFault(issues);
+  const fault = chiefFault(issues);
+  const { path, value } = fault;
+  const isWord = value === null || typeof value === 'boolean';
+  const sentence = isWord ? fault.sentence.replace(/^(None|True|False)/, String(value)) : fault.sentence;
   const beginning = path.length === 0 ? '' : `${path.join('.')}: `;
   const unknown = issues.find((issue) => isUnknownKey(issue) && pathOf(issue).length === path.length);
   const sentences = [sentence, ...(unknown === undefined ? [] : [unknown.message])].map((each) =>
@@ -73,6 +76,7 @@ function plainSentence(sentence: string, names: readonly string[]): string {
     const problem = rule.startsWith("''") ? `is empty: it must have ${capitals}` : `has more than ${capitals}`;
     return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` ${problem}`)}.`;
   }
+  if (patterns === "'^[0-9a-fA-F-]{36}$'") return `${keys} is no UUID, and names do not stand for UUIDs here.`;
   if (/^'\^\[A-Z0-9_\]\+\$'$/.test(patterns)) return `${keys} is no name, which has ${capitals} only.`;
   // The pattern of a parameter is its name and the suffix that may follow.
   const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];

@@ -31,7 +31,7 @@ test('answers have the range of versions: successes, refusals, and 406 for a ver
   for (const [wrong, offered, varies] of [
     ['placement 1.40', range, null],
     ['placement 1.999', range, null],
-    ['placement 3.0', range, null],
+    ['placement 3.0', secondRange, version],
     ['placement 2.999', secondRange, version],
   ] as const) {
     const answer = await ask({ [version]: wrong });

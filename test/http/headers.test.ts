@@ -82,7 +82,7 @@ suite('version 2', () => {
     assert.equal(requestedVersion(upTo(placementService, 1039), '2.6'), undefined, 'where version 2 is off');
   });
 
-  test('above what is offered is refused with the versions of version 2, and otherwise with those of OpenStack', () => {
+  test('above what is offered is refused with the versions of version 2, and below it with those of OpenStack', () => {
     const refusal = (service: Service, version: string) => {
       try {
         return requestedVersion(service, `placement ${version}`);
@@ -94,7 +94,10 @@ suite('version 2', () => {
     assert.deepEqual(refusal(placementService, '2.999'), [406, newest, vary]);
     assert.deepEqual(refusal(upTo(placementService, 2003), '2.4'), [406, 2003, vary]);
     assert.deepEqual(refusal(placementService, '2.1000'), [406, newest, vary]);
-    for (const version of ['1.40', '1.45', '1.1001', '3.0', '0.1', '0.1002']) {
+    for (const version of ['3.0', '10.3', '2.-1']) {
+      assert.deepEqual(refusal(placementService, version), [406, newest, vary], version);
+    }
+    for (const version of ['1.40', '1.45', '1.1001', '0.1', '0.1002', '-2.5']) {
       assert.deepEqual(refusal(placementService, version), [406, 1039, undefined], version);
     }
     assert.deepEqual(refusal(upTo(placementService, 1039), '2.3'), [406, 1039, undefined], 'where version 2 is off');

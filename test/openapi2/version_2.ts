@@ -147,6 +147,9 @@ function responseOf(response: Json, example: Json | undefined): Json | undefined
   };
 }
 
+/** From 2.7 on all errors are JSON. */
+const ofOlderErrors: readonly string[] = ['text/html', 'text/plain'];
+
 /** A part at this version; undefined where it does not exist there. */
 function plain(part: Json): Json | undefined {
   if (Array.isArray(part)) return part.map((entry) => plain(entry)).filter((entry) => entry !== undefined);
@@ -159,7 +162,7 @@ function plain(part: Json): Json | undefined {
   }
   const made: Record<string, Json> = {};
   for (const [key, value] of Object.entries(part)) {
-    if (key === 'x-openstack') continue;
+    if (key === 'x-openstack' || ofOlderErrors.includes(key)) continue;
     const shown = key === 'properties' ? propertiesOf(value) : plain(value);
     if (shown !== undefined) made[key] = shown;
   }

@@ -55,7 +55,7 @@ for (const engine of engines) {
       const gang = { [fresh]: placed('resources=VCPU:1'), [old]: one };
       const { code, detail } = errorOf(await send('POST', '/allocations', gang));
       assert.equal(code, 'placement.concurrent_update');
-      assert.match(detail, new RegExp(`expected 1 but got None; it is that of consumer ${old}\\. Read it again, `));
+      assert.match(detail, new RegExp(`expected 1 but got null; it is that of consumer ${old}\\. Read it again, `));
       const openstack = { [old]: newClaim({}) };
       const refused = errorOf(await send('POST', '/allocations', openstack, 'placement 1.39'));
       assert.match(refused.detail, /expected 1 but got None\s*$/);

@@ -70,6 +70,7 @@ test('a 403 for a claim names what it is for: another version, the providers, or
     const [one, two] = [randomUUID(), randomUUID()];
     const path = `/allocations/${one}`;
     const mine = byQuery('vision');
+    const caller = 'The token is of user user in project vision, and has the roles member.';
     const denied = (name: string) => `Policy does not allow placement:allocations:${name} to be performed.`;
     for (const version of ['placement 1.39', 'placement 1.0', '']) {
       const asked = version === '' ? '1.0' : version.slice(-4).trim();
@@ -87,11 +88,11 @@ test('a 403 for a claim names what it is for: another version, the providers, or
     assert.equal((await refused('PUT', path, named, 'placement 1.39')).trim().endsWith(denied('update')), true);
     assert.equal(
       await refused('PUT', path, named),
-      `${denied('update')} A claim that names its providers needs it; one by 'candidates' needs placement:allocations:place.`,
+      `${denied('update')} A claim that names its providers needs it; one by 'candidates' needs placement:allocations:place. ${caller}`,
     );
     assert.equal(
       await refused('POST', '/allocations', gang),
-      `${denied('place')} Consumer ${two} is to be of project robots and user user.`,
+      `${denied('place')} Consumer ${two} is to be of project robots and user user. ${caller}`,
     );
     const admin = callerIn(service, 'ops', 'admin');
     const host = randomUUID();
@@ -99,7 +100,7 @@ test('a 403 for a claim names what it is for: another version, the providers, or
     accepted(await admin('PUT', `/allocations/${two}`, byQuery('robots')));
     assert.equal(
       await refused('PUT', `/allocations/${two}`, mine),
-      `${denied('place')} Consumer ${two} is in use already: choose a UUID of your own.`,
+      `${denied('place')} Consumer ${two} is in use already: choose a UUID of your own. ${caller}`,
     );
     assert.doesNotMatch(await refused('PUT', `/allocations/${two}`, named, 'placement 1.39'), /in use/);
   }));

@@ -6,7 +6,7 @@ import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
-import { badRequest, notFound } from '../../request/errors.ts';
+import { notFound } from '../../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import { isStorable } from '../../text/strings.ts';
 import { untilDone } from '../../writes/until_done.ts';
@@ -14,7 +14,7 @@ import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '
 import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
-import { allocationsPhrase, writeClaim } from './claim_refusals.ts';
+import { allocationsPhrase, malformedConsumer, writeClaim } from './claim_refusals.ts';
 import {
   answerAfter,
   answerTo,
@@ -96,7 +96,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   const rules = await rulesOf(request, rule('update'), dependencies);
   const seconds = requestedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
-  if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
+  if (!isUuidLike(uuid)) throw malformedConsumer(uuid);
   const body = await naming(request, () => request.json(bySince(putBodies, request.version)));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {

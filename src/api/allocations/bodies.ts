@@ -53,7 +53,7 @@ const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };
 
 /** How long a term lasts, in seconds. The configuration may allow less. */
-export const termSeconds = integer({ minimum: 1, maximum: maxInteger });
+export const termSeconds = integer({ minimum: 1, maximum: maxInteger, unit: 'seconds' });
 
 /** From 2.6 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
 export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };

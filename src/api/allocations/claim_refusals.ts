@@ -61,7 +61,7 @@ const refusals: Readonly<
       ...(consumer === undefined
         ? {}
         : {
-            sentence: `${message}; it is that of consumer ${consumer}. Read it again, and send its generation; null is for a new consumer.`,
+            sentence: generationRemedy(message, consumer),
           }),
     }),
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
@@ -88,6 +88,18 @@ const refusals: Readonly<
       errorCodes.concurrentUpdate,
     ),
 };
+
+/** The error for a claim whose path has no UUID. */
+export const malformedConsumer = (uuid: string): ApiError => {
+  const detail = `Malformed consumer_uuid: ${uuid}`;
+  const remedy =
+    'Choose one for the consumer; a name that people know it by is the field "name" of the body, from 2.9 on.';
+  return new ApiError(400, detail, { sentence: `${detail} is no UUID. ${remedy}` });
+};
+
+/** The text from 2.2 on for a consumer generation that is not the present one. In JSON upstream's `None` is null. */
+export const generationRemedy = (message: string, consumer: string): string =>
+  `${message.replace(/None$/, 'null')}; it is that of consumer ${consumer}. Read it again, and send its generation; null is for a new consumer.`;
 
 /** The error for a write that exceeds a limit. Versions before limits have no code for it. */
 export const limitRefused = (message: string, version: number): ApiError =>

@@ -26,7 +26,7 @@ import { checkQuery, checkUnrepeated, noParameters } from '../../rest/schema_che
 import { isStorable } from '../../text/strings.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
-import { limitRefused } from '../allocations/claim_refusals.ts';
+import { generationRemedy, limitRefused } from '../allocations/claim_refusals.ts';
 import { requireUncounted } from '../allocations/claim_rights.ts';
 import { newest, pageJson, pageParameters, requireMatch, takesIfMatch, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -242,10 +242,8 @@ async function taggedAllocations(
 function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known: number | null): void {
   const generation = generationFor(request, seen);
   if (known === generation) return;
-  throw conflict(
-    `consumer generation conflict - expected ${generation ?? 'null'} but got ${known ?? 'null'}`,
-    errorCodes.concurrentUpdate,
-  );
+  const message = `consumer generation conflict - expected ${generation ?? 'null'} but got ${known ?? 'null'}`;
+  throw conflict(generationRemedy(message, withName(seen.uuid, seen.name)), errorCodes.concurrentUpdate);
 }
 
 /** Such a change moves usage from one project to another, so the log says which user requested it. */
@@ -284,7 +282,10 @@ async function findConsumer(
     }
     return found;
   }
-  if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
+  if (!isUuidLike(sent))
+    throw badRequest(
+      `Malformed uuid of a consumer: ${sent}. GET /consumers?name=NAME finds it by its name, from 2.9 on.`,
+    );
   throw notFound(`No consumer with uuid ${sent} found`);
 }
 
