@@ -9,7 +9,7 @@ import {
   type Resources,
 } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
-import { readConsumer } from './consumer_argument.ts';
+import { foundConsumer, readConsumer } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider } from './find_provider.ts';
 import { hasSomething, readHeld } from './held.ts';
@@ -103,9 +103,11 @@ export function takeQuery(command: Command): QueryReader {
       ),
     );
     const { groupPolicy, rootRequired, sameSubtree, order, project, wait, ...wide } = options;
-    const uuidsOf = (texts: readonly string[] | undefined) =>
-      texts?.map((text) => readConsumer(text, project, asked).uuid);
-    const beside = uuidsOf(wide.with);
+    const uuidsOf = async (texts: readonly string[] | undefined) => {
+      const named = texts?.map((text) => readConsumer(text, project, asked));
+      return named && forEach(named, async (one) => (await foundConsumer(placement, one)).uuid);
+    };
+    const beside = await uuidsOf(wide.with);
     // A claim that waits may wait for one of them.
     if (beside !== undefined && wait === undefined) await checkWith(placement, wide.with ?? [], beside);
     return {
@@ -115,7 +117,7 @@ export function takeQuery(command: Command): QueryReader {
       root_required: rootRequired,
       same_subtree: sameSubtree,
       order,
-      apart_from: uuidsOf(wide.apartFrom),
+      apart_from: await uuidsOf(wide.apartFrom),
       with: beside,
     };
   };

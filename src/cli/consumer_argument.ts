@@ -58,8 +58,19 @@ export async function foundConsumer(placement: Placement, named: NamedConsumer):
   if (name === undefined) return named;
   const uuids = await uuidsOf(placement, { project_id: project, name });
   if (uuids.length === 0 || uuids.includes(uuid) || (await exists(placement, uuid))) return named;
+  return onlyOne(named, uuids);
+}
+
+/**
+ * The consumer that a name means among these, which all have the name; as it was read where there is none.
+ *
+ * @throws CommandFailure if it could be several
+ */
+export function onlyOne(named: NamedConsumer, uuids: readonly string[]): NamedConsumer {
+  const { uuid, project, name } = named;
   const [only = uuid, ...others] = uuids;
   if (others.length === 0) return { ...named, uuid: only };
+  if (uuids.includes(uuid)) return named;
   const shown = uuids.slice(0, shownAtMost).join(', ');
   const more = uuids.length > shownAtMost ? ' and more' : '';
   throw new CommandFailure(

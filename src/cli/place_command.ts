@@ -6,7 +6,7 @@ import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
-import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
+import { expiresInOption, foundConsumer, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
 import { namesOf } from './find_provider.ts';
 import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from './held.ts';
@@ -59,7 +59,8 @@ export function addPlaceCommand(allocation: Command): void {
       checkTogether(options, command);
       const { placement, print } = shellOf(command, [placedColumns]);
       const query = await readQuery(command, { placement });
-      const named = namedBy(options, command);
+      const read = namedBy(options, command);
+      const named = options.move ? await forEach(read, (one) => foundConsumer(placement, one)) : read;
       const held = options.move ? await forEach(named, ({ uuid }) => readMoved(placement, uuid)) : [];
       const gang = new Map<string, Placing>();
       for (const [index, one] of named.entries()) {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { isNotFound, type WaitingFilter } from '../client/index.ts';
+import { isNotFound, type Placement, type WaitingFilter } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
-import { consumerArgument, readConsumer } from './consumer_argument.ts';
+import { consumerArgument, type NamedConsumer, onlyOne, readConsumer } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { shellOf } from './shell.ts';
 
@@ -40,7 +40,7 @@ export function addWaitingCommands(program: Command): void {
     .argument(...consumerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command, []);
-      const { uuid: consumer, name } = readConsumer(which, undefined, command);
+      const { uuid: consumer, name } = await waitingOne(placement, readConsumer(which, undefined, command));
       const shown = withName(consumer, name === undefined ? undefined : which);
       try {
         await placement.waiting.remove(consumer);
@@ -51,4 +51,14 @@ export function addWaitingCommands(program: Command): void {
       }
       print({ consumer }, () => `The claim of consumer ${shown} waits no more.`);
     });
+}
+
+/** The consumer that a name means among those that wait: the list of consumers does not have them yet. */
+async function waitingOne(placement: Placement, named: NamedConsumer): Promise<NamedConsumer> {
+  if (named.name === undefined) return named;
+  const claims = await Array.fromAsync(placement.waiting.list({ project_id: named.project }));
+  const uuids = claims.flatMap(({ consumers, names = [] }) =>
+    consumers.filter((_, index) => names[index] === named.name),
+  );
+  return onlyOne(named, uuids);
 }

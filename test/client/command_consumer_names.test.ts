@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { connect, consumerNamespace, consumerUuid } from '../../src/client/index.ts';
+import { connect, consumerNamespace, consumerUuid, isNoCandidates } from '../../src/client/index.ts';
+import { until } from '../support/until.ts';
 import { commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
@@ -157,6 +158,28 @@ test('a name also finds a consumer whose UUID was chosen, and is refused where s
     'delete',
     'vision/train-7',
   ]);
+
+  // Options that name a consumer find it as well.
+  await claim(chosen, 'vision');
+  const place = ['allocation', 'place', 'PGPU=1', '--project', 'vision'];
+  assert.match(await run(...place, '--with', 'train-7', '--dry-run'), /gpu-host/);
+  await fails('full', /apart_from=0{8}-.*0c1/, [...place, '--apart-from', 'train-7', '--dry-run']);
+  assert.match(await run(...place, '--consumer', 'train-7', '--move'), /0c1 \(train-7\) has this now, in the place/);
+  await run('allocation', 'delete', chosen);
+
+  // So is one that waits: it is no consumer yet.
+  const waiting = client.allocations.place(
+    chosen,
+    {
+      ...{ candidates: { resources: { PGPU: 101 } }, project_id: 'vision', user_id: 'ada', consumer_type: 'JOB' },
+      ...{ consumer_generation: null, name: 'train-8' },
+    },
+    { waitMs: 60_000 },
+  );
+  const ended = assert.rejects(waiting, isNoCandidates);
+  await until('it waits', async () => (await client.waiting.page()).length > 0);
+  assert.match(await run('waiting', 'delete', 'vision/train-8'), /vision\/train-8\) waits no more/);
+  await ended;
 
   // The one whose UUID is made of the name comes first, also where it has another project by now.
   await claim(derived, 'web');
