@@ -17,7 +17,7 @@ import requests
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
 HEADERS = {'X-Auth-Token': os.environ.get('PLACEMENT_TOKEN', 'admin'), 'OpenStack-API-Version': 'placement 2.9'}
 PROJECT = os.environ.get('PLACEMENT_PROJECT', 'ci')
-TERM_SECONDS = int(os.environ.get('PLACEMENT_TERM', 60))  # a claim ends after this time, if this program dies
+TERM_SECONDS = int(os.environ.get('PLACEMENT_TERM', 60))  # seconds: a claim ends after this time, if this program dies
 WAIT_SECONDS = 600  # then it waits anew
 STOP_SECONDS = 10  # for so long it gives back after a signal; what is left then ends with its term
 stop_at = float('inf')
@@ -25,6 +25,7 @@ stopping = threading.Event()
 lock = threading.Lock()  # no job begins while those that run are killed
 running = set()
 done = []
+told = []
 active = set()  # the consumers whose threads have not ended. After a signal during join(), is_alive() of Python 3.11 is wrong
 
 
@@ -38,9 +39,16 @@ def stop(number, _frame):
     raise SystemExit(128 + number)
 
 
+def tell_once(text):
+    if not told:
+        told.append(text)
+        print(text, file=sys.stderr)
+
+
 def call(method, path, body=None, wait=0, until=float('inf')):
     """Sends a request until it is answered; each of them may be sent twice. Returns None if time.monotonic() comes to `until` before."""
     headers = {**HEADERS, **({'Prefer': f'wait={wait}'} if wait else {})}
+    failures = 0
     while True:
         try:
             patience = max(1, min(wait + 30, until - time.monotonic()))
@@ -49,8 +57,13 @@ def call(method, path, body=None, wait=0, until=float('inf')):
                 return answer
             after = answer.headers.get('Retry-After', '')
             pause = max(1, int(after)) if after.isdecimal() else 1  # a proxy may send a date
-        except requests.RequestException:
+        except requests.RequestException as error:
+            if isinstance(error, ValueError):  # the address is none, such as one without http://
+                raise Refused(f'PLACEMENT_URL: {error}')
             pause = 1
+            failures += 1
+            if failures == 5:  # a lost answer is nothing to tell
+                tell_once(f'No answer from {URL}. It is asked until it answers: {error}')
         if time.monotonic() + pause >= min(until, stop_at):
             return None
         if stopping.is_set():

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -153,7 +154,8 @@ test(
         try {
           const jobs = ['2 sleep 5; echo on $HOST'];
           const { code, stdout, stderr } = await run(jobs, { PLACEMENT_URL: front.url, PLACEMENT_TERM: '6' });
-          assert.deepEqual([code, stderr], [0, ''], `${awayS} s`);
+          assert.equal(code, 0, `${awayS} s: ${stderr}`);
+          assert.match(stderr, /^(No answer from .*\n)?$/);
           assert.match(stdout, /^on gpu-[12]\n$/);
         } finally {
           await front.close();
@@ -222,6 +224,28 @@ test('after a signal it waits until what it had is given back', { skip }, () =>
       await front.close();
     }
   }),
+);
+
+test(
+  'the scheduler ends where its address is none, and says of one that does not answer that it goes on',
+  { skip },
+  () =>
+    onPool(async ({ run }) => {
+      const none = await run(['1 echo ran'], { PLACEMENT_URL: '127.0.0.1:8778' });
+      assert.deepEqual([none.code, none.stdout], [1, '']);
+      assert.match(none.stderr, /^1 echo ran: PLACEMENT_URL: .*127\.0\.0\.1:8778/m);
+      const { code, stdout, stderr } = await run(
+        ['1 echo ran', '1 echo ran'],
+        { PLACEMENT_URL: 'http://127.0.0.1:1' },
+        async (child) => {
+          await once(child.stderr ?? child, 'data');
+          child.kill('SIGTERM');
+        },
+      );
+      assert.deepEqual([code, stdout], [143, '']);
+      assert.match(stderr, /^No answer from http:\/\/127\.0\.0\.1:1\. It is asked until it answers: /);
+      assert.equal(stderr.match(/No answer/g)?.length, 1);
+    }),
 );
 
 test('the scheduler runs nothing where a line is no job', { skip }, () =>
