@@ -1,5 +1,6 @@
 import { ApiError, VersionError } from '../src/client/errors.ts';
 import { messageOf } from '../src/text/print.ts';
+import { Link, urlOf } from './route.tsx';
 import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
 import { visible } from './text.ts';
@@ -7,7 +8,7 @@ import { visible } from './text.ts';
 /**
  * Says why a part of a view has no data. `what` begins the sentence, such as "The explanation".
  *
- * @param props.mayAskByProject the view can show what one project has, which more users may see
+ * @param props.mayAskByProject the view can show what one project has, which more users may see; or other views can
  */
 export function Trouble({
   error,
@@ -16,7 +17,7 @@ export function Trouble({
 }: {
   readonly error: unknown;
   readonly what: string;
-  readonly mayAskByProject?: boolean;
+  readonly mayAskByProject?: boolean | 'elsewhere';
 }) {
   const max = useStore(serverVersion);
   if (error instanceof VersionError) {
@@ -31,7 +32,10 @@ export function Trouble({
     return (
       <div class="trouble forbidden" role="note">
         <strong>{what} is not for this user.</strong> {forbiddenText(error.detail)}{' '}
-        {mayAskByProject ? 'What one project has may be allowed: enter your project in the field “Project”.' : ''}
+        {mayAskByProject === true
+          ? 'What one project has may be allowed: enter your project in the field “Project”.'
+          : ''}
+        {mayAskByProject === 'elsewhere' ? <ByProject /> : null}
       </div>
     );
   }
@@ -43,6 +47,13 @@ export function Trouble({
     </div>
   );
 }
+
+const ByProject = () => (
+  <>
+    What one project has may be allowed: enter your project among the <Link to={urlOf('holdings')}>holders</Link>, the{' '}
+    <Link to={urlOf('limits')}>limits</Link> or the <Link to={urlOf('waiting')}>waiting claims</Link>.
+  </>
+);
 
 /** Says that a text of the URL, where a UUID stands, is none. */
 export const NoUuid = ({ title, text }: { readonly title: string; readonly text: string }) => (
@@ -57,10 +68,10 @@ export const NoUuid = ({ title, text }: { readonly title: string; readonly text:
 
 /** The rule of the policy that forbids it, in a sentence for people. */
 const forbiddenText = (detail: string): string => {
-  const [, rule] = /Policy does not allow (\S+) to be performed/.exec(detail) ?? [];
+  const [, rule, caller = ''] = /Policy does not allow (\S+) to be performed\.?(.*)/s.exec(detail) ?? [];
   return rule === undefined
     ? visible(detail)
-    : `Its roles are not enough: the rule ${visible(rule)} of the policy forbids it.`;
+    : `Its roles are not enough: the rule ${visible(rule)} of the policy forbids it.${visible(caller)}`;
 };
 
 /** The version that the client requires, from its error. */

@@ -100,7 +100,9 @@ export function ConsumerList() {
         <button type="submit">Find</button>
       </form>
       <AsOf at={at} follows />
-      {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
+      {error === undefined ? null : (
+        <Trouble error={error} what="The list of consumers" mayAskByProject={conditions.project_id === undefined} />
+      )}
       {shown === undefined ? (
         <Reading isLoading={isLoading} />
       ) : shown.length === 0 ? (

@@ -80,7 +80,8 @@ export function FleetView() {
     if (next !== undefined) control.current?.show(next.uuid);
   };
 
-  if (error !== undefined && trees.length === 0) return <Trouble error={error} what="The fleet" />;
+  if (error !== undefined && trees.length === 0)
+    return <Trouble error={error} what="The fleet" mayAskByProject="elsewhere" />;
   return (
     <div class="fleet">
       <form class="toolbar" onSubmit={nextMatch}>

@@ -106,6 +106,13 @@ test('what is forbidden is said in words, and what may be asked for instead', as
     assert.match(await refusal.innerText(), /the rule placement:holdings:list of the policy forbids it/);
     await page.getByRole('link', { name: 'Limits' }).click();
     await page.locator('.trouble.forbidden', { hasText: 'enter your project' }).waitFor();
+    assert.match(await refusal.innerText(), /The token is of user ada in project vision, and has no role/);
+    await page.getByRole('link', { name: 'Consumer', exact: true }).click();
+    await page.locator('.trouble.forbidden', { hasText: 'enter your project in the field' }).waitFor();
+    // The first view is for administrators, and leads to what a member may see.
+    await page.getByRole('link', { name: 'Fleet' }).click();
+    await page.locator('.trouble.forbidden').getByRole('link', { name: 'holders' }).click();
+    await page.getByRole('heading', { name: 'Holders' }).waitFor();
   });
 });
 
