@@ -48,7 +48,9 @@ export function addLimitCommands(program: Command): void {
   limit
     .command('set')
     .description('set limits of a project, or defaults; others stay as they are')
+    .usage('[options] [project] [CLASS=NUMBER...]')
     .argument('[words...]', 'the project, unless --default is there, and CLASS=NUMBER; CLASS=none lifts a default')
+    .addHelpText('after', '\nExample: placement limit set vision PGPU=12 --consumers JOB=10')
     .option(
       '--consumers <type=number>',
       'how many consumers of a type may have something; all for any type',
@@ -127,16 +129,17 @@ function given(command: Command, project: string | undefined): string {
   return project;
 }
 
-const form = 'Write it as NAME=NUMBER, such as PGPU=20, or NAME=none to lift a default';
-
-function readValue(text: string, pattern: RegExp): readonly [name: string, value: number | null] {
+function readValue(text: string, pattern: RegExp, example: string): readonly [name: string, value: number | null] {
   const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
-  if (!pattern.test(name) || !/^(\d+|none)$/.test(value)) throw new InvalidArgumentError(`${form}. Got: ${text}`);
+  if (!pattern.test(name) || !/^(\d+|none)$/.test(value)) {
+    const form = `Write it as NAME=NUMBER, such as ${example}, or NAME=none to lift a default`;
+    throw new InvalidArgumentError(`${form}. Got: ${text}`);
+  }
   return [name, value === 'none' ? null : Number(value)];
 }
 
 function collectTypes(text: string, before: Values = {}): Values {
-  const [name, value] = readValue(text, /^([A-Z0-9_]+|all|unknown)$/);
+  const [name, value] = readValue(text, /^([A-Z0-9_]+|all|unknown)$/, 'JOB=10 or all=10');
   if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice. Give each type once.`);
   return { ...before, [name]: value };
 }
@@ -145,7 +148,7 @@ function resourcesOf(command: Command, words: readonly string[]): Values {
   const values: Record<string, number | null> = {};
   for (const word of words) {
     try {
-      const [name, value] = readValue(word, /^[A-Z0-9_]+$/);
+      const [name, value] = readValue(word, /^[A-Z0-9_]+$/, 'PGPU=20');
       if (Object.hasOwn(values, name)) command.error(`error: ${name} is given twice. Give each class once.`);
       values[name] = value;
     } catch (error) {

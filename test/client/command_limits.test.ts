@@ -47,6 +47,7 @@ test('limits are set, listed, shown and deleted; what a command does not name st
   await commands.isWrongUsage(/name a project/, ['limit', 'set', 'PGPU=1']);
   await commands.isWrongUsage(/name a project/, ['limit', 'show']);
   await commands.isWrongUsage(/NAME=NUMBER/, ['limit', 'set', 'ci', 'PGPU=x']);
+  await commands.isWrongUsage(/such as JOB=10 or all=10/, ['limit', 'set', 'ci', '--consumers', '10']);
   await commands.isWrongUsage(/given twice/, ['limit', 'set', 'ci', 'PGPU=1', 'PGPU=2']);
   await commands.isWrongUsage(/lifts a default/, ['limit', 'set', '--default', 'PGPU=none']);
 });

@@ -305,7 +305,7 @@ providers:
     ]);
     assert.deepEqual(problemsOf('providers: [{name: b, inventories: {VCP: 3}, traits: [HW_FOO]}]'), [
       'f:1: providers[0].inventories.VCP: there is no such resource class; is it VCPU?',
-      'f:1: providers[0].traits[0]: there is no trait HW_FOO; those that can be made begin with CUSTOM_',
+      'f:1: providers[0].traits[0]: there is no trait HW_FOO; one that can be made begins with CUSTOM_, such as CUSTOM_HW_FOO',
     ]);
     assert.deepEqual(problemsOf('providers: [{name: renamed}]'), [
       `f:1: providers[0].uuid: ${used.uuid} is the UUID of provider "host"; it was renamed: give the new provider another one by the key uuid`,

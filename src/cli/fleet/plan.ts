@@ -259,7 +259,8 @@ function problemsOf(
 function unknownName(name: string, known: ReadonlySet<string>): string | undefined {
   if (known.has(name) || /^CUSTOM_./.test(name)) return undefined;
   const near = nearName(name, known);
-  return near === undefined ? '; those that can be made begin with CUSTOM_' : `; is it ${near}?`;
+  if (near !== undefined) return `; is it ${near}?`;
+  return `; one that can be made begins with CUSTOM_, such as CUSTOM_${name.toUpperCase().replaceAll(/[^A-Z0-9_]+/g, '_')}`;
 }
 
 /** Names that differ in their numbers alone, `CUSTOM_RACK_1` and `CUSTOM_RACK_2`, are of a series, and no mistakes. */
