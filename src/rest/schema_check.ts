@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
-import { object, text } from './json_schema.ts';
+import { object, type Parts, partsOf, text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
 import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
@@ -18,8 +18,28 @@ export function checkValue<Schema extends v.GenericSchema>(
 /** The error for a value with which something is wrong. */
 export const invalidValue = (issues: Issues, schema: v.GenericSchema, what = 'JSON does not validate'): ApiError =>
   new ApiError(400, `${what}: ${complaintOf(issues)}`, {
-    sentence: `${what}: ${complaintSentence(issues, namesOf(schema))}`,
+    sentence: `${what}: ${complaintSentence(issues, (path) => namesAt(schema, path))}`,
   });
+
+/** The names that an object may have at a path of a value; none where anything may be there. */
+function namesAt(schema: v.GenericSchema, path: readonly (string | number)[]): readonly string[] {
+  let at: v.GenericSchema | undefined = schema;
+  for (const key of path) {
+    const parts: Parts | undefined = at === undefined ? undefined : partsOf(unwrapped(at));
+    if (parts === undefined) return [];
+    // The entries of request schemas are schemas without promises.
+    if (parts.kind === 'object') at = parts.entries[key] as v.GenericSchema | undefined;
+    else at = parts.kind === 'list' ? parts.item : parts.schemaOf(String(key));
+  }
+  return at === undefined ? [] : namesOf(unwrapped(at));
+}
+
+/** A schema without what lets a value be missing or null. */
+function unwrapped(schema: v.GenericSchema): v.GenericSchema {
+  let inner = schema;
+  while ('wrapped' in inner) inner = inner.wrapped as v.GenericSchema; // by valibot's optional and nullable
+  return inner;
+}
 
 /** The names that an object may have at its top level; none for anything but an object. */
 function namesOf(schema: v.GenericSchema): readonly string[] {

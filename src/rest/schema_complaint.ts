@@ -49,9 +49,9 @@ export function complaintOf(issues: Issues): string {
  * The complaint about a value in plain sentences, without the rule and the schema, and with null, true and false as JSON has them. An unknown name
  * may be the cause of a missing one, so the text has both.
  *
- * @param names that the value may have at its top level, if it is an object
+ * @param namesAt the names that an object at a path of the value may have
  */
-export function complaintSentence(issues: Issues, names: readonly string[]): string {
+export function complaintSentence(issues: Issues, namesAt: (path: Fault['path']) => readonly string[]): string {
   const fault = chiefFault(issues);
   const { path, value } = fault;
   const isWord = value === null || typeof value === 'boolean';
@@ -59,7 +59,7 @@ export function complaintSentence(issues: Issues, names: readonly string[]): str
   const beginning = path.length === 0 ? '' : `${path.join('.')}: `;
   const unknown = issues.find((issue) => isUnknownKey(issue) && pathOf(issue).length === path.length);
   const sentences = [sentence, ...(unknown === undefined ? [] : [unknown.message])].map((each) =>
-    plainSentence(each, path.length === 0 ? names : []),
+    plainSentence(each, namesAt(path)),
   );
   return beginning + [...new Set(sentences)].join(' ');
 }
@@ -67,6 +67,8 @@ export function complaintSentence(issues: Issues, names: readonly string[]): str
 const unknownKeys =
   /^(?:Additional properties are not allowed \((.*) (?:was|were) unexpected\)|(.*) do(?:es)? not match any of the regexes: (.*))$/s;
 const capitals = 'capital letters, digits and _';
+/** What answers have and requests may send back, where it is ignored: nobody means that by another name. */
+const echoed: readonly string[] = ['etag', 'expires_at', 'created_at', 'updated_at'];
 
 function plainSentence(sentence: string, names: readonly string[]): string {
   const [rule = ''] = sentence.split('\n\nFailed validating');
@@ -74,7 +76,9 @@ function plainSentence(sentence: string, names: readonly string[]): string {
   const keys = unexpected ?? unmatched;
   if (keys === undefined) {
     const problem = rule.startsWith("''") ? `is empty: it must have ${capitals}` : `has more than ${capitals}`;
-    return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` ${problem}`)}.`;
+    return `${rule
+      .replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` ${problem}`)
+      .replace(/ does not match '\^CUSTOM_\[A-Z0-9_\]\+\$'$/s, ` does not begin with CUSTOM_, or ${problem}`)}.`;
   }
   if (patterns === "'^[0-9a-fA-F-]{36}$'") return `${keys} is no UUID, and names do not stand for UUIDs here.`;
   if (/^'\^\[A-Z0-9_\]\+\$'$/.test(patterns)) return `${keys} is no name, which has ${capitals} only.`;
@@ -82,7 +86,8 @@ function plainSentence(sentence: string, names: readonly string[]): string {
   const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];
   if (known.length === 0) return `${keys} is not allowed${patterns === '' ? '' : `: a name must match ${patterns}`}.`;
   const written = keys.replaceAll("'", '');
-  const near = nearName(written, known) ?? known.find((name) => name.startsWith(`${written}_`));
+  const meaningful = known.filter((name) => !echoed.includes(name));
+  const near = nearName(written, meaningful) ?? known.find((name) => name.startsWith(`${written}_`));
   const meant = near === undefined ? '' : ` Did you mean '${near}'?`;
   return `${keys} is unknown.${meant} Known are ${[...new Set(known)].toSorted().join(', ')}.`;
 }

@@ -1,6 +1,6 @@
 import type { ProviderAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import { since } from '../../placement/microversions.ts';
-import { noSuchProvider, notFound } from '../../request/errors.ts';
+import { ApiError, noSuchProvider } from '../../request/errors.ts';
 import { atOnce, type Pieces, type Turns } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
@@ -17,6 +17,7 @@ import { numbersAsWritten } from '../../rest/python_numbers.ts';
 import { changesToken, newest } from '../answers.ts';
 import { generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
+import { absent } from '../resource_providers/provider.ts';
 
 // Routes
 
@@ -40,7 +41,10 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   const token = changesToken(request, fleet);
   const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });
   const [first] = rows;
-  if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
+  if (first === undefined) {
+    const detail = `Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`;
+    throw new ApiError(404, detail, { sentence: absent(uuid) });
+  }
   return {
     status: 200,
     ...(await bodyOf(request, rows, first)),

@@ -2,12 +2,12 @@ import type { JudgedNode } from '../../../db/statements/providers/judged_provide
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
-import { noSuchProvider, notFound, notFoundWithoutVary } from '../../request/errors.ts';
+import { ApiError, noSuchProvider } from '../../request/errors.ts';
 
 /** @throws ApiError 404 where there is no provider of this UUID, which must be spelt as it is stored. */
 export function findProvider(fleet: Fleet, uuid: string): Provider {
   const provider = fleet.byUuid.get(uuid);
-  if (provider === undefined) throw notFoundWithoutVary(noSuchProvider(uuid));
+  if (provider === undefined) throw new ApiError(404, noSuchProvider(uuid), { vary: false, sentence: absent(uuid) });
   return provider;
 }
 
@@ -19,9 +19,18 @@ export function findProvider(fleet: Fleet, uuid: string): Provider {
  */
 export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '): Provider {
   const provider = fleet.byUuid.get(uuid);
-  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`);
+  if (provider === undefined) {
+    const detail = `${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`;
+    throw new ApiError(404, detail, { sentence: absent(uuid) });
+  }
   return provider;
 }
+
+/** What is said from 2.2 on of a provider that is not there: once, and where a name stands for its UUID, how to find that. */
+export const absent = (uuid: string): string =>
+  isUuidLike(uuid)
+    ? noSuchProvider(uuid)
+    : `${noSuchProvider(uuid)}: that is no UUID. GET /resource_providers?name=NAME finds it by its name.`;
 
 /**
  * The provider with a UUID in any spelling; undefined if there is none. Programs other than the API may have stored a UUID
