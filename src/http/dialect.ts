@@ -119,7 +119,10 @@ export function requestedVersion(
   throw refusedVersion(service, 406, `Invalid microversion: Unacceptable version header: ${text}`, text);
 }
 
-/** Clients of OpenStack get upstream's words, which have no `Vary` and no remedy. Those that mean another major version get what is served. */
+/**
+ * The error for a version that is not served. Clients of OpenStack get upstream's words, without `Vary` and remedy; those that request
+ * another major version get the versions that are served.
+ */
 function refusedVersion(service: Service, status: 400 | 406, detail: string, text: string): ApiError {
   const own = service.ranges.at(-1) ?? openstackRange(service);
   if (own === openstackRange(service) || !/^v?0*([2-9]|[1-9][0-9])/i.test(text)) {

@@ -46,8 +46,8 @@ export function complaintOf(issues: Issues): string {
 }
 
 /**
- * The complaint about a value in plain sentences, without the rule and the schema, and with null, true and false as JSON has them. An unknown name
- * may be the cause of a missing one, so the text has both.
+ * The complaint about a value in plain sentences, without the rule and the schema, and with null, true and false as JSON has them. An
+ * unknown name may be the cause of a missing one, so the text has both.
  *
  * @param namesAt the names that an object at a path of the value may have
  */

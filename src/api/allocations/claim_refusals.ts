@@ -99,7 +99,8 @@ export const malformedConsumer = (uuid: string): ApiError => {
 
 /** The text from 2.2 on for a consumer generation that is not the present one. In JSON upstream's `None` is null. */
 export const generationRemedy = (message: string, consumer: string): string =>
-  `${message.replace(/None$/, 'null')}; it is that of consumer ${consumer}. Read it again, and send its generation; null is for a new consumer.`;
+  `${message.replace(/None$/, 'null')}; it is that of consumer ${consumer}. ` +
+  'Read it again, and send its generation; null is for a new consumer.';
 
 /** The error for a write that exceeds a limit. Versions before limits have no code for it. */
 export const limitRefused = (message: string, version: number): ApiError =>
