@@ -153,17 +153,22 @@ function usualHeaders(service: Service): ReadonlyMap<string, Version> {
  * The version of the older header, which names no service. A version that is not OpenStack's needs the name of the service in the header
  * that all services share: a server of OpenStack would not understand it, and serve its oldest version.
  *
- * @throws ApiError 400 where one of the headers has such a version without the name of the service.
+ * @throws ApiError 400 where one of the headers has such a version without the name of the service, or with another separator behind it.
  */
 function versionWithoutType(service: Service, header: string | null, olderHeader: string | null): string | undefined {
   const older = bareVersion.exec(olderHeader ?? '')?.[1];
+  if (header === null && older === undefined) return undefined;
+  // Also with another separator than a blank: `placement=2.9`.
+  const written = new RegExp(`^\\s*(${service.type}[=:/ ]\\s*)?((\\d+)\\.\\d+)\\s*$`, 'i');
   for (const text of [...(header ?? '').split(','), older ?? '']) {
-    const [, major] = bareVersion.exec(text)?.[1]?.match(/^(\d+)\./) ?? [];
+    const [, name, version, major] = written.exec(text) ?? [];
     const range = major === undefined ? undefined : rangeOf(service, Number(major));
     if (range === undefined || range === openstackRange(service)) continue;
+    const problem =
+      name === undefined ? 'needs the name of the service' : 'needs a blank behind the name of the service';
     throw new ApiError(
       400,
-      `Version ${text.trim()} needs the name of the service. Send "OpenStack-API-Version: ${service.type} ${text.trim()}".`,
+      `Version ${text.trim()} ${problem}. Send "OpenStack-API-Version: ${service.type} ${version}".`,
     );
   }
   return older;

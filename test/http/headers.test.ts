@@ -67,6 +67,9 @@ suite('version 2', () => {
       ['compute 2.1, 2.6', null],
       [null, '2.6'],
       ['2.999', null],
+      ['placement=2.6', null],
+      ['Placement: 2.6', null],
+      ['compute 2.1, placement/2.6', null],
     ] as const) {
       assert.throws(
         () => requestedVersion(placementService, header, older),
