@@ -21,6 +21,7 @@ export const migrationNames = [
   '012_consumer_names',
   '013_changed_consumers',
   '014_usage_history',
+  '015_replica_identities',
 ] as const;
 
 /**

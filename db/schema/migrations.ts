@@ -14,6 +14,7 @@ import * as waiting from './migrations/011_waiting.ts';
 import * as consumerNames from './migrations/012_consumer_names.ts';
 import * as changedConsumers from './migrations/013_changed_consumers.ts';
 import * as usageHistory from './migrations/014_usage_history.ts';
+import * as replicaIdentities from './migrations/015_replica_identities.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -31,4 +32,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '012_consumer_names': consumerNames,
   '013_changed_consumers': changedConsumers,
   '014_usage_history': usageHistory,
+  '015_replica_identities': replicaIdentities,
 };

@@ -496,6 +496,22 @@ CREATE INDEX waiting_former_process_idx ON public.waiting USING btree (former_pr
 
 CREATE INDEX waiting_line_idx ON public.waiting USING btree (project_id, line, number) WHERE (line IS NOT NULL);
 
+alter table doubtful_usages replica identity full;
+
+alter table inventory_changes replica identity full;
+
+alter table open_usage_records replica identity full;
+
+alter table project_usages replica identity full;
+
+alter table provider_changes replica identity full;
+
+alter table provider_changes_horizon replica identity full;
+
+alter table usage_counting replica identity full;
+
+alter table usage_history replica identity full;
+
 set check_function_bodies = off; -- they may call those behind them
 
 CREATE OR REPLACE FUNCTION public.class_renamed()

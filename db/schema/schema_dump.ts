@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 
 /**
- * Writes the schema as SQL that creates it in an empty database: sequences, tables, constraints, indexes, functions and
- * triggers, each kind sorted by name. The text is the same on both engines and on every version of PostgreSQL.
+ * Writes the schema as SQL that creates it in an empty database: sequences, tables, constraints, indexes, replica identities,
+ * functions and triggers, each kind sorted by name. The text is the same on both engines and on every version of PostgreSQL.
  */
 export async function dumpSchema(database: Database): Promise<string> {
   const parts = [
@@ -12,6 +12,7 @@ export async function dumpSchema(database: Database): Promise<string> {
     await statements(database, sequenceOwners),
     await statements(database, constraints),
     await statements(database, indexes),
+    await statements(database, replicaIdentities),
     ['set check_function_bodies = off; -- they may call those behind them'],
     await statements(database, functions),
     await statements(database, triggers),
@@ -73,6 +74,10 @@ const indexes = sql<Statement>`
   from pg_index i join pg_class c on c.oid = i.indexrelid
   where c.relnamespace = 'public'::regnamespace
     and not exists (select from pg_constraint where conindid = i.indexrelid and contype in ('p', 'u', 'x'))`;
+
+const replicaIdentities = sql<Statement>`
+  select format('alter table %I replica identity full', relname) as statement, 0 as rank, relname::text as name
+  from pg_class where relreplident = 'f' and relnamespace = 'public'::regnamespace`;
 
 const functions = sql<Statement>`
   select pg_get_functiondef(oid) as statement, 0 as rank, proname::text as name from pg_proc

@@ -95,6 +95,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         '012_consumer_names',
         '013_changed_consumers',
         '014_usage_history',
+        '015_replica_identities',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');
