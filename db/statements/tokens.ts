@@ -42,7 +42,9 @@ export async function createToken({ write }: Pick<Database, 'write'>, token: New
 }
 
 /** A token that was found by its hash. */
-export type FoundToken = Pick<TokenRow, 'uuid' | 'userId' | 'projectId' | 'roles' | 'expires'> & {
+export type FoundToken = Pick<TokenRow, 'uuid' | 'userId' | 'projectId' | 'roles'> & {
+  /** For how many milliseconds it is still valid, by the clock of the database; null for always. */
+  readonly msLeft: number | null;
   /** Whether the hour of its last use is that of now. */
   readonly isNoted: boolean;
 };
@@ -50,7 +52,7 @@ export type FoundToken = Pick<TokenRow, 'uuid' | 'userId' | 'projectId' | 'roles
 /** The token with this hash that has not ended; undefined if there is none. */
 export async function findToken({ kysely }: Pick<Database, 'kysely'>, hash: string): Promise<FoundToken | undefined> {
   const { rows } = await sql<FoundToken>`
-    select uuid, user_id as "userId", project_id as "projectId", roles, expires_at as expires,
+    select uuid, user_id as "userId", project_id as "projectId", roles, (extract(epoch from expires_at - ${utcNow}) * 1000)::float8 as "msLeft",
       coalesce(used_at >= date_trunc('hour', ${utcNow}), false) as "isNoted"
     from tokens where hash = ${hash} and (expires_at is null or expires_at > ${utcNow})`.execute(kysely);
   return rows[0];

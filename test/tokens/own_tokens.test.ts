@@ -223,6 +223,26 @@ test('a token that one process revokes ends in another process within 5 s, and s
   }
 });
 
+test('a token ends by the clock of the database, whatever the clock of the process is', async (t) => {
+  await withTestService('postgresql', byTokens, async (service) => {
+    const { now } = Date;
+    for (const hours of [2, -2]) {
+      t.mock.method(Date, 'now', () => now() + hours * 3_600_000);
+      const [lasting, ending] = [await make(service, { expires_in: 3600 }), await make(service, { expires_in: 10 })];
+      const states = () => Promise.all([lasting, ending].map(({ token }) => statusOf(service, token)));
+      assert.deepEqual(await states(), [200, 200]);
+      assert.deepEqual(await states(), [200, 200], 'what was read of them is remembered');
+      const headers = { authorization: `Bearer ${lasting.token}` };
+      const { next } = (await (await get(service, headers, '/changes')).json()) as { readonly next: string };
+      const startedMs = performance.now();
+      await get(service, { ...headers, prefer: 'wait=1' }, `/changes?since=${encodeURIComponent(next)}`);
+      assert.ok(performance.now() - startedMs > 900, 'a client that follows is not cut off');
+      await until('one has ended', async () => (await statusOf(service, ending.token)) === 401);
+      assert.equal(await statusOf(service, lasting.token), 200);
+    }
+  });
+});
+
 test('while the database is unavailable a known token is accepted for a short time, and then the answer is 503', async () => {
   const database = await freshDatabase(anyEngine);
   const service = await openServiceOn(database, byTokens);

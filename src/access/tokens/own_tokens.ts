@@ -27,6 +27,8 @@ export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): Own
 
   async function read(hash: string): Promise<TokenVerdict> {
     const untilMs = performance.now() + rereadAfterMs;
+    // Of the clock of this process, which may differ from that of the database, only the difference from now on counts.
+    const askedAtMs = Date.now();
     const found = await findToken(database, hash);
     if (found === undefined) {
       known.delete(hash);
@@ -35,8 +37,9 @@ export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): Own
     }
     // What was read holds, whether or not the use could be noted: the next reading notes it.
     if (!found.isNoted) noteTokenUse(database, found.uuid).catch(() => {});
-    const { userId, projectId, roles, expires } = found;
-    const identity: Identity = { ...noIdentity, userId, projectId, roles, expiresAtMs: expires?.getTime() };
+    const { userId, projectId, roles, msLeft } = found;
+    const expiresAtMs = msLeft === null ? undefined : askedAtMs + msLeft;
+    const identity: Identity = { ...noIdentity, userId, projectId, roles, expiresAtMs };
     known.set(hash, { identity, untilMs });
     return { identity };
   }
