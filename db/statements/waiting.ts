@@ -15,9 +15,8 @@ export type WaitingClaim = {
   /** How long the claim has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
-  /** How long ago its request came; and, after the claim was stored, when the request came, by the clock of the database. */
-  readonly askedMs: number;
-  readonly askedAtMs: number | null;
+  /** When its request came, by the clock of the database, in milliseconds since 1970. It is found once, so that all processes compare the same times. */
+  readonly askedAtMs: number;
   readonly waitsFor: 'room' | 'limit';
   /** Why the claim was refused; empty where it was not judged yet. */
   readonly condition: string;
@@ -91,9 +90,6 @@ const heard = (process: string): RawBuilder<unknown> => sql`
   insert into waiting_processes (id, seen_at) values (${process}::uuid, clock_timestamp())
   on conflict (id) do update set seen_at = excluded.seen_at`;
 
-/** When a request came, in milliseconds since 1970. It is found once, so that all processes compare the same times. */
-const askedAt = (atMs: RawBuilder<unknown>, agoMs: RawBuilder<unknown>): RawBuilder<unknown> =>
-  sql`coalesce(to_timestamp(${atMs} / 1000), now() - make_interval(secs => ${agoMs} / 1000))`;
 const inMs = (time: RawBuilder<unknown>): RawBuilder<number> => sql`(extract(epoch from ${time}) * 1000)::float8`;
 
 const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
@@ -102,12 +98,12 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
       insert into waiting as w (claim, consumers, names, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
       select claim, string_to_array(consumers, ','), case when names is not null then array(select json_array_elements_text(names::json)) end, project_id, user_id, line, ${process}::uuid,
         clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
-        ${askedAt(sql`asked_at_ms`, sql`asked_ms`)}, waits_for, condition
+        to_timestamp(asked_at_ms / 1000), waits_for, condition
       from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[], ${column((c) => c.names && JSON.stringify(c.names))}::text[],
         ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
-        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedMs)}::float8[], ${column((c) => c.askedAtMs)}::float8[],
+        ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedAtMs)}::float8[],
         ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, names, project_id, user_id, line, waited_ms, wait_ms, asked_ms, asked_at_ms, waits_for, condition, index)
+      ) with ordinality as e (claim, consumers, names, project_id, user_id, line, waited_ms, wait_ms, asked_at_ms, waits_for, condition, index)
       order by index`;
 };
 
@@ -181,18 +177,18 @@ export async function leaveWaiting(
   ]);
 }
 
-/** Updates the stored descriptions of claims that wait, and their times: a later request of this process may have taken the row. */
+/** Updates the stored descriptions of claims that wait, and the ends of their times: a later request of this process may have taken the row. */
 export async function describeWaiting(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
-  claims: readonly Pick<WaitingClaim, 'claim' | 'waitMs' | 'askedMs' | 'askedAtMs' | 'waitsFor' | 'condition'>[],
+  claims: readonly Pick<WaitingClaim, 'claim' | 'waitMs' | 'waitsFor' | 'condition'>[],
 ): Promise<void> {
   await transaction([
-    sql`update waiting w set waits_for = d.waits_for, condition = d.condition, asked_at = ${askedAt(sql`d.asked_at_ms`, sql`d.asked_ms`)},
+    sql`update waiting w set waits_for = d.waits_for, condition = d.condition,
         until = clock_timestamp() + make_interval(secs => d.wait_ms / 1000)
       from unnest(${claims.map(({ claim }) => claim)}::text[], ${claims.map(({ waitMs }) => waitMs)}::float8[],
-        ${claims.map(({ askedMs }) => askedMs)}::float8[], ${claims.map(({ askedAtMs }) => askedAtMs)}::float8[],
-        ${claims.map(({ waitsFor }) => waitsFor)}::text[], ${claims.map(({ condition }) => condition)}::text[]) as d (claim, wait_ms, asked_ms, asked_at_ms, waits_for, condition)
+        ${claims.map(({ waitsFor }) => waitsFor)}::text[], ${claims.map(({ condition }) => condition)}::text[]
+      ) as d (claim, wait_ms, waits_for, condition)
       where w.claim = d.claim and w.process = ${process}::uuid`,
   ]);
 }

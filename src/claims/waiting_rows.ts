@@ -1,5 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
+import { readClock } from '../../db/engine/time.ts';
 import {
   describeWaiting,
   type EnteredClaim,
@@ -77,7 +78,7 @@ export function openWaitingRows(
       describing = [];
       for (const waiter of described) waiter.isDescribed = true;
       if (described.length > 0) {
-        await describeWaiting(database, process, described.map(waitingClaimOf)).catch(() => {
+        await describeWaiting(database, process, described.map(descriptionOf)).catch(() => {
           for (const waiter of described) waiter.isDescribed = false; // the next round tries again
         });
       }
@@ -93,7 +94,9 @@ export function openWaitingRows(
     // The number of a claim that has left before it was stored is kept as well.
     const unstored = new Map(gone.flatMap(({ waiter }) => (waiter.isStored ? [] : [[waiter.key, waiter]])));
     if (unstored.size > 0) {
-      await repeatLostRaces(() => keepNumbers(database, process, [...unstored.values()].map(waitingClaimOf)));
+      const aheadMs = await clockAhead(database);
+      const left = [...unstored.values()].map((waiter) => waitingClaimOf(waiter, aheadMs));
+      await repeatLostRaces(() => keepNumbers(database, process, left));
     }
     await repeatLostRaces(() =>
       leaveWaiting(
@@ -108,7 +111,9 @@ export function openWaitingRows(
     if (coming.length === 0) return;
     for (const waiter of coming) waiter.mayHaveRow = true;
     try {
-      const stored = await repeatLostRaces(() => enterWaiting(database, process, coming.map(waitingClaimOf)));
+      const aheadMs = await clockAhead(database);
+      const claimsOf = () => coming.map((waiter) => waitingClaimOf(waiter, aheadMs));
+      const stored = await repeatLostRaces(() => enterWaiting(database, process, claimsOf()));
       const byKey = new Map(stored.map((each) => [each.claim, each]));
       for (const waiter of coming) {
         const claim = byKey.get(waiter.key);
@@ -152,31 +157,44 @@ export function openWaitingRows(
   };
 }
 
-const waitingClaimOf = ({
-  key,
-  claim,
-  wait,
-  sinceMs,
-  cameAtMs,
-  askedAtMs,
-  endsAtMs,
+/** An answer that took longer does not tell the time. */
+const promptMs = 100;
+/** How often the time is asked for until an answer is prompt; the last answer counts in any case. */
+const mostAsked = 3;
+
+/**
+ * How far the clock of the database is ahead of `performance.now()`, in milliseconds. A statement may wait long for a connection, behind a
+ * pooler or in the network: so the time at which a request came is told by the clock of the database before the request is stored, and not by
+ * how long ago it came.
+ */
+async function clockAhead(database: Database): Promise<number> {
+  for (let asked = 1; ; asked += 1) {
+    const sentMs = performance.now();
+    const nowMs = await readClock(database);
+    const answeredMs = performance.now();
+    if (answeredMs - sentMs < promptMs || asked === mostAsked) return nowMs - answeredMs;
+  }
+}
+
+const descriptionOf = ({ key, endsAtMs, waitsFor, condition }: Waiter) => ({
+  claim: key,
+  waitMs: Math.max(0, endsAtMs - performance.now()),
   waitsFor,
   condition,
-}: Waiter): WaitingClaim => {
-  const nowMs = performance.now();
+});
+
+/** @param aheadMs how far the clock of the database is ahead */
+const waitingClaimOf = (waiter: Waiter, aheadMs: number): WaitingClaim => {
+  const { claim, wait, sinceMs, cameAtMs, askedAtMs } = waiter;
   const consumers = inOrderOfUuids(claim.consumers);
   return {
-    claim: key,
+    ...descriptionOf(waiter),
     consumers: consumers.map(({ uuid }) => uuid),
     names: consumers.some(({ name }) => typeof name === 'string') ? consumers.map(({ name = null }) => name) : null,
     projectId: wait.owner.projectId,
     userId: wait.owner.userId,
     line: wait.line ?? null,
-    waitedMs: nowMs - sinceMs,
-    waitMs: Math.max(0, endsAtMs - nowMs),
-    askedMs: nowMs - cameAtMs,
-    askedAtMs,
-    waitsFor,
-    condition,
+    waitedMs: performance.now() - sinceMs,
+    askedAtMs: askedAtMs ?? cameAtMs + aheadMs,
   };
 };

@@ -7,6 +7,7 @@ import { sql } from 'kysely';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { withSharedDatabase } from '../races/shared_database.ts';
+import { openBadNetwork } from '../soak/bad_network.ts';
 import { anyEngine, engines } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
@@ -20,9 +21,14 @@ type Two = {
   readonly holder: string;
 };
 
-async function withTwo(use: (two: Two) => Promise<void>): Promise<void> {
+/** @param connectionOfSecond the connection of the second server, by that of the first one */
+async function withTwo(
+  use: (two: Two) => Promise<void>,
+  connectionOfSecond = (connection: string): string => connection,
+): Promise<void> {
   await withSharedDatabase('postgresql', async (config) => {
-    const servers = await Promise.all([startServer(config), startServer(config)]);
+    const other = { ...config, connection: connectionOfSecond(config.connection ?? '') };
+    const servers = await Promise.all([startServer(config), startServer(other)]);
     const [first, second] = servers.map(({ url }) => clientOf(url));
     assert.ok(first && second);
     try {
@@ -168,6 +174,38 @@ for (const [named, line] of kinds) {
         assert.equal((await again).status, 409);
       }
     }));
+}
+
+for (const [named, line] of kinds) {
+  test(`a request ${named} that could not be stored for a while does not take the place of a later one`, async () => {
+    const network = await openBadNetwork(0);
+    const throughNetwork = (connection: string): string => {
+      const url = new URL(connection);
+      network.lead(Number(url.port));
+      url.port = String(network.port);
+      return url.href;
+    };
+    try {
+      await withTwo(async ({ clients: [here, there] }) => {
+        const uuid = randomUUID();
+        const gone = new AbortController();
+        network.block(true);
+        const earlier = claimOne(there, uuid, line, gone.signal).catch(() => 'cut');
+        await sleep(1_000);
+        gone.abort();
+        assert.equal(await earlier, 'cut');
+        const later = claimOne(here, uuid, line);
+        await untilListed(here, [uuid]);
+        network.block(false);
+        assert.equal(await Promise.race([later, sleep(2_000).then(() => 'waits')]), 'waits');
+        await untilListed(here, [uuid]);
+        assert.equal((await here.send('DELETE', `/waiting/${uuid}`)).status, 204);
+        assert.equal((await later).status, 409);
+      }, throughNetwork);
+    } finally {
+      network.close();
+    }
+  });
 }
 
 test('a request without a line is answered at once where its consumer is written before the request is stored', () =>
