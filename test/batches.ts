@@ -49,6 +49,7 @@ const longest = [
   'races/schema_changes',
   'manage/placement_api',
   'console/console',
+  'waiting/expired_tokens',
   'waiting/processes',
   'waiting/schedules',
   'console/views',

@@ -118,9 +118,13 @@ export const byKeystone = (
       if (outcome === 'unauthorized') return refuse();
       exchange.authenticateAgain = async () => {
         const again = await keystone.authenticateAgain(headers, access, caller);
-        if (again === 'unauthorized') return refuse();
-        if (typeof again !== 'string') exchange.identity = again;
-        return undefined;
+        if (typeof again !== 'string') {
+          exchange.identity = again;
+          return undefined;
+        }
+        // Where Keystone cannot be asked, what it said before holds until the token expires.
+        const { expiresAtMs = Number.POSITIVE_INFINITY } = exchange.identity;
+        return again === 'unauthorized' || expiresAtMs <= Date.now() ? refuse() : undefined;
       };
       exchange.identity = outcome;
     }

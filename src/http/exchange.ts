@@ -33,7 +33,8 @@ export type Exchange = {
   refused: string | undefined;
   /**
    * Set by the authentication with Keystone or tokens: finds the identity of a long-lived request again. It returns the response to
-   * send if the token is no longer valid, and undefined otherwise, also where Keystone cannot be asked.
+   * send if the token is no longer valid, and undefined otherwise, also where Keystone cannot be asked
+   * and the token has not expired.
    */
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */

@@ -30,7 +30,7 @@ export type ApiRequest = {
   readonly owners: AllowsOwner | undefined;
   /**
    * Requires of a long-lived request that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be
-   * asked, the token counts as valid: the caller checks `identity.expiresAtMs`. Remembered answers of Keystone count, so that this may be
+   * asked, the token counts as valid until it expires. Remembered answers of Keystone count, so that this may be
    * called often.
    *
    * @throws ApiError 401 or 403
