@@ -22,6 +22,7 @@ export const migrationNames = [
   '013_changed_consumers',
   '014_usage_history',
   '015_replica_identities',
+  '016_lookups_of_allocations',
 ] as const;
 
 /**

@@ -15,6 +15,7 @@ import * as consumerNames from './migrations/012_consumer_names.ts';
 import * as changedConsumers from './migrations/013_changed_consumers.ts';
 import * as usageHistory from './migrations/014_usage_history.ts';
 import * as replicaIdentities from './migrations/015_replica_identities.ts';
+import * as lookupsOfAllocations from './migrations/016_lookups_of_allocations.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -33,4 +34,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '013_changed_consumers': changedConsumers,
   '014_usage_history': usageHistory,
   '015_replica_identities': replicaIdentities,
+  '016_lookups_of_allocations': lookupsOfAllocations,
 };

@@ -675,7 +675,7 @@ AS $function$begin
       from (
         select distinct on (a.resource_provider_id, a.resource_class_id) a.resource_provider_id, a.used,
           (select k.name from public.resource_classes k where k.id = a.resource_class_id) as name
-        from public.allocations a where a.consumer_id = c.uuid
+        from (select id, resource_provider_id, resource_class_id, used from public.allocations where consumer_id = c.uuid offset 0) as a
         order by a.resource_provider_id, a.resource_class_id, a.id desc
       ) as last_ones
       where name is not null group by resource_provider_id
@@ -1101,7 +1101,7 @@ begin
         select uuid, project_id, user_id, consumer_type_id, (select name from public.consumer_names where consumer_id = consumers.id) as name
         from public.consumers where uuid = any(uuids) offset 0
       ) as c cross join lateral (
-        select resource_provider_id, resource_class_id, sum(used) as amount from public.allocations where consumer_id = c.uuid group by 1, 2 offset 0
+        select resource_provider_id, resource_class_id, sum(used) as amount from (select resource_provider_id, resource_class_id, used from public.allocations where consumer_id = c.uuid offset 0) as a group by 1, 2 offset 0
       ) as h
       left join lateral (select uuid, name from public.resource_providers where id = h.resource_provider_id offset 0) as p on true;
   else

@@ -15,6 +15,7 @@ import {
   snapshotParts,
 } from '../../db/fleet/change_log.ts';
 import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
+import { switchHistoryOn } from '../../db/statements/usage_history.ts';
 import type { Tables } from '../../db/tables.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
@@ -127,3 +128,42 @@ for (const [what, asked] of Object.entries(reads)) {
     });
   });
 }
+
+/** Writes allocations on five providers for consumers by their numbers, in one statement. */
+const writeAllocations = (first: number, last: number) => sql`
+  insert into allocations (resource_provider_id, consumer_id, resource_class_id, used)
+  select 1 + n % 5, md5(n::text), class, 1 from generate_series(${first}::integer, ${last}::integer) as n, generate_series(0, 2) as class`;
+
+test('triggers look up the allocations of a consumer by its index, while others are written and not committed', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase({ ...settings, maxPoolSize: 1 });
+    const other = await openDatabase({ ...settings, maxPoolSize: 1 });
+    const { kysely } = database;
+    try {
+      await switchHistoryOn(database);
+      await sql`insert into projects (external_id) values ('p')`.execute(kysely);
+      await sql`insert into users (external_id) values ('u')`.execute(kysely);
+      await sql`insert into resource_providers (uuid, name, generation)
+        select 'p' || n, 'p' || n, 0 from generate_series(1, 5) as n`.execute(kysely);
+      await sql`insert into consumers (uuid, project_id, user_id, generation)
+        select md5(n::text), 1, 1, 1 from generate_series(1, 1020) as n`.execute(kysely);
+      await kysely.transaction().execute(async (transaction) => {
+        const readRows = () =>
+          onlyRow(
+            transaction,
+            sql<{ rows: number }>`select (seq_tup_read + idx_tup_fetch)::integer as rows
+              from pg_stat_xact_user_tables where relname = 'allocations'`,
+          );
+        await writeAllocations(1, 1000).execute(transaction);
+        await sql`analyze allocations`.execute(other.kysely);
+        const before = await readRows();
+        await writeAllocations(1001, 1020).execute(transaction);
+        const after = await readRows();
+        assert.ok(after.rows - before.rows < 1000, `${after.rows - before.rows} rows were read for 60 allocations`);
+      });
+    } finally {
+      await database.close();
+      await other.close();
+    }
+  });
+});

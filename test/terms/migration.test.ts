@@ -96,6 +96,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         '013_changed_consumers',
         '014_usage_history',
         '015_replica_identities',
+        '016_lookups_of_allocations',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');
