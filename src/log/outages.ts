@@ -1,16 +1,10 @@
 import type { Logger } from 'pino';
-import {
-  failureKind,
-  failureOf,
-  isLockRefused,
-  isLostRace,
-  isTimedOut,
-  isUnavailable,
-} from '../../db/engine/failures.ts';
+import { failureKind, failureOf, isLockRefused, isLostRace, isTimedOut } from '../../db/engine/failures.ts';
+import { openTroubles } from './troubles.ts';
 
 /**
- * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile. Failures of some
- * requests only, such as a full disk, a read-only database or a lock of another program, are logged once a minute at most.
+ * Logs why requests cannot use the database, once for all that fail for the same reason: where it cannot be reached, and where some requests
+ * fail, since the database has no disk left, say, takes no writes, or another program holds a lock.
  */
 export type Outages = {
   /**
@@ -22,10 +16,14 @@ export type Outages = {
   answered(sentMs: number): void;
 };
 
-/** An error that does not concern all requests is logged again if this time has passed since the last one of its kind. */
-const repeatedAfterMs = 60_000;
+const unreached = 'The database cannot be reached: requests are answered 503 until it can';
+const accessRefused =
+  'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
+  'correct [placement_database] connection and restart';
+/** What an answer of the database ends; the others end where nothing meets them any more. */
+const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
-/** What is logged of an error that does not concern all requests; undefined for other errors. */
+/** What is logged of an error; undefined for one that the service does not know. */
 function lineOf(error: unknown): string | undefined {
   switch (failureKind(error)) {
     case 'commits unconfirmed':
@@ -42,10 +40,7 @@ function lineOf(error: unknown): string | undefined {
     case 'no id left':
       return 'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
     case 'access refused':
-      return (
-        'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
-        'correct [placement_database] connection and restart'
-      );
+      return accessRefused;
     case 'not permitted':
       return 'The role of the service lacks a privilege in the database: requests that need it are answered 503 until it is granted';
     case 'lock wait too long':
@@ -61,46 +56,28 @@ function lineOf(error: unknown): string | undefined {
     case 'number too large':
     case 'text not storable':
       return 'The database cannot store a number or a text of a request: the request is answered 400';
-    default:
+    case 'unavailable':
+    case 'no connection left':
+      return unreached;
+    case 'taken': // endpoints that may meet it say what is taken
+    case undefined:
       return undefined;
   }
 }
 
 /** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
-  let sinceMs: number | undefined;
-  /** When a failure of some requests only was logged last, by its line. */
-  const failedMs = new Map<string, number>();
+  const troubles = openTroubles(logger);
   return {
     notice: (error) => {
       const line = lineOf(error);
-      if (line !== undefined) {
-        const nowMs = performance.now();
-        if (nowMs - (failedMs.get(line) ?? Number.NEGATIVE_INFINITY) > repeatedAfterMs) {
-          logger.warn({ reason: failureOf(error) }, line);
-        }
-        failedMs.set(line, nowMs);
-        // This failure has a line of its own, since an outage often begins with another reason, such as broken connections.
-        if (failureKind(error) === 'access refused') sinceMs ??= nowMs;
-        return true;
-      }
-      if (!isUnavailable(error)) return false;
-      if (sinceMs === undefined) {
-        sinceMs = performance.now();
-        logger.warn(
-          { reason: failureOf(error) },
-          'The database cannot be reached: requests are answered 503 until it can',
-        );
-      }
+      if (line === undefined) return false;
+      const [name = line] = line.split(':', 1);
+      troubles.met(line, { name, reason: failureOf(error), lasts: endedByAnswers.includes(line) });
       return true;
     },
-    answered: (sentMs) => {
-      // The answer to a query from before the failure does not prove that the database can be reached again.
-      if (sinceMs === undefined || sentMs <= sinceMs) return;
-      const seconds = Math.round((performance.now() - sinceMs) / 100) / 10;
-      sinceMs = undefined;
-      logger.info({ seconds }, 'The database can be reached again');
-    },
+    // The answer to a query from before the failure does not prove that the database can be reached again.
+    answered: (sentMs) => troubles.over(endedByAnswers, 'The database can be reached again', sentMs),
   };
 }
 

@@ -101,7 +101,7 @@ export async function openService(
   const policy = openPolicy(config.osloPolicy, logLines);
   const keystone =
     config.api.authStrategy === 'keystone'
-      ? (await keystoneParts()).openKeystone(config.keystoneAuthtoken, logLines)
+      ? (await keystoneParts()).openKeystone(config.keystoneAuthtoken, logger)
       : undefined;
   const database = await openConfiguredDatabase(config, {
     ...(options.embedded === undefined ? {} : { embedded: options.embedded }),
@@ -139,7 +139,11 @@ export async function openService(
     const limits = countingOptions(config);
     const check = async (): Promise<void> => {
       await fleet.fresh();
-      await requireWritable(database);
+      // A service that only reads would not notice that the database takes no writes.
+      await requireWritable(database).catch((error: unknown) => {
+        outages.notice(error);
+        throw error;
+      });
     };
     const { logHealth } = options;
     const metrics = config.metrics.enabled

@@ -27,9 +27,12 @@ export function withKeystone(
 ): Promise<void> {
   return withStandIn(async (standIn) => {
     const logged: string[] = [];
-    const at = (level: string) => (line: string) => void logged.push(`${level}: ${line}`);
+    const at =
+      (level: string) =>
+      (...entry: readonly unknown[]) =>
+        void logged.push(`${level}: ${entry.at(-1)}`);
     const settings = completeSettings({ ...settingsFor(standIn), ...more });
-    const keystone = openKeystone(settings, { warn: at('warn'), error: at('error') }, limits);
+    const keystone = openKeystone(settings, { info: at('info'), warn: at('warn') }, limits);
     try {
       await use({
         standIn,

@@ -66,9 +66,9 @@ test('a certificate must be signed by a trusted authority, unless insecure is se
       ];
       for (const [more, expected, log] of cases) {
         const logged: string[] = [];
-        const say = (line: string) => void logged.push(line);
+        const say = (...entry: readonly unknown[]) => void logged.push(String(entry.at(-1)));
         const settings = completeSettings({ ...settingsFor(standIn), ...more });
-        const keystone = openKeystone(settings, { warn: say, error: say });
+        const keystone = openKeystone(settings, { info: say, warn: say });
         const headers = new Headers({ 'x-auth-token': standIn.issue({ user: 'alice' }) });
         assert.equal(userOf(await keystone.authenticate(headers, { method: 'GET', path: '/' })), expected);
         assert.match(logged.join(), log);
@@ -76,7 +76,7 @@ test('a certificate must be signed by a trusted authority, unless insecure is se
       }
     }, tls);
     const missing = completeSettings({ ...complete, cafile: path.join(folder, 'none.pem') });
-    const silent = { warn: () => {}, error: () => {} };
+    const silent = { info: () => {}, warn: () => {} };
     assert.throws(() => openKeystone(missing, silent), /\[keystone_authtoken\] cafile cannot be read: ENOENT/);
   } finally {
     await rm(folder, { recursive: true });

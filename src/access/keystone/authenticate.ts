@@ -1,5 +1,6 @@
+import type { Logger } from 'pino';
+import { openTroubles } from '../../log/troubles.ts';
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
-import { Cache } from '../../text/cache.ts';
 import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, openKeystoneQueue, ValidationAbandoned } from './queue.ts';
@@ -39,10 +40,7 @@ export type KeystoneObserver = {
 };
 
 /** The log for tokens that could not be validated, and for unsafe settings. */
-export type KeystoneLog = {
-  readonly warn: (line: string) => void;
-  readonly error: (line: string) => void;
-};
+export type KeystoneLog = Pick<Logger, 'info' | 'warn'>;
 
 /** How many tokens Keystone validates at a time, each by a connection of its own, and how many validations may wait for that. */
 const atATime = 64;
@@ -101,7 +99,7 @@ export function openKeystone(
     );
   }
   let warned = false;
-  const logFailure = openValidationFailureLog(log.error);
+  const troubles = openTroubles(log);
 
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
   async function serviceOf(
@@ -161,7 +159,7 @@ export function openKeystone(
         if (failure === undefined) throw error;
         if (!(error instanceof ValidationAbandoned)) {
           observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
-          logFailure(messageOf(error));
+          troubles.met(`A token could not be validated: ${messageOf(error)}`);
         }
         return settings.delayAuthDecision ? 'unauthorized' : failure;
       }
@@ -204,29 +202,3 @@ const asService = ({ userId, userDomainId, projectId, projectDomainId, roles }: 
   projectDomainId,
   roles,
 });
-
-/** How often the same reason is logged at most, and how many different reasons are remembered. */
-const repeatedAfterMs = 60_000;
-const mostRemembered = 100;
-
-/**
- * Logs why tokens could not be validated: each reason once in a minute at most, with the number of requests that failed for it since. While
- * Keystone does not answer, every request with a new token fails.
- */
-function openValidationFailureLog(log: (line: string) => void): (reason: string) => void {
-  const logged = new Cache<string, { readonly atMs: number; unlogged: number }>(mostRemembered);
-  return (reason) => {
-    const nowMs = performance.now();
-    const last = logged.get(reason);
-    if (last !== undefined && nowMs - last.atMs < repeatedAfterMs) {
-      last.unlogged += 1;
-      return;
-    }
-    const more =
-      last === undefined || last.unlogged === 0
-        ? ''
-        : ` ${last.unlogged} more requests failed for this reason since the last such line.`;
-    log(`A token could not be validated: ${reason}${more}`);
-    logged.set(reason, { atMs: nowMs, unlogged: 0 });
-  };
-}
