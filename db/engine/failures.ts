@@ -9,6 +9,11 @@ export const sqlstate = {
   unknownDatabase: '3D000',
   databaseClosed: '55000',
   undefinedTable: '42P01',
+  undefinedColumn: '42703',
+  undefinedFunction: '42883',
+  undefinedObject: '42704',
+  undefinedSchema: '3F000',
+  undefinedKey: '42P10',
   insufficientPrivilege: '42501',
   queryCanceled: '57014',
   readOnlyTransaction: '25006',
@@ -134,6 +139,25 @@ export const arePreparedStatementsLost = (error: unknown): boolean =>
 /** Whether the role of the service lacks a privilege that the statement needs, until an operator acts. Nothing of it was done. */
 export const isNotPermitted = (error: unknown): boolean => hasSqlstate(error, sqlstate.insufficientPrivilege);
 
+/**
+ * Whether a table, a column, a key or a function is missing that the statement names: they were dropped, replaced by those of another
+ * release, or are not in the search_path of the role any more. Nothing of it was done, until an operator acts.
+ */
+export const isOtherSchema = (error: unknown): boolean =>
+  error instanceof SchemaBehind ||
+  hasSqlstate(
+    error,
+    sqlstate.undefinedTable,
+    sqlstate.undefinedColumn,
+    sqlstate.undefinedFunction,
+    sqlstate.undefinedObject,
+    sqlstate.undefinedSchema,
+    sqlstate.undefinedKey,
+  );
+
+/** The database lacks migrations that it had when the service started, as after an older dump was restored. */
+export class SchemaBehind extends Error {}
+
 /** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */
 export class NoIdLeft extends Error {}
 
@@ -144,7 +168,7 @@ export const isTakenIn = (error: unknown, table: string): boolean =>
 /**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
  * another program holds, or a new row for which no id is left. False if the database went away, since then it is unknown
- * whether the transaction was committed. False for a time-out, a deadlock or a serialization failure: they concern all items.
+ * whether the transaction was committed. False for a time-out, a deadlock, a serialization failure or missing tables: they concern all items.
  */
 export const isFaultOfOne = (error: unknown): boolean =>
   error instanceof NoIdLeft ||
@@ -152,6 +176,7 @@ export const isFaultOfOne = (error: unknown): boolean =>
     !isUnavailable(error) &&
     !isTimedOut(error) &&
     !isLostRace(error) &&
+    !isOtherSchema(error) &&
     !arePreparedStatementsLost(error));
 
 /** The code of the error for a server that is not of the wanted kind, such as a standby. */
@@ -206,6 +231,8 @@ type FailureKind =
   | 'access refused'
   /** The role of the service lacks a privilege, until an operator acts. */
   | 'not permitted'
+  /** Tables are missing, or those of another release, until an operator acts. */
+  | 'other schema'
   /** The database has no room for a further connection, and the service has none. */
   | 'no connection left'
   /** The server waits for a synchronous standby before it answers commits. */
@@ -247,6 +274,7 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (isAccessRefused(error)) return 'access refused';
   if (isUnavailable(error)) return 'unavailable';
   if (isNotPermitted(error)) return 'not permitted';
+  if (isOtherSchema(error)) return 'other schema';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';
   if (isLostRace(error)) return 'lost race';

@@ -26,20 +26,6 @@ export async function reach(
 }
 
 /**
- * Makes sure that the database takes writes. The statement is refused where a write would be, and locks no row.
- *
- * @throws `readOnlyTransaction` where it takes none, `insufficientPrivilege` where the role may not write, and any error of a
- *   database that cannot be reached
- */
-export async function requireWritable({
-  transaction,
-}: {
-  readonly transaction: (statements: readonly RawBuilder<unknown>[]) => Promise<unknown>;
-}): Promise<void> {
-  await transaction([sql`select from provider_changes where false for update`]);
-}
-
-/**
  * Whether the server shows by `pg_stat_get_bgwriter_stat_reset_time()` when it last recovered from a crash: a crash resets the
  * statistics. PostgreSQL 14 would read a file for this time.
  */

@@ -138,6 +138,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater(
         'The role of the service lacks a privilege in the database; the log has the reason for operators.',
       );
+    case 'other schema':
+      return tryLater('Tables of the database are gone, or of another release; the log has the reason for operators.');
     case 'no connection left':
       return tryLater('The database has no connection left for the service; please retry.');
     case 'commits unconfirmed':

@@ -56,6 +56,8 @@ function reasonOf(error: unknown): string {
       return 'The database refuses the login of the service: its password, role or database was changed';
     case 'not permitted':
       return 'The role of the service lacks a privilege in the database';
+    case 'other schema':
+      return 'Tables of the database are gone, or of another release';
     case 'no connection left':
       return 'The database has no connection left for the service';
     case 'prepared statements lost':

@@ -43,6 +43,11 @@ function lineOf(error: unknown): string | undefined {
       return accessRefused;
     case 'not permitted':
       return 'The role of the service lacks a privilege in the database: requests that need it are answered 503 until it is granted';
+    case 'other schema':
+      return (
+        'Tables of the database are gone, or of another release: requests that need them are answered 503. Restore a backup; "placement-manage ' +
+        'db sync" brings an older one up to date; or let search_path lead to the tables again'
+      );
     case 'lock wait too long':
     case 'lock refused':
       return (

@@ -2,7 +2,7 @@ import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
-import { requireWritable } from '../../db/engine/server_state.ts';
+import { requireUsable } from '../../db/schema/usable.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
@@ -139,8 +139,8 @@ export async function openService(
     const limits = countingOptions(config);
     const check = async (): Promise<void> => {
       await fleet.fresh();
-      // A service that only reads would not notice that the database takes no writes.
-      await requireWritable(database).catch((error: unknown) => {
+      // A service that only reads would not notice that the database takes no writes, or has lost its schema.
+      await requireUsable(database).catch((error: unknown) => {
         outages.notice(error);
         throw error;
       });

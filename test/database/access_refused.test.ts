@@ -26,6 +26,10 @@ const accessRefused = {
   ready: 'The database refuses the login of the service: its password, role or database was changed',
   line: 'The database refuses the login of the service',
 };
+const otherSchema = {
+  ready: 'Tables of the database are gone, or of another release',
+  line: 'Tables of the database are gone, or of another release',
+};
 const notPermitted = {
   ready: 'The role of the service lacks a privilege in the database',
   line: 'The role of the service lacks a privilege',
@@ -59,6 +63,20 @@ const changes: Readonly<Record<string, Change>> = {
     on: 'database',
     reason: /permission denied for table/,
     ...notPermitted,
+  },
+  'tables in another schema': {
+    made: () => 'alter schema public rename to elsewhere; create schema public',
+    undone: () => 'drop schema public; alter schema elsewhere rename to public',
+    on: 'database',
+    reason: /relation \S+ does not exist/,
+    ...otherSchema,
+  },
+  'tables without a column': {
+    made: () => 'alter table resource_providers rename generation to elsewhere',
+    undone: () => 'alter table resource_providers rename elsewhere to generation',
+    on: 'database',
+    reason: /column \S+ does not exist/,
+    ...otherSchema,
   },
 };
 

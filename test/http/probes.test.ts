@@ -36,12 +36,22 @@ for (const engine of engines) {
         await kysely.schema.alterTable('provider_changes').renameTo('elsewhere').execute();
         try {
           const broken = await app.request('/healthcheck');
-          assert.deepEqual([broken.status, await broken.text()], [503, 'The database cannot be reached']);
+          const why = 'Tables of the database are gone, or of another release';
+          assert.deepEqual([broken.status, await broken.text()], [503, why]);
           assert.equal((await app.request('/readyz', { method: 'HEAD' })).status, 503);
         } finally {
           await kysely.schema.alterTable('elsewhere').renameTo('provider_changes').execute();
         }
         assert.equal((await app.request('/readyz')).status, 200);
+      });
+    });
+
+    test('are 503 where an older dump was restored under the service', async () => {
+      await withTestService(engine, {}, async ({ app, database }) => {
+        await sql`delete from kysely_migration where name like '014%'`.execute(database.kysely);
+        const older = await app.request('/readyz');
+        const why = 'Tables of the database are gone, or of another release';
+        assert.deepEqual([older.status, await older.text()], [503, why]);
       });
     });
   });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { sql } from 'kysely';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { openClient } from '../races/client.ts';
 import { openSwitch } from '../races/switch.ts';
@@ -65,9 +66,15 @@ test('an unexpected error has its stack in the log', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, configFile, withDatabase }) => {
     const server = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await server.said(/listens on (http:\S+)/);
-    await withDatabase(({ kysely }) => kysely.schema.alterTable('provider_changes').renameTo('elsewhere').execute());
+    // Another program's trigger, of which the service knows nothing.
+    await withDatabase(async ({ kysely }) => {
+      await sql`create function refuse() returns trigger language plpgsql as 'begin raise ''not today''; end'`.execute(
+        kysely,
+      );
+      await sql`create trigger refuse before insert on resource_providers execute function refuse()`.execute(kysely);
+    });
     const client = openClient(url);
-    assert.equal((await client.send('GET', '/resource_providers', 39)).status, 500);
+    assert.equal((await client.send('POST', '/resource_providers', 39, { name: 'refused' })).status, 500);
     client.close();
     server.child.kill('SIGTERM');
     const entries = (await server.ended).stderr
@@ -76,6 +83,6 @@ test('an unexpected error has its stack in the log', async () => {
       .map((line) => JSON.parse(line));
     const [error] = entries.filter(({ level }) => level === 'error');
     assert.equal(error.msg, 'Unexpected error');
-    assert.match(error.err.stack, /provider_changes.*\n\s+at /);
+    assert.match(error.err.stack, /not today.*\n\s+at /);
   });
 });

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { inBackground } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
-import { isTimedOut, isUnavailable, repeatLostRaces } from '../../../db/engine/failures.ts';
+import { isOtherSchema, isTimedOut, isUnavailable, repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type FleetSnapshot, isRead, newestXid } from '../../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../../db/fleet/prune_changes.ts';
 import { type Changes, checkForChanges, forgetForeignChanges, readChanges } from '../../../db/fleet/read_changes.ts';
@@ -129,7 +129,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
 
   /**
    * Whether the fleet must be loaded again. Either the database was unavailable, and the one that answers now may be a standby that lacks
-   * changes which the fleet has read; or an error left changes half applied.
+   * changes which the fleet has read; or its tables were gone, and may be others now; or an error left changes half applied.
    */
   let mustLoad = false;
   let roomListener: ((freed: readonly number[] | 'all') => void) | undefined;
@@ -142,7 +142,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   let quiet = 0;
   const refresh = (): Promise<Fleet> =>
     bringUpToDate().catch((error: unknown) => {
-      mustLoad ||= isUnavailable(error);
+      mustLoad ||= isUnavailable(error) || isOtherSchema(error);
       tookTooLong ||= isTimedOut(error);
       outages?.notice(error);
       throw error;
