@@ -5,10 +5,10 @@ import { since } from '../placement/microversions.ts';
 import { spellingsOf } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { object, text } from '../rest/json_schema.ts';
+import { object } from '../rest/json_schema.ts';
 import { checkQuery, checkUnrepeated, integerParameter, noParameters } from '../rest/schema_check.ts';
 import { isStorable } from '../text/strings.ts';
-import { ownerId } from './allocations/bodies.ts';
+import { lineName, ownerId } from './allocations/bodies.ts';
 import { pageJson, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -41,7 +41,7 @@ export const waitingEndpoints: readonly Endpoint<Dependencies>[] = [
 
 const parameters = object({
   project_id: v.optional(ownerId),
-  line: v.optional(text({ minLength: 1, maxLength: 64 })),
+  line: v.optional(lineName),
   limit: v.optional(integerParameter(1, 1000)),
   marker: v.optional(integerParameter(0, Number.MAX_SAFE_INTEGER)),
 });

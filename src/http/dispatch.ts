@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import * as v from 'valibot';
 import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
-import { newestOf, versionText } from '../placement/versions.ts';
+import { newestOf, openstackRange, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import { inPieces, noteShortRequest, openTurns, type Turns } from '../request/turns.ts';
 import type { AllowsOwner, ApiRequest, BoundEndpoint, Endpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
@@ -54,6 +54,7 @@ export function mountEndpoints(
         });
       }
       const endpoint = select(candidates, exchange);
+      requireExactPath(exchange);
       const own: { turns?: Turns } = {};
       const request = apiRequest(c, endpoint, options, own);
       exchange.quiet = endpoint.quiet ?? false;
@@ -84,6 +85,22 @@ export function mountEndpoints(
 
 /** How much of a path an error shows. */
 const longestShown = 200;
+
+/**
+ * In OpenStack's versions a path has another meaning than it says where upstream's router takes it so: a line feed at its end is ignored, and
+ * escapes that are no UTF-8 stand for themselves.
+ *
+ * @throws ApiError 400 for such a path in a version of our own, where it might name another project
+ */
+function requireExactPath({ api, version, path, isDecoded }: Exchange): void {
+  if (version <= openstackRange(api.service).newest) return;
+  const shown = path.slice(0, longestShown);
+  if (!isDecoded)
+    throw badRequest(
+      `The path ${shown} has a percent sign that begins no byte of UTF-8; write %25 for the sign itself.`,
+    );
+  if (path.endsWith('\n')) throw badRequest(`The path ${JSON.stringify(shown)} ends with a line feed, %0A.`);
+}
 
 function select(candidates: readonly BoundEndpoint[], exchange: Exchange): BoundEndpoint {
   const [first] = candidates;

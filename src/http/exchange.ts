@@ -15,8 +15,10 @@ export type Exchange = {
   /** The Accept header; a missing one or a bare wildcard counts as JSON. */
   readonly accept: string;
   readonly contentType: string;
-  /** The decoded path. */
+  /** The decoded path; as it was sent where it cannot be decoded. */
   readonly path: string;
+  /** Whether the path could be decoded; otherwise it is as it was sent. */
+  readonly isDecoded: boolean;
   /** The query string, with its question mark. */
   readonly search: string;
   /** Scheme and authority by which the client calls, for absolute URLs. */
@@ -70,7 +72,7 @@ export function beginExchange(
   trustsProxies: boolean,
 ): Exchange {
   const incoming = incomingOf(env);
-  const { path, search } = targetOf(url, incoming);
+  const { path, isDecoded, search } = targetOf(url, incoming);
   const forwarded = trustsProxies ? readForwarded(headers) : notForwarded;
   const accept = headers.get('accept');
   const globalId = headers.get(requestIdHeader);
@@ -82,6 +84,7 @@ export function beginExchange(
     accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
     contentType: headers.get('content-type') ?? '',
     path,
+    isDecoded,
     search,
     origin: forwardedOrigin(url.slice(0, pathStart(url)), forwarded),
     prefix: forwarded.prefix,
@@ -228,23 +231,24 @@ export function targetOf(url: string, incoming: IncomingMessage | undefined): Re
   const raw = incoming?.url?.startsWith('/') ? incoming.url : url.slice(pathStart(url));
   const end = raw.search(/[?#]/);
   const path = end === -1 ? raw : raw.slice(0, end);
-  return { path: decoded(path), search: end === -1 ? '' : raw.slice(end).replace(/#.*$/s, '') };
+  return { ...decoded(path), search: end === -1 ? '' : raw.slice(end).replace(/#.*$/s, '') };
 }
 
 /** The path and the query string of a request. */
 type RequestTarget = {
-  /** The decoded path. */
+  /** The decoded path; as it was sent where it cannot be decoded. */
   readonly path: string;
+  readonly isDecoded: boolean;
   /** The query string, with its question mark. */
   readonly search: string;
 };
 
-function decoded(path: string): string {
-  if (!path.includes('%')) return path;
+function decoded(path: string): Pick<RequestTarget, 'path' | 'isDecoded'> {
+  if (!path.includes('%')) return { path, isDecoded: true };
   try {
-    return decodeURIComponent(path);
+    return { path: decodeURIComponent(path), isDecoded: true };
   } catch {
-    return path;
+    return { path, isDecoded: false };
   }
 }
 

@@ -62,15 +62,18 @@ export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
 
 /**
- * The name of a consumer. Without characters of control and of direction, and without separators of lines: it is shown in the middle of
- * other text.
+ * A text that is shown in the middle of other text: without characters of control and of direction, and without separators of lines.
  */
-export const consumerName = text({
-  minLength: 1,
-  maxLength: 255,
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a name may not have
-  pattern: /^[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$/,
-});
+const shownText = (maxLength: number) =>
+  text({
+    minLength: 1,
+    maxLength,
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it may not have
+    pattern: /^[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$/,
+  });
+
+/** The name of a consumer. */
+export const consumerName = shownText(255);
 
 /** From 2.9 on a claim may give the consumer a name; null takes it away. */
 export const named = { name: v.optional(v.nullable(consumerName)) };
@@ -82,7 +85,8 @@ export const dryRun = { dry_run: v.optional(boolean()) };
 export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
 /** From 2.8 on: the line of the project in which a claim waits for its turn. POST has it beside the consumers. */
-const lined = { line: v.optional(text({ minLength: 1, maxLength: 64 })) };
+export const lineName = shownText(64);
+const lined = { line: v.optional(lineName) };
 export const besideConsumers = object(lined);
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
