@@ -206,7 +206,8 @@ export function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSi
     incoming?.socket.off('end', leave);
     gone.abort();
   };
-  incoming?.socket.once('end', leave);
+  // Each request of a client that does not wait for answers has one: Node.js would warn of more than ten, on standard error.
+  incoming?.socket.setMaxListeners(0).once('end', leave);
   outgoing?.once('close', leave);
   return gone.signal;
 }

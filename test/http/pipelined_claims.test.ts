@@ -1,12 +1,13 @@
 /** Claims followed by a refused request on the same connection: the client must get the answers to its claims. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../support/engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
+import { anyEngine, engines } from '../support/engines.ts';
+import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
@@ -81,4 +82,31 @@ test('claims that wait for a lock are answered, too', () =>
     });
     assert.deepEqual(statuses, [204, 204, 400]);
     await assertClaimed(service);
+  }));
+
+test('many claims that wait, sent at once on one connection, make Node.js warn of nothing', () =>
+  withTestService(anyEngine, {}, async (service) => {
+    const warnings: string[] = [];
+    const note = ({ message }: Error) => void warnings.push(message);
+    process.on('warning', note);
+    const { url, close } = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
+    const client = net.connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+    try {
+      await makeProvider(requestsTo(service), host, { VCPU: { total: 8, max_unit: 8 } });
+      await requestsTo(service)('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 8 } }));
+      const { allocations: _, ...owner } = newClaim({});
+      const body = JSON.stringify({ ...owner, candidates: 'resources=VCPU:1' });
+      const headers = ['Host: localhost', 'X-Auth-Token: admin', `OpenStack-API-Version: placement ${newestVersion}`];
+      const more = ['Prefer: wait=60', 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body];
+      for (let count = 0; count < 15; count += 1) {
+        client.write([`PUT /allocations/${randomUUID()} HTTP/1.1`, ...headers, ...more].join('\r\n'));
+      }
+      await until('they wait', () => service.waiting.size === 15);
+      assert.deepEqual(warnings, []);
+    } finally {
+      process.off('warning', note);
+      client.destroy();
+      service.endWaits();
+      await close();
+    }
   }));

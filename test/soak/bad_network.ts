@@ -16,6 +16,16 @@ export type BadNetwork = {
   close(): void;
 };
 
+/** Resolves when a socket takes more, or is closed. */
+const drained = (socket: net.Socket): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      socket.off('drain', done).off('close', done);
+      resolve();
+    };
+    socket.on('drain', done).on('close', done);
+  });
+
 /** @param first the port that it leads to */
 export async function openBadNetwork(first: number): Promise<BadNetwork> {
   let target = first;
@@ -36,7 +46,7 @@ export async function openBadNetwork(first: number): Promise<BadNetwork> {
       for await (const data of from) {
         while (isBlocked && !to.destroyed) await sleep(20);
         if (delayMs > 0) await sleep(delayMs);
-        if (!to.write(data)) await new Promise<void>((resolve) => to.once('drain', resolve).once('close', resolve));
+        if (!to.write(data)) await drained(to);
       }
       to.end();
     } catch {
