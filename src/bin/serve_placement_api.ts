@@ -8,8 +8,9 @@ import { version } from '../config/version.ts';
 import { metricsAddress } from '../http/metrics.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
 import { listenForOperator, operatorSocket } from '../http/server/operator_socket.ts';
-import { readTls, type Tls } from '../http/server/tls_files.ts';
+import { endOf, readTls, type Tls } from '../http/server/tls_files.ts';
 import { type Log, openLog } from '../log/log.ts';
+import { watchCertificate } from '../start/certificate.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
 import { databaseWarning, describeDatabase } from '../start/database.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
@@ -85,7 +86,13 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
 
   const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
   close = server.close;
-  renew = openRenewal(server, config, { log, readAgain: readAll });
+  const noteCertificate = watchCertificate(logger);
+  const renewTls = (renewed: Tls): void => {
+    server.renewTls(renewed);
+    noteCertificate(renewed);
+  };
+  renew = openRenewal({ ...server, renewTls }, config, { log, readAgain: readAll });
+  noteCertificate(tls);
   if (isHungUp) void renew();
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
@@ -95,9 +102,11 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
 }
 
 async function serveAlone(config: Config, tls: Tls | undefined, { logger, health }: Log): Promise<Listening> {
+  let endsMs = tls && endOf(tls);
   const service = await openService(config, {
     logger,
     logHealth: health,
+    tlsEndsMs: () => endsMs,
     embeddedStopped: (err) => {
       logger.fatal({ err }, 'The process ends, since its embedded database cannot write to its files');
       process.exit(1);
@@ -128,6 +137,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
       metricsUrl,
       renewTls: (renewed) => {
         for (const server of servers) server.renewTls(renewed);
+        endsMs = endOf(renewed);
       },
       tryServiceUser: service.tryServiceUser,
       renewServiceUser: service.renewServiceUser,

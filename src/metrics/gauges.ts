@@ -135,3 +135,17 @@ function inTime<Value>(read: () => Promise<Value>, timeoutMs: number): () => Pro
   const answer = atIntervals(0, () => read().catch(() => undefined));
   return () => Promise.race([answer(), sleep(timeoutMs, undefined, { ref: false })]);
 }
+
+/** Registers the metric of the certificate by which the process serves. @param endsMs undefined where it serves without TLS */
+export function registerCertificate(register: Registry, endsMs: () => number | undefined): void {
+  new Gauge({
+    name: 'placement_tls_certificate_left_seconds',
+    help: 'The time until the certificate of [ssl] cert_file ends, below 0 where it has ended; missing without TLS.',
+    registers: [register],
+    collect() {
+      const ends = endsMs();
+      if (ends === undefined) this.remove();
+      else this.set((ends - Date.now()) / 1000);
+    },
+  });
+}

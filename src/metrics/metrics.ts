@@ -16,7 +16,7 @@ import type { ApiError } from '../request/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../request/turns.ts';
 import { capacityText, limitsText, shapeCapacityText } from './capacity.ts';
 import { atIntervals, type Gathering, textOf } from './gathering.ts';
-import { registerGauges, registerLog, registerState } from './gauges.ts';
+import { registerCertificate, registerGauges, registerLog, registerState } from './gauges.ts';
 import type { IdWatch } from './id_watch.ts';
 
 /** A request that was answered. */
@@ -83,6 +83,8 @@ export function openMetrics(
     readonly ids: Pick<IdWatch, 'used'>;
     readonly check: () => Promise<unknown>;
     readonly logHealth?: LogHealth | undefined;
+    /** When the certificate ends by which this process serves, in milliseconds since 1970. */
+    readonly tlsEndsMs?: (() => number | undefined) | undefined;
     /** How usages count for limits. */
     readonly limits: CountingOptions;
   },
@@ -183,6 +185,7 @@ export function openMetrics(
     { fleetAgeSeconds: () => ageBeforeScrape ?? fleet.ageSeconds(), isReady: readiness.isReady },
   );
   if (options.logHealth !== undefined) registerLog(register, options.logHealth);
+  if (options.tlsEndsMs !== undefined) registerCertificate(register, options.tlsEndsMs);
 
   const scrape = async (): Promise<Buffer<ArrayBuffer>> => {
     // Read the age before the scrape refreshes the fleet.

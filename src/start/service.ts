@@ -75,6 +75,7 @@ export type PlacementService = {
  *
  * @param options.embedded where a new embedded database comes from
  * @param options.logHealth what is known of the log of `options.logger`, for /metrics
+ * @param options.tlsEndsMs when the certificate ends by which this process serves, for /metrics
  * @param options.gathering given if this process is one of several that serve one port
  * @param options.embeddedStopped called when the embedded database has stopped by itself; then the process has to end
  * @param options.speaks the microversions that are offered; default: all up to [api] max_microversion
@@ -87,6 +88,7 @@ export async function openService(
     readonly embedded?: EmbeddedOrigin;
     readonly logger?: Logger;
     readonly logHealth?: LogHealth;
+    readonly tlsEndsMs?: () => number | undefined;
     readonly gathering?: Gathering;
     readonly speaks?: Service;
     readonly embeddedStopped?: (error: Error) => void;
@@ -145,9 +147,9 @@ export async function openService(
         throw error;
       });
     };
-    const { logHealth } = options;
+    const { logHealth, tlsEndsMs } = options;
     const metrics = config.metrics.enabled
-      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, logHealth, ids, check, limits })
+      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, logHealth, tlsEndsMs, ids, check, limits })
       : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {

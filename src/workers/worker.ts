@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import type { Config } from '../config/config.ts';
 import { type ApiServer, createApiServer } from '../http/server/server.ts';
+import { endOf } from '../http/server/tls_files.ts';
 import { openLog } from '../log/log.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openService } from '../start/service.ts';
@@ -77,11 +78,13 @@ export async function serveAsWorker(): Promise<void> {
       logger.error({ err }, 'SIGHUP: the log of this worker stays as it was');
     }
   };
-  const service = await openService(config, { logger, logHealth, gathering }).catch((error: unknown) => {
-    // Standard error has the reason as well, but an operator who has a log file reads only that file.
-    if (logHealth.file() !== undefined) logger.error(`This worker could not start: ${messageOf(error)}`);
-    throw error;
-  });
+  const service = await openService(config, { logger, logHealth, gathering, tlsEndsMs: () => tls && endOf(tls) }).catch(
+    (error: unknown) => {
+      // Standard error has the reason as well, but an operator who has a log file reads only that file.
+      if (logHealth.file() !== undefined) logger.error(`This worker could not start: ${messageOf(error)}`);
+      throw error;
+    },
+  );
   // They may have come while the service was opened.
   service.renewServiceUser(config.keystoneAuthtoken);
   service.renewPolicy(config.osloPolicy);

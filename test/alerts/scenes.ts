@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { selfSigned } from '../keystone/certificate.ts';
 import { servicePassword, withStandIn } from '../keystone/stand_in.ts';
 import { startCommand } from '../manage/commands.ts';
 import { startRestartable } from '../soak/restartable_postgresql.ts';
@@ -319,6 +320,33 @@ const killed: OutageScene = {
     ),
 };
 
+const certificate: OutageScene = {
+  expected: [none(45), { atSeconds: 465, firing: { PlacementCertificateEnds: scraped } }],
+  play: async (record) => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-alerts-tls-'));
+    const [cert, key] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
+    const use = async (seconds: number): Promise<void> => {
+      const pem = selfSigned(seconds);
+      await writeFile(cert, pem.cert);
+      await writeFile(key, pem.key);
+    };
+    try {
+      await use(90 * 86_400);
+      process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; // for the scrapes
+      await withService({ config: `[ssl]\ncert_file = ${cert}\nkey_file = ${key}\n` }, ({ url, child }) =>
+        record(url, async ({ at }) => {
+          await at(60);
+          await use(13 * 86_400);
+          child.kill('SIGHUP');
+          await at(480);
+        }),
+      );
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+};
+
 /** The outages, by the names that the recording has. */
 export const scenes: Readonly<Record<string, OutageScene>> = {
   database,
@@ -330,4 +358,5 @@ export const scenes: Readonly<Record<string, OutageScene>> = {
   changedUnnoticed,
   ids,
   killed,
+  certificate,
 };

@@ -10,19 +10,26 @@ import { runToEnd, startCommand } from '../manage/commands.ts';
 import { fillEmbedded } from '../support/templates.ts';
 import { until } from '../support/until.ts';
 
-type Answer = { readonly status: number | undefined; readonly location: string | undefined };
+type Answer = { readonly status: number | undefined; readonly location: string | undefined; readonly text: string };
 
 const send = (url: string, ca: string, method: string, body = ''): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', 'content-length': body.length };
     https
       .request(url, { method, headers, ca }, (response) => {
-        response.resume();
-        response.on('end', () => resolve({ status: response.statusCode, location: response.headers.location }));
+        let text = '';
+        response.setEncoding('utf8').on('data', (part) => {
+          text += part;
+        });
+        response.on('end', () => resolve({ status: response.statusCode, location: response.headers.location, text }));
       })
       .on('error', reject)
       .end(body);
   });
+
+/** What /metrics says how long the certificate is valid. */
+const leftSeconds = async (url: string, ca: string): Promise<number> =>
+  Number(/^placement_tls_certificate_left_seconds (\S+)$/m.exec((await send(url, ca, 'GET')).text)?.[1]);
 
 test('the certificate is served, links are https, SIGHUP reads the files again, and errors are reported', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-tls-'));
@@ -47,7 +54,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
     const uuid = '00000000-0000-4000-8000-000000000001';
     const created = await send(`${url}/resource_providers`, cert, 'POST', JSON.stringify({ name: 'one', uuid }));
-    assert.deepEqual(created, { status: 201, location: `${url}/resource_providers/${uuid}` });
+    assert.deepEqual([created.status, created.location], [201, `${url}/resource_providers/${uuid}`]);
     await assert.rejects(send(`${url}/`, selfSigned().cert, 'GET'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
 
     let log = '';
@@ -71,7 +78,8 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     await logged(/SIGHUP: .*, and the TLS certificate was read again\."/);
 
     // Files of other names are taken, too; TLS is not switched off by a signal.
-    const moved = selfSigned();
+    const moved = selfSigned(30 * 86_400);
+    assert.ok((await leftSeconds(`${url}/metrics`, renewed.cert)) <= 3600);
     await writeFile(file('moved-cert.pem'), moved.cert);
     await writeFile(file('moved-key.pem'), moved.key);
     await configure('moved-cert.pem', 'moved-key.pem');
@@ -83,6 +91,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
         () => false,
       );
     await until('the moved certificate is served', isMoved);
+    assert.ok((await leftSeconds(`${url}/metrics`, moved.cert)) > 29 * 86_400);
     await writeFile(
       file('placement.conf'),
       (await readFile(file('placement.conf'), 'utf8')).replace(/^\[ssl\]\n.*\n.*\n/m, ''),
@@ -91,7 +100,12 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     await logged(/Changed, and in force only after a restart: \[ssl\] cert_file, \[ssl\] key_file\."/);
     assert.ok(await isMoved());
     server.child.kill('SIGTERM');
-    assert.equal((await server.ended).code, 0);
+    const { code: ended, stderr: whole } = await server.ended;
+    assert.equal(ended, 0);
+    const warnings = whole.match(
+      /"The certificate of \[ssl\] cert_file ends at \S+Z: renew the file, and send SIGHUP\."/g,
+    );
+    assert.equal(warnings?.length, 2, 'the first two end within an hour, and the last one does not');
 
     for (const [certFile, keyFile, message] of [
       ['none.pem', 'key.pem', /^placement-api: The file of \[ssl\] cert_file cannot be read: ENOENT/],

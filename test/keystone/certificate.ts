@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** A key and a self-signed certificate for 127.0.0.1 and localhost, valid for an hour, as PEM. */
-export function selfSigned(): { readonly cert: string; readonly key: string } {
+/** A key and a self-signed certificate for 127.0.0.1 and localhost, as PEM. @param seconds how long it is valid; an hour by default */
+export function selfSigned(seconds = 3600): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(der(0x31, sequence(objectId(2, 5, 4, 3), der(0x0c, Buffer.from('test')))));
   const time = (milliseconds: number): Buffer =>
@@ -22,7 +22,7 @@ export function selfSigned(): { readonly cert: string; readonly key: string } {
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     algorithm,
     name,
-    sequence(time(now - 60_000), time(now + 3_600_000)),
+    sequence(time(now - 60_000), time(now + seconds * 1000)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError } from '../../config/config.ts';
@@ -24,6 +25,12 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
     ]);
   }
   return { cert, key };
+}
+
+/** When the first certificate of the chain ends, in milliseconds since 1970: clients refuse the chain from then on. */
+export function endOf({ cert }: Pick<Tls, 'cert'>): number {
+  const certificates = cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert];
+  return Math.min(...certificates.map((certificate) => new X509Certificate(certificate).validToDate.getTime()));
 }
 
 async function readPem(option: string, file: string): Promise<string> {
