@@ -28,10 +28,11 @@ export type NewToken = Pick<TokenRow, 'uuid' | 'prefix' | 'userId' | 'projectId'
 const columns = sql`uuid, prefix, user_id as "userId", project_id as "projectId", roles, created_at as created,
   expires_at as expires, used_at as used`;
 
-/** Stores a new token. */
+/** Stores a new token, and removes those that ended long ago: else they would be as many as were ever made. */
 export async function createToken({ write }: Pick<Database, 'write'>, token: NewToken): Promise<TokenRow> {
   const { uuid, hash, prefix, userId, projectId, roles, seconds = null } = token;
-  const [[row]] = await write([
+  const [, [row]] = await write([
+    sql`delete from tokens where expires_at < ${utcNow} - interval '30 days'`,
     sql<TokenRow>`insert into tokens (uuid, hash, prefix, user_id, project_id, roles, created_at, expires_at)
       values (${uuid}, ${hash}, ${prefix}, ${userId}, ${projectId}, ${roles}::text[], ${utcNow},
         ${utcNow} + make_interval(secs => ${seconds}::float8))

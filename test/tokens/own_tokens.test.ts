@@ -53,6 +53,21 @@ test('a token has 256 random bits and a checksum, by which one changed letter is
 
 for (const engine of engines) {
   suite(`on ${engine}`, () => {
+    test('a new token takes the place of those that ended more than 30 days ago', async () => {
+      await withTestService(engine, byTokens, async (service) => {
+        const [never, lately, longAgo] = [await make(service), await make(service), await make(service)];
+        const end = (id: string, ago: string) =>
+          sql`update tokens set expires_at = now() at time zone 'UTC' - ${ago}::interval where uuid = ${id}`.execute(
+            service.database.kysely,
+          );
+        await end(lately.id, '29 days');
+        await end(longAgo.id, '31 days');
+        const { id, token } = await make(service);
+        const { tokens } = await listOf(await get(service, { authorization: `Bearer ${token}` }));
+        assert.deepEqual(tokens.map((each) => each.id).toSorted(), [never.id, lately.id, id].toSorted());
+      });
+    });
+
     test('a token is taken in either header, and its user, project and roles count', async () => {
       await withTestService(engine, byTokens, async (service) => {
         const { token } = await make(service);
