@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { failureKind, failureOf, isLockRefused, isLostRace, isTimedOut } from '../../db/engine/failures.ts';
-import { openTroubles } from './troubles.ts';
+import { openRepeatedFailures } from './repeated_failures.ts';
 
 /**
  * Logs why requests cannot use the database, once for all that fail for the same reason: where it cannot be reached, and where some requests
@@ -20,7 +20,7 @@ const unreached = 'The database cannot be reached: requests are answered 503 unt
 const accessRefused =
   'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
   'correct [placement_database] connection and restart';
-/** What an answer of the database ends; the others end where nothing meets them any more. */
+/** What an answer of the database ends; the others end after a minute without such a failure. */
 const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
 /** What is logged of an error; undefined for one that the service does not know. */
@@ -72,17 +72,17 @@ function lineOf(error: unknown): string | undefined {
 
 /** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
-  const troubles = openTroubles(logger);
+  const failures = openRepeatedFailures(logger);
   return {
     notice: (error) => {
       const line = lineOf(error);
       if (line === undefined) return false;
       const [name = line] = line.split(':', 1);
-      troubles.met(line, { name, reason: failureOf(error), lasts: endedByAnswers.includes(line) });
+      failures.failed(line, { name, reason: failureOf(error), lasts: endedByAnswers.includes(line) });
       return true;
     },
     // The answer to a query from before the failure does not prove that the database can be reached again.
-    answered: (sentMs) => troubles.over(endedByAnswers, 'The database can be reached again', sentMs),
+    answered: (sentMs) => failures.over(endedByAnswers, 'The database can be reached again', sentMs),
   };
 }
 

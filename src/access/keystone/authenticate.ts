@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { openTroubles } from '../../log/troubles.ts';
+import { openRepeatedFailures } from '../../log/repeated_failures.ts';
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
@@ -99,7 +99,7 @@ export function openKeystone(
     );
   }
   let warned = false;
-  const troubles = openTroubles(log);
+  const failures = openRepeatedFailures(log);
 
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
   async function serviceOf(
@@ -159,7 +159,7 @@ export function openKeystone(
         if (failure === undefined) throw error;
         if (!(error instanceof ValidationAbandoned)) {
           observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
-          troubles.met(`A token could not be validated: ${messageOf(error)}`);
+          failures.failed(`A token could not be validated: ${messageOf(error)}`);
         }
         return settings.delayAuthDecision ? 'unauthorized' : failure;
       }
