@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -138,11 +139,10 @@ export async function withStandIn<T>(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  const listen = (port: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, '127.0.0.1', resolve);
-    });
+  const listen = async (port: number): Promise<void> => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening'); // throws where the server cannot listen
+  };
   await listen(0);
   const { port } = server.address() as AddressInfo; // a TCP server has one
   const down = (): Promise<void> =>
