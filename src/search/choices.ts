@@ -5,6 +5,8 @@ import { orderProviders, type ProviderOrder } from './order.ts';
 import { type Limits, overspends, type Work } from './request.ts';
 import { keptGroups, type ResolvedGroup } from './resolve.ts';
 
+// Choices and candidates
+
 /** How one group is satisfied: by a provider for each of its resources, in order; a granular group by one provider. */
 export type Choice = {
   readonly group: ResolvedGroup;
@@ -35,52 +37,7 @@ export function takenByProvider(candidate: Candidate): ReadonlyMap<Provider, Rea
   return amounts;
 }
 
-/** Whether a provider by itself satisfies a granular group. */
-function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
-  if (group.resources.length > 0) return satisfiesAlone(provider, group);
-  // Without resources upstream ignores `in_tree`, and finds no provider if no trait and no aggregate is required.
-  const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
-  return !asksForNothing && isOfKind(provider, group);
-}
-
-/**
- * For each class of the group without suffix, the providers that a tree may take it from: its own, and those that share
- * with it. If the root is in an aggregate, its whole tree counts as being in it, which is not so for granular groups.
- *
- * @param usable the sharing providers of other trees that this one may use
- * @returns no list at all if a class has no provider
- */
-export function optionsByClass(
-  root: Provider,
-  usable: readonly Provider[],
-  group: ResolvedGroup,
-): readonly (readonly Provider[])[] {
-  if (group.treeRoot !== undefined && root !== group.treeRoot) return [];
-  if (isInAny(root, group.forbiddenAggregates)) return [];
-  const rootIsMember = isMemberOf(root, group.memberOf);
-  const isAllowed = (provider: Provider): boolean =>
-    (rootIsMember || isMemberOf(provider, group.memberOf)) &&
-    !isInAny(provider, group.forbiddenAggregates) &&
-    !hasAnyTrait(provider.traitIds, group.traits.forbidden);
-  const options: Provider[][] = [];
-  for (const { classId, amount } of group.resources) {
-    const ofClass: Provider[] = [];
-    for (const provider of treeOf(root)) {
-      if (hasRoom(provider, classId, amount) && isAllowed(provider)) ofClass.push(provider);
-    }
-    if (group.treeRoot === undefined) {
-      for (const provider of usable) {
-        // A sharing provider must be in the aggregates itself.
-        if (hasRoom(provider, classId, amount) && isMemberOf(provider, group.memberOf) && isAllowed(provider)) {
-          ofClass.push(provider);
-        }
-      }
-    }
-    if (ofClass.length === 0) return [];
-    options.push(ofClass);
-  }
-  return options;
-}
+// The choices of a group
 
 /**
  * The choices of one group at an anchor, whatever the other groups take. They are a list for a granular group, and if
@@ -225,6 +182,8 @@ export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | un
     ? { group, providers: group.resources.map(() => anchor) }
     : undefined;
 
+// Options
+
 /**
  * The options of a group in a tree: the providers of the tree that it may take from. For a granular group this is one
  * list, of the providers that satisfy it by themselves. For the group without suffix it is one list for each class, or
@@ -250,3 +209,50 @@ const find = (root: Provider, group: ResolvedGroup): readonly (readonly Provider
   group.granular
     ? [treeOf(root).filter((provider) => satisfiesGroup(provider, group))]
     : optionsByClass(root, none, group);
+
+/** Whether a provider by itself satisfies a granular group. */
+function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
+  if (group.resources.length > 0) return satisfiesAlone(provider, group);
+  // Without resources upstream ignores `in_tree`, and finds no provider if no trait and no aggregate is required.
+  const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
+  return !asksForNothing && isOfKind(provider, group);
+}
+
+/**
+ * For each class of the group without suffix, the providers that a tree may take it from: its own, and those that share
+ * with it. If the root is in an aggregate, its whole tree counts as being in it, which is not so for granular groups.
+ *
+ * @param usable the sharing providers of other trees that this one may use
+ * @returns no list at all if a class has no provider
+ */
+export function optionsByClass(
+  root: Provider,
+  usable: readonly Provider[],
+  group: ResolvedGroup,
+): readonly (readonly Provider[])[] {
+  if (group.treeRoot !== undefined && root !== group.treeRoot) return [];
+  if (isInAny(root, group.forbiddenAggregates)) return [];
+  const rootIsMember = isMemberOf(root, group.memberOf);
+  const isAllowed = (provider: Provider): boolean =>
+    (rootIsMember || isMemberOf(provider, group.memberOf)) &&
+    !isInAny(provider, group.forbiddenAggregates) &&
+    !hasAnyTrait(provider.traitIds, group.traits.forbidden);
+  const options: Provider[][] = [];
+  for (const { classId, amount } of group.resources) {
+    const ofClass: Provider[] = [];
+    for (const provider of treeOf(root)) {
+      if (hasRoom(provider, classId, amount) && isAllowed(provider)) ofClass.push(provider);
+    }
+    if (group.treeRoot === undefined) {
+      for (const provider of usable) {
+        // A sharing provider must be in the aggregates itself.
+        if (hasRoom(provider, classId, amount) && isMemberOf(provider, group.memberOf) && isAllowed(provider)) {
+          ofClass.push(provider);
+        }
+      }
+    }
+    if (ofClass.length === 0) return [];
+    options.push(ofClass);
+  }
+  return options;
+}
