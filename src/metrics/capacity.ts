@@ -11,6 +11,8 @@ import { ApiError } from '../request/errors.ts';
 import { type Hold, inPiecesOfOneSnapshot, openTurns, type Pieces } from '../request/turns.ts';
 import { countPlacements } from '../search/count/count.ts';
 
+// Inventories
+
 type CapacityFigure = {
   readonly name: string;
   readonly type: 'gauge' | 'untyped';
@@ -23,7 +25,7 @@ type CapacityFigure = {
  * name, `_usage` the word of the API for the same. By Prometheus's rules a gauge must not have a name that ends in
  * `_total`, so that one has no type.
  */
-const figures: readonly CapacityFigure[] = [
+const capacityFigures: readonly CapacityFigure[] = [
   { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ fields }) => fields.total },
   { name: 'reserved', type: 'gauge', help: 'What of an inventory is reserved.', of: ({ fields }) => fields.reserved },
   { name: 'used', type: 'gauge', help: 'What of an inventory is allocated.', of: ({ used }) => used },
@@ -57,7 +59,7 @@ export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<reado
     }
   }
   const parts: Buffer[] = [];
-  for (const { name, type, help, of } of figures) {
+  for (const { name, type, help, of } of capacityFigures) {
     const full = `openstack_placement_resource_${name}`;
     let lines = `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n`;
     for (const [index, { labels, inventory }] of labelled.entries()) {
@@ -77,8 +79,10 @@ export function escapeLabel(text: string): string {
   return text.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }
 
-const name = 'placement_shape_capacity';
-const help =
+// Shapes
+
+const shapeName = 'placement_shape_capacity';
+const shapeHelp =
   'How many consumers of a shape can be claimed at the same time beside what is used now; at least as many, in rare cases more. ' +
   'Each shape is counted at a moment of its own.';
 /** More than any deployment has room for. */
@@ -96,10 +100,10 @@ export async function shapeCapacityText(
   { hold, leftOut }: { readonly hold: Hold; readonly leftOut: (shape: string, error: ApiError) => void },
 ): Promise<string> {
   if (shapes.length === 0) return '';
-  let text = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`;
+  let text = `# HELP ${shapeName} ${shapeHelp}\n# TYPE ${shapeName} gauge\n`;
   for (const shape of shapes) {
     try {
-      text += `${name}{shape="${shape.name}"} ${await capacityFor(fleet, shape, hold)}\n`;
+      text += `${shapeName}{shape="${shape.name}"} ${await capacityFor(fleet, shape, hold)}\n`;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       leftOut(shape.name, error);
@@ -121,6 +125,8 @@ async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): 
     throw error;
   }
 }
+
+// Limits of projects
 
 /** For how many projects with values of their own the limits are reported. */
 const mostProjects = 1_000;
