@@ -177,6 +177,8 @@ export function openClaims(
 const yieldMs = 2;
 const yielding = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, yieldMs));
 
+// The queue of claims
+
 /** The claims in the queue of claims, also those that never wait, by what the queue keeps in order. */
 type QueuedClaims = {
   /**

@@ -164,7 +164,7 @@ const mostAsked = 3;
 
 /**
  * How far the clock of the database is ahead of `performance.now()`, in milliseconds. A statement may wait long for a connection, behind a
- * pooler or in the network: so the time at which a request came is told by the clock of the database before the request is stored, and not by
+ * pooler or in the network: so the time at which a request came is found by the clock of the database before the request is stored, and not by
  * how long ago it came.
  */
 async function clockAhead(database: Database): Promise<number> {

@@ -172,6 +172,8 @@ const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'lin
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 
+// Outcomes
+
 const noOutcome: ClaimOutcome = { consumers: [], providers: new Map() };
 
 /** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
@@ -228,6 +230,8 @@ export function outcomeOf(
     ),
   };
 }
+
+// Refusals
 
 type States = ReadonlyMap<string, ConsumerState>;
 

@@ -7,6 +7,8 @@ import { meaningOfClass, meaningOfTrait } from './meanings.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
 
+// Traits
+
 /** Adds the commands of `placement trait`. */
 export function addTraitCommands(program: Command): void {
   const trait = program.command('trait').description('qualities that providers have or lack');
@@ -87,6 +89,8 @@ async function checkKnownTraits(placement: Placement, names: readonly string[]):
   throw new CommandFailure('wrongInput', `There is no trait ${unknown.join(', ')}. ${remedy}`);
 }
 
+// Resource classes
+
 /** Adds the commands of `placement class`. */
 export function addClassCommands(program: Command): void {
   const resourceClass = program.command('class').description('resource classes: the kinds of things that are counted');
@@ -107,6 +111,8 @@ export function addClassCommands(program: Command): void {
     calls: ({ resourceClasses }) => resourceClasses,
   });
 }
+
+// Custom names of both
 
 /** Traits or resource classes: what they are called, what may have them, and the calls for one name. */
 type Kind = {

@@ -177,6 +177,7 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
   }
 }
 
+/** Finds the microversion of a request, and refuses what upstream refuses before the path is looked at. */
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
   const exchange = c.get('exchange');
   const { dialect, service } = exchange.api;

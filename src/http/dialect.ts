@@ -230,7 +230,7 @@ export const typeForHead = 'text/html; charset=UTF-8';
 const render = (error: ApiError, contentType: string, body: string): Rendered =>
   renderText(body, error.status, { ...error.headers, 'content-type': contentType });
 
-/** The version in whose form an error is told: of the request, or where that is not served, of the versions that are offered instead. */
+/** The version in whose form an error is written: of the request, or where that is not served, of the versions that are offered instead. */
 const formOf = ({ version, versions }: ErrorContext): Version =>
   version ?? (majorOf(versions.newest) === majorOf(since.teams) ? versions.newest : 0);
 

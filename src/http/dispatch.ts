@@ -26,7 +26,7 @@ export const bindEndpoints = <Dependencies>(
 ): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
-/** What requests of endpoints are made by: the policy, and how long a body may be. */
+/** What the request for a handler is made with: the policy, and how long a body may be. */
 type MountOptions = { readonly policy: Policy; readonly limitBytes: number };
 
 /** Mounts the endpoints of an API under their paths; every other method there is answered 405. */

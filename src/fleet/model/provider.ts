@@ -1,6 +1,8 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import { capacity, type InventoryFields, type JudgedFields } from '../../placement/inventory.ts';
 
+// One provider
+
 /** The fields of an inventory, and its resource class. */
 export type FieldsOfClass = InventoryFields & { readonly classId: number };
 
@@ -158,6 +160,8 @@ export function subtreeOf(provider: Provider): Provider[] {
   }
   return found;
 }
+
+// All providers of a fleet
 
 /** The slot of a provider that is not in a fleet. */
 export const nowhere = -1;

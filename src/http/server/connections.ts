@@ -4,6 +4,8 @@ import type { TLSSocket } from 'node:tls';
 import type { RefusedBefore } from '../../metrics/metrics.ts';
 import { newRequestId, requestIdHeader } from '../exchange.ts';
 
+// Connections
+
 /** The connections of a server. */
 export type OpenConnections = {
   /** The TCP connection below a TLS connection; undefined if it has ended, or if it is none. */
@@ -56,6 +58,8 @@ export function trackConnections(server: Server): OpenConnections {
   };
 }
 
+// Answers that are under way
+
 /** An answer that is not sent completely. */
 type UnansweredRequest = {
   readonly response: ServerResponse;
@@ -105,6 +109,8 @@ export function trackUnanswered(server: Server): Unanswered {
     isAnsweredEarly: (socket) => answeredEarly.get(socket)?.complete === false,
   };
 }
+
+// Refusals
 
 /** What is wrong with a request, and the answer to it. */
 export type Refusal = {

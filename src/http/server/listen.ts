@@ -167,6 +167,8 @@ const listenProblems: Readonly<Record<AddressSection, Problems>> = {
   },
 };
 
+// UNIX sockets
+
 /**
  * Makes a server listen on a UNIX socket. The file that a killed process left behind is removed. The server removes its own when it closes.
  *
