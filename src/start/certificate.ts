@@ -1,25 +1,25 @@
 import type { Logger } from 'pino';
 import { endOf, type Tls } from '../http/server/tls_files.ts';
 
-/** So long before the end of the certificate the log says so. Those who renew by themselves do it a month before. */
+/** How long before the end of the certificate the log begins to warn. Programs that renew certificates do so a month before the end. */
 const soonMs = 14 * 86_400_000;
 const dayMs = 86_400_000;
 
 /**
- * Logs that the certificate ends soon, or has ended: when it is taken into use, and each day from then on.
+ * Logs that the certificate ends soon, or has ended: when it comes into use, and each day from then on.
  *
  * @returns a function that takes another certificate; undefined without TLS
  */
 export function watchCertificate(logger: Pick<Logger, 'warn'>): (tls: Tls | undefined) => void {
   let inUse: Tls | undefined;
-  const tell = (): void => {
+  const warn = (): void => {
     const line = inUse === undefined ? undefined : certificateWarning(endOf(inUse), Date.now());
     if (line !== undefined) logger.warn(line);
   };
-  setInterval(tell, dayMs).unref();
+  setInterval(warn, dayMs).unref();
   return (tls) => {
     inUse = tls;
-    tell();
+    warn();
   };
 }
 
