@@ -11,6 +11,13 @@ export const waitOption = (): Option =>
     'where it fits nowhere, wait for so long, such as 10m; at most [placement] max_wait of the service, by default 1h; from 2.8',
   );
 
+/** The option `--wait`, in seconds. */
+export const timeOption = (help: string): Option =>
+  new Option('--wait <time>', help).argParser((text, before?: number) => {
+    if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+    return readDuration(text);
+  });
+
 /** The refusal of a wait that is longer than the service allows, in the words of the command; undefined for any other error. */
 export function asTooLong(error: unknown): Error | undefined {
   if (!(error instanceof ApiError)) return undefined;
@@ -22,13 +29,6 @@ export function asTooLong(error: unknown): Error | undefined {
     { cause: error },
   );
 }
-
-/** The option `--wait`, in seconds. */
-export const timeOption = (help: string): Option =>
-  new Option('--wait <time>', help).argParser((text, before?: number) => {
-    if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
-    return readDuration(text);
-  });
 
 /** When it is first read what a claim waits for, and how often after that, in milliseconds. */
 const firstReportMs = 1_000;
