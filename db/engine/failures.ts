@@ -136,12 +136,12 @@ export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlsta
 export const arePreparedStatementsLost = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
 
-/** Whether the role of the service lacks a privilege that the statement needs, until an operator acts. Nothing of it was done. */
+/** Whether the role of the service lacks a privilege that the statement needs. The statement did nothing, and fails until an operator acts. */
 export const isNotPermitted = (error: unknown): boolean => hasSqlstate(error, sqlstate.insufficientPrivilege);
 
 /**
  * Whether a table, a column, a key or a function is missing that the statement names: they were dropped, replaced by those of another
- * release, or are not in the search_path of the role any more. Nothing of it was done, until an operator acts.
+ * release, or are not in the search_path of the role any more. The statement did nothing, and fails until an operator acts.
  */
 export const isOtherSchema = (error: unknown): boolean =>
   error instanceof SchemaBehind ||

@@ -7,6 +7,8 @@ import { type ColumnKind, upstreamTables } from './upstream_tables.ts';
  * What a database must be before it is migrated. Each error has the remedy.
  */
 
+// The schema
+
 /**
  * The schema in which the tables are made: the first one of `search_path` that exists. Several deployments may share a database, each in a
  * schema of its own.
@@ -38,6 +40,8 @@ export async function readCurrentSchema({ kysely }: Pick<Database, 'kysely'>): P
   }
   return schema;
 }
+
+// The types of columns
 
 /** The types of upstream's columns. */
 const types: Readonly<Record<ColumnKind, string>> = {
@@ -76,6 +80,8 @@ export async function refuseOtherColumnTypes({ kysely }: Pick<Database, 'kysely'
       rows.map(({ statement }) => statement).join('\n'),
   );
 }
+
+// The encoding
 
 /** SQL_ASCII, which clusters made without a locale have, stores every byte as it is. */
 const storeEverything: readonly string[] = ['UTF8', 'SQL_ASCII'];

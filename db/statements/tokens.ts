@@ -28,7 +28,7 @@ export type NewToken = Pick<TokenRow, 'uuid' | 'prefix' | 'userId' | 'projectId'
 const columns = sql`uuid, prefix, user_id as "userId", project_id as "projectId", roles, created_at as created,
   expires_at as expires, used_at as used`;
 
-/** Stores a new token, and removes those that ended long ago: else they would be as many as were ever made. */
+/** Stores a new token, and removes those that ended long ago: otherwise the table would keep every token that was ever made. */
 export async function createToken({ write }: Pick<Database, 'write'>, token: NewToken): Promise<TokenRow> {
   const { uuid, hash, prefix, userId, projectId, roles, seconds = null } = token;
   const [, [row]] = await write([

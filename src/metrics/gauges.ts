@@ -7,7 +7,11 @@ import type { LogHealth } from '../log/log.ts';
 import { atIntervals } from './gathering.ts';
 import type { IdWatch } from './id_watch.ts';
 
-/** A figure that is read from the process at each scrape. */
+/*
+ * Metrics whose values are read from the process at each scrape: of its state, its log and its certificate.
+ */
+
+/** A gauge or a counter of one plain value. */
 export type Figure = readonly [name: string, help: string, value: () => number];
 
 /** Registers gauges of one plain value each. */
