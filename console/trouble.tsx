@@ -8,7 +8,7 @@ import { visible } from './text.ts';
 /**
  * Says why a part of a view has no data. `what` begins the sentence, such as "The explanation".
  *
- * @param props.mayAskByProject the view can show what one project has, which more users may see; or other views can
+ * @param props.mayAskByProject whether the view can show what one project has, which more users may see; `elsewhere`: other views can
  */
 export function Trouble({
   error,
@@ -33,7 +33,7 @@ export function Trouble({
       <div class="trouble forbidden" role="note">
         <strong>{what} is not for this user.</strong> {forbiddenText(error.detail)}{' '}
         {mayAskByProject === true
-          ? 'What one project has may be allowed: enter your project in the field “Project”.'
+          ? 'For one project it may be allowed: enter your project in the field “Project”.'
           : ''}
         {mayAskByProject === 'elsewhere' ? <ByProject /> : null}
       </div>
@@ -50,7 +50,7 @@ export function Trouble({
 
 const ByProject = () => (
   <>
-    What one project has may be allowed: enter your project among the <Link to={urlOf('holdings')}>holders</Link>, the{' '}
+    For one project it may be allowed: enter your project among the <Link to={urlOf('holdings')}>holders</Link>, the{' '}
     <Link to={urlOf('limits')}>limits</Link> or the <Link to={urlOf('waiting')}>waiting claims</Link>.
   </>
 );
