@@ -169,6 +169,7 @@ function versionWithoutType(service: Service, header: string | null, olderHeader
     throw new ApiError(
       400,
       `Version ${text.trim()} ${problem}. Send "OpenStack-API-Version: ${service.type} ${version}".`,
+      { versions: range, headers: { vary: versionHeader } },
     );
   }
   return older;

@@ -69,6 +69,18 @@ test('version 2 needs the name of the service, and the answer shows the header',
   }
 });
 
+test('a version whose header is refused has the errors of version 2, also where the client accepts no JSON', async () => {
+  for (const value of ['2.9', 'placement=2.9', 'placement 2.999', 'placement 2.x']) {
+    for (const accept of ['text/html', 'text/event-stream', 'application/json']) {
+      const answer = await ask({ [version]: value, accept }, '/resource_providers');
+      assert.equal(answer.headers.get('content-type'), 'application/json', `${value}, ${accept}`);
+      assert.match(await answer.text(), /"detail":"(Version|Invalid microversion)[^"]*2\./);
+      assert.deepEqual(headersOf(answer), [null, ...secondRange]);
+      assert.equal(answer.headers.get('vary'), version);
+    }
+  }
+});
+
 test('the standard header wins over the older one, unless it names only other services', async () => {
   const spoken = async (standard: string) =>
     headersOf(await ask({ [version]: standard, [older]: '1.20' }, '/resource_providers'))[0];
