@@ -25,16 +25,22 @@ export const migrationNames = [
   '016_lookups_of_allocations',
 ] as const;
 
+/** Reads the names of all migrations that were run on the database, oldest first. */
+export const selectExecuted = sql<{ name: string }>`select name from kysely_migration order by name`;
+
+/** The names of the migrations that are not among those that were run, oldest first. */
+export const missingMigrations = (executed: readonly string[]): readonly string[] =>
+  migrationNames.filter((name) => !executed.includes(name));
+
 /**
  * The names of all migrations that were run on the database, oldest first, including those of other releases; an empty
  * list if none was run.
  */
 export async function executedMigrations({ patient }: Pick<Database, 'patient'>): Promise<readonly string[]> {
-  const query = sql<{ name: string }>`select name from kysely_migration order by name`;
   const rows = await noneWithoutTable(
     patient
       .transaction()
-      .execute((trx) => query.execute(trx))
+      .execute((trx) => selectExecuted.execute(trx))
       .then((result) => result.rows),
   );
   return rows.map(({ name }) => name);

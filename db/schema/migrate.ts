@@ -12,7 +12,7 @@ import { repeatLostRaces } from '../engine/failures.ts';
 import type { Tables } from '../tables.ts';
 import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
-import { executedMigrations, migrationNames } from './executed_migrations.ts';
+import { executedMigrations, migrationNames, missingMigrations } from './executed_migrations.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { readCurrentSchema, refuseNarrowEncodings, refuseOtherColumnTypes } from './requirements.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
@@ -161,8 +161,7 @@ function newMigrator(db: Kysely<Tables>, schema: string, all: Migrations): Migra
 
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {
-  const executed = await executedMigrations(database);
-  return migrationNames.filter((name) => !executed.includes(name));
+  return missingMigrations(await executedMigrations(database));
 }
 
 /** The names of the migrations that were run on the database and that this release does not know, oldest first. */

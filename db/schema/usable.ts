@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { SchemaBehind } from '../engine/failures.ts';
-import { migrationNames } from './executed_migrations.ts';
+import { missingMigrations, selectExecuted } from './executed_migrations.ts';
 import { olderSchema } from './migrate.ts';
 
 /**
@@ -12,10 +12,7 @@ import { olderSchema } from './migrate.ts';
  *   dump was restored, and any error of a database that cannot be reached, or has no tables
  */
 export async function requireUsable({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
-  const [, executed] = await transaction([
-    sql`select from provider_changes where false for update`,
-    sql<{ name: string }>`select name from kysely_migration`,
-  ]);
-  const pending = migrationNames.filter((wanted) => !executed.some(({ name }) => name === wanted));
+  const [, executed] = await transaction([sql`select from provider_changes where false for update`, selectExecuted]);
+  const pending = missingMigrations(executed.map(({ name }) => name));
   if (pending.length > 0) throw new SchemaBehind(olderSchema(pending));
 }
