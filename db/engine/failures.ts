@@ -140,8 +140,8 @@ export const arePreparedStatementsLost = (error: unknown): boolean =>
 export const isNotPermitted = (error: unknown): boolean => hasSqlstate(error, sqlstate.insufficientPrivilege);
 
 /**
- * Whether a table, a column, a key or a function is missing that the statement names: they were dropped, replaced by those of another
- * release, or are not in the search_path of the role any more. The statement did nothing, and fails until an operator acts.
+ * Whether the database lacks a table, a column, a key or a function that the statement needs. It was dropped, the tables were replaced by
+ * tables of another release, or the search_path of the role no longer leads to it. The statement did nothing, and fails until an operator acts.
  */
 export const isOtherSchema = (error: unknown): boolean =>
   error instanceof SchemaBehind ||
@@ -231,7 +231,7 @@ type FailureKind =
   | 'access refused'
   /** The role of the service lacks a privilege, until an operator acts. */
   | 'not permitted'
-  /** Tables are missing, or those of another release, until an operator acts. */
+  /** The database lacks tables, or has the tables of another release, until an operator acts. */
   | 'other schema'
   /** The database has no room for a further connection, and the service has none. */
   | 'no connection left'

@@ -53,8 +53,8 @@ export type ChangedParts = readonly [
 ];
 
 /**
- * The parts that rows of the log name, as columns of `ChangedParts`. Rows by which only a generation or times changed are left out,
- * and those of a TRUNCATE, which names no parts: everything must be read anew.
+ * The parts that rows of the log name, as columns of `ChangedParts`. Two kinds of rows are left out: rows by which only a generation or
+ * times changed, and rows of a TRUNCATE. A TRUNCATE names no parts, and everything is read again after it.
  *
  * @param changes a relation with the columns of `changesSince`
  */

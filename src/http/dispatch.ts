@@ -253,7 +253,7 @@ export function authorize(
 
 const noTarget: PolicyTarget = { project_id: null };
 
-/** Tells the caller who it is: the token may be one of another team, or have other roles than its user believes. */
+/** The error names the user, the project and the roles of the token: a client may send the token of another team by mistake. */
 const forbidden = (rule: string, caller: Identity, dialect: Pick<Dialect, 'forbidden'>, why = ''): ApiError => {
   const detail = dialect.forbidden(rule);
   return new ApiError(403, detail, {

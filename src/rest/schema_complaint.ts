@@ -67,7 +67,7 @@ export function complaintSentence(issues: Issues, namesAt: (path: Fault['path'])
 const unknownKeys =
   /^(?:Additional properties are not allowed \((.*) (?:was|were) unexpected\)|(.*) do(?:es)? not match any of the regexes: (.*))$/s;
 const capitals = 'capital letters, digits and _';
-/** What answers have and requests may send back, where it is ignored: nobody means that by another name. */
+/** Fields of answers that a request may send back, and that are ignored there. A misspelled field is not taken for one of them. */
 const echoed: readonly string[] = ['etag', 'expires_at', 'created_at', 'updated_at'];
 
 function plainSentence(sentence: string, names: readonly string[]): string {

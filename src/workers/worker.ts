@@ -80,7 +80,7 @@ export async function serveAsWorker(): Promise<void> {
   };
   const service = await openService(config, { logger, logHealth, gathering, tlsEndsMs: () => tls && endOf(tls) }).catch(
     (error: unknown) => {
-      // Standard error has the reason as well, but an operator who has a log file reads only that file.
+      // The reason is also on standard error, but with a log file an operator reads only the file.
       if (logHealth.file() !== undefined) logger.error(`This worker could not start: ${messageOf(error)}`);
       throw error;
     },

@@ -129,7 +129,7 @@ export type RefusedConnection = {
   readonly reason: RefusedBefore;
   readonly detail: string;
   readonly cause?: string | undefined;
-  /** Those of the answer. */
+  /** The request id and the status of the answer. */
   readonly requestId?: string | undefined;
   readonly status?: number | undefined;
   readonly method?: string | undefined;
