@@ -128,6 +128,13 @@ export const lineOf = ({ wait: { line, owner } }: Waiter): string => JSON.string
 const kindOf = (claim: Claim, { owner }: Wait, index: number): string =>
   JSON.stringify([owner.projectId, claim.consumers[0]?.consumerType, fitKey(claim) ?? index]);
 
+/** Notes what a claim waits for now, as GET /waiting shows it. @param refusal what was thrown when it was judged */
+export function noteCondition(waiter: Waiter, refusal: unknown): void {
+  const condition = refusal instanceof Error ? refusal.message : '';
+  waiter.isDescribed &&= waiter.condition === condition;
+  waiter.condition = condition;
+}
+
 /*
  * How the wait of a claim ends.
  */

@@ -4,15 +4,16 @@ import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../db/statements/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { openFairSeats } from '../queue/fair_seats.ts';
-import { ApiError } from '../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
 import type { Claims } from './claims.ts';
 import { coalesceCalls } from './coalesced_calls.ts';
+import { openDoubtfulClaims } from './doubtful_claims.ts';
 import type { LimitReads } from './limits.ts';
 import {
   clientLeft,
   lineOf,
   newWaiter,
+  noteCondition,
   processEnds,
   takenOver,
   timeRanOut,
@@ -67,8 +68,6 @@ const searchForMs = 10;
 const [shortestPauseMs, longestPauseMs] = [20, 80];
 /** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
-/** How many of the claims that are to be tried out are judged in each round. */
-const triedAtOnce = 10;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
 /** How long to wait after a round that failed. */
@@ -102,6 +101,7 @@ export function openWaiting(
   /** The claims that wait for a limit. */
   const forLimit = openLimitedClaims();
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
+  const doubtful = openDoubtfulClaims(claims.tryOut, (waiter, error, how) => end(waiter, error, how));
   const stored = openWaitingRows(database, process, {
     isTaken: (key) => {
       const waiter = waiters.get(key);
@@ -119,7 +119,7 @@ export function openWaiting(
     {
       onTurn: (waiter) => submit(waiter),
       onMayFit: (waiter) => letWait(waiter),
-      onDoubtful: (waiter) => toTryOut.add(waiter),
+      onDoubtful: (waiter) => doubtful.add(waiter),
       onReentering: (waiter) => drop(waiter),
       onEnded: (waiter, error) => end(waiter, error),
     },
@@ -187,7 +187,7 @@ export function openWaiting(
     waiter.waitsFor = waitsFor;
     if (!takeSeat(waiter)) return true;
     letWait(waiter);
-    toTryOut.add(waiter);
+    doubtful.add(waiter);
     return true;
   };
 
@@ -255,7 +255,7 @@ export function openWaiting(
   const drop = (waiter: Waiter): void => {
     forRoom.remove(waiter);
     tried.delete(waiter);
-    toTryOut.delete(waiter);
+    doubtful.remove(waiter);
     lines.dropTurnCheck(waiter);
     forLimit.remove(waiter);
   };
@@ -345,12 +345,6 @@ export function openWaiting(
     offer();
   };
 
-  const noteCondition = (waiter: Waiter, error: unknown): void => {
-    const condition = error instanceof Error ? error.message : '';
-    waiter.isDescribed &&= waiter.condition === condition;
-    waiter.condition = condition;
-  };
-
   // Room and limits
 
   const onFreed = (freed: readonly number[] | 'all'): void => {
@@ -405,38 +399,10 @@ export function openWaiting(
     }
     waiter.number = number;
     // Another process may have written the consumer after this claim was judged, and before it had the row that is guarded.
-    if (waiter.wait.line === undefined && waiter.state === 'waiting') toTryOut.add(waiter);
+    if (waiter.wait.line === undefined && waiter.state === 'waiting') doubtful.add(waiter);
     if (waiter.wait.line === undefined || waiter.state !== 'entering') return;
     waiter.state = 'in line';
     lines.enter(waiter, { number, isFirst });
-  };
-
-  /** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
-  const toTryOut = new Set<Waiter>();
-  /** Judges some of these claims in each round, by one statement: refuses those that are wrong, and finds what the others wait for. */
-  const tryOutSome = (): void => {
-    for (const waiter of [...toTryOut.values().take(triedAtOnce)]) {
-      toTryOut.delete(waiter);
-      if (waiter.state === 'in line' || waiter.state === 'waiting') void tryOutAside(waiter);
-    }
-  };
-
-  const tryOutAside = async (waiter: Waiter): Promise<void> => {
-    try {
-      await claims.tryOut(waiter.claim);
-    } catch (error) {
-      if (waiter.state !== 'in line' && waiter.state !== 'waiting') return;
-      if (!(error instanceof ClaimRefused) && !(error instanceof ApiError)) {
-        toTryOut.add(waiter); // the database is unavailable
-        return;
-      }
-      const reason = error instanceof ClaimRefused ? error.reason : undefined;
-      if (reason === 'no candidates' || reason === 'limit') {
-        // A waiting claim waits for the same as the claims like it, whatever refuses it now.
-        if (waiter.state === 'in line') waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
-        noteCondition(waiter, error);
-      } else end(waiter, error, reason === undefined ? 'left' : 'ended');
-    }
   };
 
   // Rounds of checks
@@ -451,7 +417,7 @@ export function openWaiting(
     let nextMs = checkEveryMs;
     try {
       const nowMs = performance.now();
-      tryOutSome();
+      doubtful.tryOutSome();
       if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
       offer();
       if (nowMs >= offerByLimitsAtMs) {
@@ -463,7 +429,7 @@ export function openWaiting(
       if (nowMs - aliveNotedAtMs >= noteAliveEveryMs) {
         aliveNotedAtMs = nowMs;
         // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
-        for (const first of lines.firsts()) if (first.state === 'waiting') toTryOut.add(first);
+        for (const first of lines.firsts()) if (first.state === 'waiting') doubtful.add(first);
         await lines.keepRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }
