@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_state.ts';
 import { type FleetSnapshot, inventoryChangesSince } from '../fleet/change_log.ts';
-import { consumerTagsAreWritten } from './rows.ts';
+import { consumerTagsAreWritten } from './entity_tags.ts';
 
 /*
  * What projects use (migration 010), while usages are counted: the parts of statements that add to it and that judge limits by it.
@@ -235,7 +235,7 @@ export const countedChanges = (lost: RawBuilder<unknown>): RawBuilder<unknown> =
 export const usagesAreCounted = sql`set_config('placement.usages', 'counted', true)`;
 
 /**
- * Tells the triggers that a statement which deletes allocations makes the tags of consumers itself (see db/statements/rows.ts), and whether
+ * Tells the triggers that a statement which deletes allocations makes the tags of consumers itself (see entity_tags.ts), and whether
  * it has `countedReleases`.
  */
 export const releasesAreAccounted = (isCounting: boolean): RawBuilder<unknown> =>

@@ -5,8 +5,8 @@ import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { isAbsent } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { laterGeneration } from '../../db/statements/generations.ts';
 import { exceededLimit } from '../../db/statements/project_usages.ts';
-import { laterGeneration } from '../../db/statements/rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type ClaimOutcome, ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
 import {

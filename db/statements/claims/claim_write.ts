@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { carryTermsOver, noteRewritten } from '../consumers/set_term.ts';
+import { numbered } from '../numbered_rows.ts';
 import type { CountedWrite } from '../project_usages.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
-import { numbered } from '../rows.ts';
 import type { WaitingRow } from '../waiting.ts';
 import type { SeenAllocation } from './read_allocations.ts';
 

@@ -5,6 +5,8 @@ import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/time.ts';
 import { type FleetSnapshot, inventoryChangesSince } from '../../fleet/change_log.ts';
 import { leavesNoFormer } from '../consumers/consumer_row.ts';
+import { consumerTagsAreWritten } from '../entity_tags.ts';
+import { raised } from '../generations.ts';
 import { andLimitLockWait, limitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
 import {
   type CountedWrite,
@@ -18,7 +20,6 @@ import {
   usagesAreCounted,
 } from '../project_usages.ts';
 import { lockTrees, sharedLocks } from '../relied_locks.ts';
-import { consumerTagsAreWritten, raised } from '../rows.ts';
 import { endedWaiting, lockLines, lostWaiting } from '../waiting.ts';
 import {
   inventoryTables,

@@ -3,6 +3,7 @@ import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
 import type { FleetSnapshot } from '../../fleet/change_log.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
+import { raised } from '../generations.ts';
 import {
   type CountedWrite,
   countedChanges,
@@ -16,7 +17,6 @@ import {
   usageReader,
   usagesAreCounted,
 } from '../project_usages.ts';
-import { raised } from '../rows.ts';
 import { carryTermsOver, noteRewritten, type SeenConsumer } from './set_term.ts';
 
 /** The new owner and type of a consumer; null for no type. `name` is its new name, null for none; undefined keeps the one that it has. */

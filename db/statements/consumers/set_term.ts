@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
-import { raised } from '../rows.ts';
+import { raised } from '../generations.ts';
 
 /** The record of a consumer, as the caller has seen it. */
 export type SeenConsumer = {

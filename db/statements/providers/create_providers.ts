@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { providerTagsAreWritten } from '../rows.ts';
+import { providerTagsAreWritten } from '../entity_tags.ts';
 import { writtenBy } from './judged_provider.ts';
 
 /** A provider to insert, without a parent. */

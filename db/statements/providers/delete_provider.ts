@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { isOnRun } from '../../engine/server_state.ts';
+import { providerTagsAreWritten } from '../entity_tags.ts';
 import { lockChangedTrees } from '../relied_locks.ts';
-import { providerTagsAreWritten } from '../rows.ts';
 import { isAsJudged, type JudgedRow } from './judged_provider.ts';
 
 /**

@@ -3,7 +3,8 @@ import { failureKind } from '../../engine/failures.ts';
 import { isOnRun } from '../../engine/server_state.ts';
 import { utcNow } from '../../engine/time.ts';
 import { type FleetSnapshot, inventoryChangesSince } from '../../fleet/change_log.ts';
-import { type PartTags, raised } from '../rows.ts';
+import type { PartTags } from '../entity_tags.ts';
+import { raised } from '../generations.ts';
 
 /** What a provider was judged by. */
 export type JudgedProvider = {

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
-import { numbered, type PartTags, partsAreWritten, writtenTags } from '../rows.ts';
+import { type PartTags, partsAreWritten, writtenTags } from '../entity_tags.ts';
+import { numbered } from '../numbered_rows.ts';
 import {
   type JudgedProvider,
   memberChanges,

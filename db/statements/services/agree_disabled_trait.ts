@@ -2,8 +2,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/time.ts';
+import { raised } from '../generations.ts';
 import { lockChangedTrees } from '../relied_locks.ts';
-import { raised } from '../rows.ts';
 import { computeBinary } from './service_row.ts';
 
 /** The trait on the provider of a disabled service. Every scheduler excludes providers with it. */

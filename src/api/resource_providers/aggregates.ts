@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { laterGeneration } from '../../../db/statements/rows.ts';
+import { laterGeneration } from '../../../db/statements/generations.ts';
 import { aggregatesTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { aggregatesTag } from '../../placement/entity_tag.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { laterGeneration } from '../../../db/statements/rows.ts';
+import { laterGeneration } from '../../../db/statements/generations.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';

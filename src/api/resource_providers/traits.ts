@@ -1,5 +1,5 @@
+import { laterGeneration } from '../../../db/statements/generations.ts';
 import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
-import { laterGeneration } from '../../../db/statements/rows.ts';
 import { traitsTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Name, nameOf } from '../../fleet/model/names.ts';

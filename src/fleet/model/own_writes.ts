@@ -1,6 +1,6 @@
 import type { FleetRows, InventoryRow } from '../../../db/fleet/rows.ts';
+import { earlierGeneration, laterGeneration } from '../../../db/statements/generations.ts';
 import type { DoneWrite } from '../../../db/statements/providers/provider_write.ts';
-import { earlierGeneration, laterGeneration } from '../../../db/statements/rows.ts';
 import { type Fleet, noteChange } from './fleet.ts';
 import { type FieldsOfClass, inventoryOf, type Provider, rowOf } from './provider.ts';
 

@@ -6,7 +6,6 @@ import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
 import { type ColumnKind, type UpstreamTable, upstreamTables } from '../../../db/schema/upstream_tables.ts';
 import { allUsagesAreDoubtful } from '../../../db/statements/project_usages.ts';
-import { insertRows } from '../../../db/statements/rows.ts';
 import { heldIsNotTakenIn } from '../../../db/statements/usage_history.ts';
 import { messageOf } from '../../text/print.ts';
 import { countRows, type RowKey, readPages, type SourcePage } from './read_pages.ts';
@@ -146,25 +145,27 @@ export async function copyTable(
   }
 }
 
+/** Inserts the rows of a page with their ids, by one statement. */
 async function writePage(
-  target: TargetDatabase,
+  { kysely }: TargetDatabase,
   { name, columns }: UpstreamTable,
   { rows, last }: SourcePage,
 ): Promise<void> {
-  const ofRows = Object.entries(columns).map(([column, kind], index) => ({
-    name: column,
-    type: sqlTypes[kind],
-    values: rows.map((row) => row[index] ?? null),
-  }));
+  const names = Object.keys(columns).map((column) => sql.ref(column));
+  const arrays = Object.values(columns).map(
+    (kind, index) => sql`${rows.map((row) => row[index] ?? null)}::${sql.raw(sqlTypes[kind])}[]`,
+  );
   try {
-    await insertRows(target, name, ofRows);
+    await sql`insert into ${sql.table(name)} (${sql.join(names)}) select * from unnest(${sql.join(arrays)})`.execute(
+      kysely,
+    );
   } catch (error) {
     if (isUnavailable(error)) throw error; // it is not because of the rows
     throw new Error(`The rows of ${name} up to ${last.join(', ')} cannot be stored: ${messageOf(error)}.`, {
       cause: error,
     });
   }
-  await recordCopied(target, name, last);
+  await recordCopied({ kysely }, name, last);
 }
 
 const sqlTypes: Readonly<Record<ColumnKind, string>> = {

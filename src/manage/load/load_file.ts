@@ -4,6 +4,7 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { failureKind } from '../../../db/engine/failures.ts';
 import { withFreeIds } from '../../../db/engine/taken_ids.ts';
 import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
+import { providerTagsAreWritten } from '../../../db/statements/entity_tags.ts';
 import {
   ensureAggregates,
   type InventoryToInsert,
@@ -15,7 +16,6 @@ import {
   type ProviderToInsert,
 } from '../../../db/statements/load/insert_providers.ts';
 import { takeProviderIds } from '../../../db/statements/load/read_beside.ts';
-import { providerTagsAreWritten } from '../../../db/statements/rows.ts';
 import type { Tables } from '../../../db/tables.ts';
 import { inventoryTag } from '../../placement/entity_tag.ts';
 import { decodeUtf8 } from '../../text/strings.ts';
