@@ -19,14 +19,7 @@ import { since } from '../placement/microversions.ts';
 import { badRequest, conflict, errorCodes, noSuchClass, notFound, tryLater } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { either, integer, integerOrNull, keyed, number, object, oneOf } from '../rest/json_schema.ts';
-import {
-  checkQuery,
-  checkUnrepeated,
-  checkValue,
-  integerParameter,
-  noParameters,
-  refuseRepeated,
-} from '../rest/schema_check.ts';
+import { checkQuery, checkUnrepeated, checkValue, integerParameter, noParameters } from '../rest/schema_check.ts';
 import { pythonRepr } from '../rest/schema_complaint.ts';
 import { untilDone } from '../writes/until_done.ts';
 import { ownerId } from './allocations/bodies.ts';
@@ -91,7 +84,7 @@ const newDefaults = object({
 });
 
 const listParameters = object(pageParameters(1000));
-const removalParameters = { generation: v.optional(integerParameter(0, maxInteger)) };
+const removalParameters = object({ generation: v.optional(integerParameter(0, maxInteger)) });
 
 // Handlers
 
@@ -210,8 +203,7 @@ function asApiError(error: unknown): never {
 /** @throws ApiError 404, 409 or 412 */
 async function removeStored(request: ApiRequest, dependencies: Dependencies, project: string): Promise<Answer> {
   const what = limitsOfProject(project);
-  refuseRepeated(request.query(), Object.keys(removalParameters));
-  const { generation } = checkQuery(request.query(), object(removalParameters));
+  const { generation } = checkUnrepeated(request.query(), removalParameters);
   const { database, logger } = dependencies;
   await untilDone(async () => {
     const seen = await readStored(dependencies, project);

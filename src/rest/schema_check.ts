@@ -69,26 +69,25 @@ export const integerParameter = (minimum: number, maximum: number) =>
   );
 
 /**
- * Checks the parameters of a query against a schema by which none may be repeated.
+ * Checks the parameters of a query against a schema. Each may be given once, except those that are named here.
  *
- * @throws ApiError 400 naming the parameter and the value
+ * @throws ApiError 400 naming the parameter and the values
  */
-export function checkUnrepeated<Schema extends v.GenericSchema>(query: Query, schema: Schema): v.InferOutput<Schema> {
+export function checkUnrepeated<Schema extends v.GenericSchema>(
+  query: Query,
+  schema: Schema,
+  repeatable: readonly (keyof v.InferOutput<Schema>)[] = [],
+): v.InferOutput<Schema> {
   const values = checkQuery(query, schema);
-  refuseRepeated(query, namesOf(schema));
+  for (const name of namesOf(schema)) {
+    const given = query.all(name);
+    if (given.length < 2 || repeatable.some((other) => other === name)) continue;
+    throw badRequest(
+      `Invalid query string parameters: '${name}' is given ${given.length} times. Got: ${given.join(', ')}`,
+    );
+  }
   return values;
 }
 
 /** For endpoints whose query may have nothing. */
 export const noParameters = object({});
-
-/** Refuses parameters that are given more than once where one value is expected. @throws ApiError 400 naming parameter and values */
-export function refuseRepeated(query: Query, names: Iterable<string>): void {
-  for (const name of names) {
-    const values = query.all(name);
-    if (values.length < 2) continue;
-    throw badRequest(
-      `Invalid query string parameters: '${name}' is given ${values.length} times. Got: ${values.join(', ')}`,
-    );
-  }
-}

@@ -15,20 +15,20 @@ import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 /** What stands before upstream's text about a trait of `required` that does not exist. */
 export const inRequired = 'Invalid trait(s) in "required" parameter: ';
 
+/** The parameters of GET /resource_providers, to which later versions added one each. */
 const string = v.optional(text());
 const uuid = v.optional(dashedUuidText);
-const parameters = { name: string, uuid, member_of: string, resources: string, in_tree: uuid, required: string };
-
-/** The parameters of GET /resource_providers by version, newest first. */
+const parameters = { name: string, uuid };
+const byAggregate = { ...parameters, member_of: string };
+const byResources = { ...byAggregate, resources: string };
+const nested = { ...byResources, in_tree: uuid };
+const byTraits = { ...nested, required: string };
 const schemas = [
-  { since: since.providersByTraits, schema: object(parameters) },
-  {
-    since: since.nestedProviders,
-    schema: object({ name: string, uuid, member_of: string, resources: string, in_tree: uuid }),
-  },
-  { since: since.providersByResources, schema: object({ name: string, uuid, member_of: string, resources: string }) },
-  { since: since.providersByAggregate, schema: object({ name: string, uuid, member_of: string }) },
-  { since: since.firstVersion, schema: object({ name: string, uuid }) },
+  { since: since.providersByTraits, schema: object(byTraits) },
+  { since: since.nestedProviders, schema: object(nested) },
+  { since: since.providersByResources, schema: object(byResources) },
+  { since: since.providersByAggregate, schema: object(byAggregate) },
+  { since: since.firstVersion, schema: object(parameters) },
 ] as const;
 
 /**
@@ -46,7 +46,7 @@ export function filterProviders(query: Query, version: number) {
 }
 
 type Filters = Pick<RequestGroup, 'resources' | 'traits' | 'aggregates'> & {
-  readonly values: { readonly [name in keyof typeof parameters]?: string | undefined };
+  readonly values: { readonly [name in keyof typeof byTraits]?: string | undefined };
 };
 
 function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Provider[]> {

@@ -13,7 +13,7 @@ import type { ChunkMaker } from '../../rest/json_body.ts';
 import { object, text, uuidText } from '../../rest/json_schema.ts';
 import { madeInTurns, writeList } from '../../rest/made_in_turns.ts';
 import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
-import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { traitIdsOf } from '../../search/resolve.ts';
 import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
@@ -48,15 +48,12 @@ const parameters = object({
   ...pageParameters(10_000),
 });
 
-/** Parameters that must not be repeated. The others may be, as in GET /resource_providers. */
-const single = ['uuid', 'in_tree', 'limit', 'marker'];
-
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const query = request.query();
-  const { limit = usualLimit, marker } = checkQuery(query, parameters);
-  refuseRepeated(query, single);
+  // Each value of these narrows the list further, as in GET /resource_providers.
+  const { limit = usualLimit, marker } = checkUnrepeated(query, parameters, ['member_of', 'required']);
   const filter = readFilter(query, request.version);
   const current = await fleet.fresh();
   checkMarker(marker, (uuid) => current.byUuid.has(uuid));
