@@ -1,11 +1,5 @@
-/**
- * A database of OpenStack Placement on MariaDB is copied, from a real server if there is one, and from recorded
- * answers.
- */
+/** A database of OpenStack Placement on MariaDB is copied, in this process; command.test.ts runs the command. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
@@ -16,22 +10,10 @@ import { type Imported, importDeployment } from '../../src/manage/import/import_
 import { openSource, type SourceDatabase } from '../../src/manage/import/source.ts';
 import { exitCodeOf } from '../../src/start/exit_code.ts';
 import { differences, switchOn, takeInAll } from '../history/world.ts';
-import { runToEnd } from '../manage/commands.ts';
-import { type Engine, engines, withFreshDatabase } from '../support/engines.ts';
-import { execute } from '../support/postgresql.ts';
+import { withFreshDatabase } from '../support/engines.ts';
 import { at, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
-import { hasMariadb } from './install.ts';
-import { type Cloud, type SourceServer, settingsOf, startReal, startRecorded } from './source_server.ts';
-
-const servers: Readonly<
-  Record<string, { readonly start: () => Promise<SourceServer>; readonly into: readonly Engine[] }>
-> = {
-  'what MariaDB answered': { start: startRecorded, into: engines },
-  ...(process.env.RECORD_IMPORT === undefined && hasMariadb()
-    ? { MariaDB: { start: startReal, into: ['postgresql'] } }
-    : {}),
-};
+import { type Cloud, type SourceServer, settingsOf, sourceServers } from './source_server.ts';
 
 /**
  * Two rows a page, so that most tables have several pages. `breakAt`: after how many rows of which table the import
@@ -161,7 +143,7 @@ const capitalsInNames =
   'Warning: resource_providers: 1 row has capital letters in name (such as Speicher für alle). MySQL finds them in any spelling, ' +
   'this service only in that one.';
 
-for (const [name, { start, into }] of Object.entries(servers)) {
+for (const { name, start, into } of sourceServers('import')) {
   suite(`import from ${name}`, () => {
     let server: SourceServer;
     before(async () => {
@@ -423,74 +405,6 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           await service.close();
         }
       });
-    });
-
-    test('the command says what to do if its role does not own the tables, or the connection breaks', async () => {
-      await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
-        const { url } = await server.createCloud();
-        const importAs = (target: string) =>
-          runToEnd('placement-manage', ['import', '--from', url], '/', { DATABASE_URL: target });
-        const as = new URL(connection);
-        as.username = `writer_${as.pathname.slice(-12)}`;
-        await execute(connection, `create role ${as.username} login`);
-        await execute(
-          connection,
-          `grant select, insert, update, delete on all tables in schema public to ${as.username}`,
-        );
-        const refused = await importAs(as.href);
-        assert.equal(refused.code, 77);
-        assert.match(
-          refused.stderr,
-          /: permission denied for table \w+\. Set .* to the role that owns the tables\.\n$/,
-        );
-        await execute(connection, `drop owned by ${as.username}; drop role ${as.username}`);
-
-        await execute(
-          connection,
-          `create function break_connection() returns trigger language plpgsql as $$ begin
-            perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
-          create trigger break_connection after insert on inventory_changes for each statement execute function break_connection()`,
-        );
-        const broken = await importAs(connection);
-        assert.equal(broken.code, 69);
-        assert.match(
-          broken.stderr,
-          /^placement-manage: The target database does not serve any more: .* Run the same "placement-manage import" again: it goes on/,
-        );
-        await execute(connection, 'drop function break_connection cascade');
-        assert.equal((await importAs(connection)).code, 0);
-      });
-    });
-
-    test('the command imports into the embedded database, and a service serves the copy', async () => {
-      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
-      try {
-        const { url } = await server.createCloud();
-        const ended = await runToEnd('placement-manage', ['import', '--from', url], folder);
-        assert.deepEqual([ended.code, ended.stderr], [0, '']);
-        assert.match(ended.stdout, /^allocations: 5 rows$/m);
-        assert.match(ended.stdout, /^Imported 31 rows in /m);
-        const settings = { embeddedPath: path.join(folder, 'placement-data') };
-        const service = await openServiceOn({
-          settings,
-          config: { connection: undefined, ...settings },
-          drop: async () => {},
-        });
-        try {
-          const send = requestsTo(service);
-          const child = '/resource_providers/10000000-0000-4000-8000-000000000001';
-          assert.deepEqual(at((await send('GET', `${child}/usages`)).json, 'usages'), { VCPU: 6, MEMORY_MB: 1024 });
-          const { json } = await send(
-            'GET',
-            '/allocation_candidates?resources=VCPU:8,CUSTOM_LICENSE:1&required=HW_CPU_X86_AVX2',
-          );
-          assert.equal(Object(at(json, 'allocation_requests')).length, 1);
-        } finally {
-          await service.close();
-        }
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
     });
   });
 }

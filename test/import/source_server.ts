@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openSource, readSourceUrl, type SourceSettings } from '../../src/manage/import/source.ts';
+import { type Engine, engines } from '../support/engines.ts';
+import { hasMariadb } from './install.ts';
 import { type Mariadb, startMariadb } from './mariadb.ts';
 import { type Answer, startReplay } from './replay.ts';
 
@@ -18,8 +20,23 @@ export type Cloud = {
 /** A server with such databases. */
 export type SourceServer = { createCloud(): Promise<Cloud>; stop(): Promise<void> };
 
+/** A way to have such a server, and the databases into which it is imported. */
+type SourceServers = {
+  readonly name: string;
+  readonly start: () => Promise<SourceServer>;
+  readonly into: readonly Engine[];
+};
+
+/** A server that answers as a real MariaDB did, and a real one if there is one. @param tests the test file, which has its own recording */
+export const sourceServers = (tests: string): readonly SourceServers[] => [
+  { name: 'what MariaDB answered', start: () => startRecorded(tests), into: engines },
+  ...(process.env.RECORD_IMPORT === undefined && hasMariadb()
+    ? [{ name: 'MariaDB', start: startReal, into: ['postgresql'] as const }]
+    : []),
+];
+
 /** A real MariaDB server. */
-export async function startReal(): Promise<SourceServer> {
+async function startReal(): Promise<SourceServer> {
   const mariadb = await startMariadb();
   let count = 0;
   return {
@@ -44,11 +61,12 @@ export async function startReal(): Promise<SourceServer> {
 }
 
 /**
- * A server that answers each statement with the recorded answer of a real MariaDB, from recording.json.
+ * A server that answers each statement with the recorded answer of a real MariaDB, from a file of recordings/.
  *
- * With RECORD_IMPORT in the environment the answers come from a real MariaDB, and recording.json is written from them.
+ * With RECORD_IMPORT in the environment the answers come from a real MariaDB, and the file is written from them.
  */
-export async function startRecorded(): Promise<SourceServer> {
+async function startRecorded(tests: string): Promise<SourceServer> {
+  const recordingFile = path.join(import.meta.dirname, 'recordings', `${tests}.json`);
   const real = process.env.RECORD_IMPORT === undefined ? undefined : await startReal();
   // The answers, by the changes to the database before, and by statement.
   const recording: Record<string, Record<string, Answer>> = real === undefined
@@ -66,7 +84,7 @@ export async function startRecorded(): Promise<SourceServer> {
         recording[state] = answers;
         if (cloud !== undefined) answers[key] = await askReal(cloud.url, statement);
         const answer = answers[key];
-        if (answer === undefined) throw new Error(`recording.json has no answer to ${statement}`);
+        if (answer === undefined) throw new Error(`recordings/${tests}.json has no answer to ${statement}`);
         return answer;
       });
       stops.push(replay.stop);
@@ -87,8 +105,6 @@ export async function startRecorded(): Promise<SourceServer> {
     },
   };
 }
-
-const recordingFile = path.join(import.meta.dirname, 'recording.json');
 
 /** The settings with which `openSource` connects to a cloud. */
 export function settingsOf(url: string): SourceSettings {

@@ -1,14 +1,19 @@
+/** What `placement-manage import` says and does; import.test.ts is about the copy that it makes. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { suite, test } from 'node:test';
+import { after, before, suite, test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { beginImport, endImport } from '../../db/schema/unfinished_import.ts';
+import { type Ended, runToEnd } from '../manage/commands.ts';
+import { withFreshDatabase } from '../support/engines.ts';
 import { freePort } from '../support/free_port.ts';
+import { execute } from '../support/postgresql.ts';
+import { at, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 import { fillEmbedded } from '../support/templates.ts';
-import { type Ended, runToEnd } from './commands.ts';
+import { type SourceServer, sourceServers } from './source_server.ts';
 
 /** Runs `placement-manage import` in a separate folder, on an embedded database there. */
 async function runImport(
@@ -98,3 +103,81 @@ test('no service starts on an unfinished import', async () => {
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+for (const { name, start } of sourceServers('command')) {
+  suite(`placement-manage import from ${name}`, () => {
+    let server: SourceServer;
+    before(async () => {
+      server = await start();
+    });
+    after(() => server?.stop());
+
+    test('the command says what to do if its role does not own the tables, or the connection breaks', async () => {
+      await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+        const { url } = await server.createCloud();
+        const importAs = (target: string) =>
+          runToEnd('placement-manage', ['import', '--from', url], '/', { DATABASE_URL: target });
+        const as = new URL(connection);
+        as.username = `writer_${as.pathname.slice(-12)}`;
+        await execute(connection, `create role ${as.username} login`);
+        await execute(
+          connection,
+          `grant select, insert, update, delete on all tables in schema public to ${as.username}`,
+        );
+        const refused = await importAs(as.href);
+        assert.equal(refused.code, 77);
+        assert.match(
+          refused.stderr,
+          /: permission denied for table \w+\. Set .* to the role that owns the tables\.\n$/,
+        );
+        await execute(connection, `drop owned by ${as.username}; drop role ${as.username}`);
+
+        await execute(
+          connection,
+          `create function break_connection() returns trigger language plpgsql as $$ begin
+            perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+          create trigger break_connection after insert on inventory_changes for each statement execute function break_connection()`,
+        );
+        const broken = await importAs(connection);
+        assert.equal(broken.code, 69);
+        assert.match(
+          broken.stderr,
+          /^placement-manage: The target database does not serve any more: .* Run the same "placement-manage import" again: it goes on/,
+        );
+        await execute(connection, 'drop function break_connection cascade');
+        assert.equal((await importAs(connection)).code, 0);
+      });
+    });
+
+    test('the command imports into the embedded database, and a service serves the copy', async () => {
+      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
+      try {
+        const { url } = await server.createCloud();
+        const ended = await runToEnd('placement-manage', ['import', '--from', url], folder);
+        assert.deepEqual([ended.code, ended.stderr], [0, '']);
+        assert.match(ended.stdout, /^allocations: 5 rows$/m);
+        assert.match(ended.stdout, /^Imported 31 rows in /m);
+        const settings = { embeddedPath: path.join(folder, 'placement-data') };
+        const service = await openServiceOn({
+          settings,
+          config: { connection: undefined, ...settings },
+          drop: async () => {},
+        });
+        try {
+          const send = requestsTo(service);
+          const child = '/resource_providers/10000000-0000-4000-8000-000000000001';
+          assert.deepEqual(at((await send('GET', `${child}/usages`)).json, 'usages'), { VCPU: 6, MEMORY_MB: 1024 });
+          const { json } = await send(
+            'GET',
+            '/allocation_candidates?resources=VCPU:8,CUSTOM_LICENSE:1&required=HW_CPU_X86_AVX2',
+          );
+          assert.equal(Object(at(json, 'allocation_requests')).length, 1);
+        } finally {
+          await service.close();
+        }
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    });
+  });
+}
