@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts';
 import type { Followers } from '../fleet/follow/followers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Service } from '../placement/versions.ts';
-import type { ProviderWrites } from '../writes/provider_writes.ts';
+import type { ProviderWrites } from './resource_providers/provider_writes.ts';
 
 /** What the handlers of the Placement API work with. */
 export type Dependencies = {

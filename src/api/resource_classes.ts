@@ -10,10 +10,10 @@ import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { since } from '../placement/microversions.ts';
 import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../request/errors.ts';
+import { untilDone } from '../request/until_done.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { checkValue } from '../rest/schema_check.ts';
-import { untilDone } from '../writes/until_done.ts';
 import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
 

@@ -6,7 +6,7 @@ import type { ProjectUsage } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { inBatches } from '../queue/queue.ts';
-import { untilDone } from '../writes/until_done.ts';
+import { untilDone } from '../request/until_done.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './claim.ts';
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';

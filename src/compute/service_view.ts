@@ -6,7 +6,7 @@ import {
   type ServiceRow,
 } from '../../db/statements/services/service_row.ts';
 import { changedTooMuch } from '../request/turns.ts';
-import { untilDone } from '../writes/until_done.ts';
+import { untilDone } from '../request/until_done.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 import { since } from './versions.ts';
 

@@ -8,6 +8,7 @@ import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';
 import type { Tokens } from '../access/tokens/authenticate.ts';
+import { openProviderWrites } from '../api/resource_providers/provider_writes.ts';
 import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
@@ -34,7 +35,6 @@ import { type Metrics, openMetrics } from '../metrics/metrics.ts';
 import { placementService } from '../placement/microversions.ts';
 import { type Service, upTo, versionOfText } from '../placement/versions.ts';
 import type { Endpoint } from '../rest/endpoint.ts';
-import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
 // Parts that only some configurations use. Only these load them, which takes memory and time of the start.

@@ -30,7 +30,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'inventories, traits and aggregates are written over a newer generation of their provider',
-    file: 'src/writes/provider_writes.ts',
+    file: 'src/api/resource_providers/provider_writes.ts',
     from: 'resolve(done.has(item) ? shown : undefined)',
     to: 'resolve(shown ?? fleet.fresh())',
   },

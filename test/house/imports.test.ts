@@ -18,7 +18,6 @@ const rooms = [
   'src/api',
   'src/access',
   'src/claims',
-  'src/writes',
   'src/search',
   'src/fleet',
   'src/queue',

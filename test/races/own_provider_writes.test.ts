@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { type KyselyPlugin, sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type DoneWrite, type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
+import { inventoriesWrite } from '../../src/api/resource_providers/inventories.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
@@ -16,7 +17,6 @@ import { aggregatesTagOf, newProviderTags, traitsTagOf } from '../../src/fleet/m
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { inventoryOf, type Provider } from '../../src/fleet/model/provider.ts';
 import { aggregatesTag } from '../../src/placement/entity_tag.ts';
-import { inventoriesWrite } from '../../src/writes/provider_writes.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';

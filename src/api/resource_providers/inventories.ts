@@ -1,8 +1,10 @@
 import * as v from 'valibot';
+import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import { type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
+import { type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
+import { inventoriesTag, inventoryTag } from '../../placement/entity_tag.ts';
 import { classNamePattern } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { bySince } from '../../placement/versions.ts';
@@ -18,7 +20,6 @@ import {
 } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
-import { inventoriesWrite } from '../../writes/provider_writes.ts';
 import { writtenNumbers } from '../allocations/of_provider.ts';
 import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -237,4 +238,38 @@ function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet
   if (used.length === 0) return undefined;
   const names = used.map((inventory) => nameOf(fleet.classes, inventory.fields.classId));
   return inventoryInUse(names, provider.uuid);
+}
+
+// Writes
+
+type NewInventory = FieldsOfClass & { readonly className: string };
+
+/**
+ * The write that puts some inventories of a provider and removes others. The names of the classes are a guard of it: the request names
+ * them, and the entity tags are made of them.
+ */
+export function inventoriesWrite(
+  fleet: Fleet,
+  provider: Provider,
+  put: readonly NewInventory[],
+  remove: readonly Inventory[],
+): ProviderWrite {
+  const { classes } = fleet;
+  const removed = remove.map(({ fields }) => fields.classId);
+  const changed = new Set([...put.map(({ classId }) => classId), ...removed]);
+  const kept = provider.inventories.map(({ fields }) => fields).filter(({ classId }) => !changed.has(classId));
+  return {
+    kind: 'inventories',
+    providerId: provider.id,
+    uuid: provider.uuid,
+    generation: provider.generation,
+    put: put.map((inventory) => ({ ...inventory, tag: inventoryTag(inventory) })),
+    remove: removed,
+    present: provider.inventories.flatMap(({ fields }) => classes.byId.get(fields.classId) ?? []),
+    tag: inventoriesTag([
+      ...put.map((inventory) => [inventory.className, inventory] as const),
+      ...kept.map((fields) => [nameOf(classes, fields.classId), fields] as const),
+    ]),
+    tagBefore: inventoriesTagOf(fleet, provider),
+  };
 }

@@ -3,8 +3,8 @@ import type { ProviderWrite } from '../../../db/statements/providers/provider_wr
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { ApiError, errorCodes } from '../../request/errors.ts';
+import { untilDone } from '../../request/until_done.ts';
 import { type Answer, type ApiRequest, noContent } from '../../rest/endpoint.ts';
-import { untilDone } from '../../writes/until_done.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { findProvider } from './provider.ts';
 

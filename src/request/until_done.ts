@@ -1,4 +1,4 @@
-import { concurrentUpdate } from '../request/errors.ts';
+import { concurrentUpdate } from './errors.ts';
 
 /**
  * How often a request is judged whose client names no generation. Each time another request has changed what it was judged by, so that
