@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
-import { allUsagesAreDoubtful } from '../statements/project_usages.ts';
+import { allUsagesAreDoubtful } from '../statements/claims/project_usages.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** The configured project and user for consumers whose real ones were never recorded. */

@@ -3,8 +3,15 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { utcNow } from '../engine/time.ts';
+import {
+  amountsOf,
+  correctUsages,
+  eachAmount,
+  heldBy,
+  heldWithoutRecord,
+  lockProject,
+} from './claims/project_usages.ts';
 import { raised } from './generations.ts';
-import { amountsOf, correctUsages, eachAmount, heldBy, heldWithoutRecord, lockProject } from './project_usages.ts';
 
 /** The values of a project by name; null lifts a default. */
 export type StoredValues = {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/waiting.ts';
+import { type ListedWaiting, listWaiting, removeWaiting, waitingOf } from '../../db/statements/claims/waiting.ts';
 import { since } from '../placement/microversions.ts';
 import { spellingsOf } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';

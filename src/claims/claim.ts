@@ -1,5 +1,5 @@
 import type { AffinityGuard, ClaimedTerm, NamedId } from '../../db/statements/claims/claim_write.ts';
-import type { WaitingRow } from '../../db/statements/waiting.ts';
+import type { WaitingRow } from '../../db/statements/claims/waiting.ts';
 import type { Owner } from '../placement/consumer.ts';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';

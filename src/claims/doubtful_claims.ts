@@ -1,4 +1,4 @@
-import type { LeavingClaim } from '../../db/statements/waiting.ts';
+import type { LeavingClaim } from '../../db/statements/claims/waiting.ts';
 import { ApiError } from '../request/errors.ts';
 import { ClaimRefused } from './claim.ts';
 import type { Claims } from './claims.ts';

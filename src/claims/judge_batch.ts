@@ -1,7 +1,7 @@
 import type { Leeway } from '../../db/statements/claims/claim_guards.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
+import { type CountedWrite, type ProjectUsage, usageKey } from '../../db/statements/claims/project_usages.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
-import { type CountedWrite, type ProjectUsage, usageKey } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { openOverlay } from '../fleet/model/overlay.ts';

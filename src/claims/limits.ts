@@ -2,8 +2,6 @@ import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
-import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
-import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
 import {
   compactUsages,
   correctUsages,
@@ -13,7 +11,9 @@ import {
   type ProjectUsage,
   readLimitedUsages,
   usageKey,
-} from '../../db/statements/project_usages.ts';
+} from '../../db/statements/claims/project_usages.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
+import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';

@@ -1,8 +1,8 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readClock } from '../../db/engine/time.ts';
+import type { ProjectUsage } from '../../db/statements/claims/project_usages.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
-import type { ProjectUsage } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { inBatches } from '../queue/queue.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../db/statements/waiting.ts';
+import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../db/statements/claims/waiting.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { openFairSeats } from '../queue/fair_seats.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
@@ -77,7 +77,7 @@ const afterFailureMs = 500;
  * A claim is first written like any other claim. Only a claim that is refused for lack of room or for a limit waits: the process then
  * follows the changes of the fleet, and writes the claim again when the known fleet has room for it. Claims are offered room in the order
  * in which they came (waiting_groups.ts). Claims of a line are written one after the other, which the database guards over all processes
- * (db/statements/waiting.ts).
+ * (db/statements/claims/waiting.ts).
  *
  * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. A claim that seemed to
  * fit and is refused comes back, and all trees are checked again.

@@ -6,7 +6,7 @@ import {
   lostRows,
   noteAlive,
   type WaitingNews,
-} from '../../db/statements/waiting.ts';
+} from '../../db/statements/claims/waiting.ts';
 import type { ApiError } from '../request/errors.ts';
 import { coalesceCalls } from './coalesced_calls.ts';
 import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';

@@ -9,7 +9,7 @@ import {
   type LeavingClaim,
   leaveWaiting,
   type WaitingClaim,
-} from '../../db/statements/waiting.ts';
+} from '../../db/statements/claims/waiting.ts';
 import { inOrderOfUuids, type Waiter } from './waiter.ts';
 
 /** A claim that has waited for this long is stored, so that every process lists it. */

@@ -3,10 +3,10 @@ import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { isAbsent } from '../../db/statements/claims/claim_write.ts';
+import { exceededLimit } from '../../db/statements/claims/project_usages.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { laterGeneration } from '../../db/statements/generations.ts';
-import { exceededLimit } from '../../db/statements/project_usages.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type ClaimOutcome, ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
 import {

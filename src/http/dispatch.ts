@@ -8,7 +8,6 @@ import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import { inPieces, noteShortRequest, openTurns, type Turns } from '../request/turns.ts';
 import type { AllowsOwner, ApiRequest, BoundEndpoint, Endpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
 import type { Identity } from '../rest/identity.ts';
-import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
 import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
@@ -16,6 +15,7 @@ import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
 import { type Dialect, type ServedApi, shownPath } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
+import { checkInPieces, parseLongJson } from './long_bodies.ts';
 import { networkOf } from './own_hosts.ts';
 import { TokenRefused } from './unauthorized.ts';
 

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { compactUsages } from '../../db/statements/project_usages.ts';
+import { compactUsages } from '../../db/statements/claims/project_usages.ts';
 import { closeRecords, switchHistoryOff } from '../../db/statements/usage_history.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, makeProvider, newClaim, requestsTo } from '../support/requests.ts';

@@ -1,6 +1,6 @@
 import type { Mistake } from './mistake.ts';
 
-const usages = 'db/statements/project_usages.ts';
+const usages = 'db/statements/claims/project_usages.ts';
 
 /** The commit of each write takes a while. */
 const slowCommits: readonly string[] = [

@@ -7,7 +7,7 @@ export const waitingMistakes: readonly Mistake[] = [
   {
     name: 'a small claim of a line overtakes a large one of another process',
     needs: 'schedules',
-    file: 'db/statements/waiting.ts',
+    file: 'db/statements/claims/waiting.ts',
     from: '} and w.number < $',
     to: '} and w.number < 0 * $',
     processes: 2,

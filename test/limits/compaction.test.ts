@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { compactUsages } from '../../db/statements/project_usages.ts';
+import { compactUsages } from '../../db/statements/claims/project_usages.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { engines, withFreshDatabase } from '../support/engines.ts';
 

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { carryTermsOver, noteRewritten } from '../consumers/set_term.ts';
 import { numbered } from '../numbered_rows.ts';
-import type { CountedWrite } from '../project_usages.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
-import type { WaitingRow } from '../waiting.ts';
+import type { CountedWrite } from './project_usages.ts';
 import type { SeenAllocation } from './read_allocations.ts';
+import type { WaitingRow } from './waiting.ts';
 
 /** A provider that a claim was judged by. It must still have this generation, which the write raises by `bump`. */
 export type ProviderGuard = { readonly providerId: number; readonly generation: number; readonly bump: number };

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
 import { usagesAreReleasedWhole } from '../usage_history.ts';
+import { countedReleases, releasesAreAccounted } from './project_usages.ts';
 import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**

@@ -8,19 +8,7 @@ import { leavesNoFormer } from '../consumers/consumer_row.ts';
 import { consumerTagsAreWritten } from '../entity_tags.ts';
 import { raised } from '../generations.ts';
 import { andLimitLockWait, limitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
-import {
-  type CountedWrite,
-  countedChanges,
-  countedTables,
-  type LimitGuard,
-  lockRaised,
-  lostLimits,
-  usageColumn,
-  usageReader,
-  usagesAreCounted,
-} from '../project_usages.ts';
 import { lockTrees, sharedLocks } from '../relied_locks.ts';
-import { endedWaiting, lockLines, lostWaiting } from '../waiting.ts';
 import {
   inventoryTables,
   type Leeway,
@@ -54,6 +42,18 @@ import {
   takesFromEach,
   termAndNameParts,
 } from './claim_write.ts';
+import {
+  type CountedWrite,
+  countedChanges,
+  countedTables,
+  type LimitGuard,
+  lockRaised,
+  lostLimits,
+  usageColumn,
+  usageReader,
+  usagesAreCounted,
+} from './project_usages.ts';
+import { endedWaiting, lockLines, lostWaiting } from './waiting.ts';
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not

@@ -2,8 +2,6 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/time.ts';
 import type { FleetSnapshot } from '../../fleet/change_log.ts';
-import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
-import { raised } from '../generations.ts';
 import {
   type CountedWrite,
   countedChanges,
@@ -16,7 +14,9 @@ import {
   usageColumn,
   usageReader,
   usagesAreCounted,
-} from '../project_usages.ts';
+} from '../claims/project_usages.ts';
+import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
+import { raised } from '../generations.ts';
 import { carryTermsOver, noteRewritten, type SeenConsumer } from './set_term.ts';
 
 /** The new owner and type of a consumer; null for no type. `name` is its new name, null for none; undefined keeps the one that it has. */

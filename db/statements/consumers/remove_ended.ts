@@ -3,7 +3,7 @@ import type { Database } from '../../engine/connect.ts';
 import { isLockRefused } from '../../engine/failures.ts';
 import { onlyRow } from '../../engine/only_row.ts';
 import { briefWait } from '../../engine/slow_lane.ts';
-import { countedReleases, releasesAreAccounted } from '../project_usages.ts';
+import { countedReleases, releasesAreAccounted } from '../claims/project_usages.ts';
 import { usagesAreReleasedWhole, usagesEndWithTerms } from '../usage_history.ts';
 
 /** A consumer that was removed because its term has ended. */

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import { type CountedWrite, correctUsages } from '../../../db/statements/claims/project_usages.ts';
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import { type ConsumerRow, readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
 import {
@@ -11,7 +12,6 @@ import {
 } from '../../../db/statements/consumers/consumer_write.ts';
 import { listConsumers, listConsumersOfTree } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
-import { type CountedWrite, correctUsages } from '../../../db/statements/project_usages.ts';
 import { countingOptions, limitExceeded, limitGuards, projectUsageChanges } from '../../claims/limits.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { ownerOr } from '../../placement/consumer.ts';

@@ -5,7 +5,7 @@ import { standardResourceClasses } from '../../../db/schema/standard_resource_cl
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
 import { type ColumnKind, type UpstreamTable, upstreamTables } from '../../../db/schema/upstream_tables.ts';
-import { allUsagesAreDoubtful } from '../../../db/statements/project_usages.ts';
+import { allUsagesAreDoubtful } from '../../../db/statements/claims/project_usages.ts';
 import { heldIsNotTakenIn } from '../../../db/statements/usage_history.ts';
 import { messageOf } from '../../text/print.ts';
 import { countRows, type RowKey, readPages, type SourcePage } from './read_pages.ts';

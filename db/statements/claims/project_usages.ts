@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../engine/connect.ts';
-import { onlyRow } from '../engine/only_row.ts';
-import { serverRun } from '../engine/server_state.ts';
-import { type FleetSnapshot, inventoryChangesSince } from '../fleet/change_log.ts';
-import { consumerTagsAreWritten } from './entity_tags.ts';
+import type { Database } from '../../engine/connect.ts';
+import { onlyRow } from '../../engine/only_row.ts';
+import { serverRun } from '../../engine/server_state.ts';
+import { type FleetSnapshot, inventoryChangesSince } from '../../fleet/change_log.ts';
+import { consumerTagsAreWritten } from '../entity_tags.ts';
 
 /*
  * What projects use (migration 010), while usages are counted: the parts of statements that add to it and that judge limits by it.

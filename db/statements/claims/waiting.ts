@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../engine/connect.ts';
+import type { Database } from '../../engine/connect.ts';
 
 /** What a claim that waits is stored with. */
 export type WaitingClaim = {
