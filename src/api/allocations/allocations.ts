@@ -93,7 +93,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
 const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastModified: newest([]) });
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const rules = await rulesOf(request, rule('update'), dependencies);
+  const rules = await rulesOf(request, rule('update'));
   const seconds = requestedWait(request, dependencies.config);
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw malformedConsumer(uuid);
@@ -104,11 +104,16 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
     const line = 'line' in body ? body.line : undefined;
     const wait = waitFor(request, [consumer], { seconds, rule: rule('update'), line, isDryRun }, dependencies);
     return answerAfter(wait, async () => {
-      const outcome = await writeClaim(request, dependencies, claimOf([consumer], request, rules), {
-        isDryRun,
-        wait,
-        notFound: `Unable to allocate inventory for consumer ${withName(consumer.uuid, consumer.name)}:`,
-      });
+      const outcome = await writeClaim(
+        request,
+        dependencies,
+        claimOf([consumer], request, rules, dependencies.config),
+        {
+          isDryRun,
+          wait,
+          notFound: `Unable to allocate inventory for consumer ${withName(consumer.uuid, consumer.name)}:`,
+        },
+      );
       const [placed] = outcome.consumers;
       if (placed === undefined) return noContent; // a plain claim; the consumers of a claim by query are in the outcome
       return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
@@ -117,7 +122,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 }
 
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const rules = await rulesOf(request, rule('manage'), dependencies);
+  const rules = await rulesOf(request, rule('manage'));
   const seconds = requestedWait(request, dependencies.config);
   const body = await naming(request, () => postBody(request));
   const { isDryRun, line } = body;
@@ -130,7 +135,7 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
     if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
       throw preconditionFailed('What consumers have of which all are new');
     }
-    const claim = claimOf(consumers, request, rules);
+    const claim = claimOf(consumers, request, rules, dependencies.config);
     const wait = waitFor(request, consumers, { seconds, rule: rule('manage'), line, isDryRun }, dependencies);
     return answerAfter(wait, async () => {
       const writing = { isDryRun, wait, notFound: 'Unable to allocate inventory' };
@@ -145,9 +150,9 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 /** The rules for the claim of a request. @throws ApiError 403 */
-async function rulesOf(request: ApiRequest, name: string, { config }: Pick<Dependencies, 'config'>) {
+async function rulesOf(request: ApiRequest, name: string) {
   try {
-    return claimRules(request, name, config);
+    return claimRules(request, name);
   } catch (error) {
     throw namingNewerFields(
       request,

@@ -143,7 +143,7 @@ export function waitFor(
     gone: request.gone(),
     askAgain: async () => {
       await request.requireToken();
-      return claimOf(consumers, request, claimRules(request, asked.rule, config));
+      return claimOf(consumers, request, claimRules(request, asked.rule), config);
     },
   };
 }

@@ -27,23 +27,17 @@ export type ClaimRules = {
   readonly named: { readonly owners: AllowsOwner | undefined } | undefined;
   /** Whether a policy file has the rule of claims by query. */
   readonly isPlaceWritten: boolean;
-  /** The configured owner of allocations without a record. */
-  readonly incompleteOwner: Owner;
-  /** The configured types that do not count for limits. */
-  readonly uncountedTypes: readonly string[];
 };
 
 /** @throws ApiError 403 where the policy allows the request with no body */
-export function claimRules(request: ApiRequest, rule: string, config: Config): ClaimRules {
+export function claimRules(request: ApiRequest, rule: string): ClaimRules {
   const isPlaceWritten = request.version >= since.placing && request.isRuleWritten(placeRule);
-  const { uncountedTypes } = config.placement;
-  const rules = { rule, isPlaceWritten, incompleteOwner: incompleteOwner(config), uncountedTypes };
   try {
-    return { ...rules, named: { owners: request.allowedOwners(rule) } };
+    return { rule, isPlaceWritten, named: { owners: request.allowedOwners(rule) } };
   } catch (error) {
     if (!isPlaceWritten) throw error;
     request.allowedOwners(placeRule);
-    return { ...rules, named: undefined };
+    return { rule, isPlaceWritten, named: undefined };
   }
 }
 
@@ -57,8 +51,8 @@ function rightsOf(
   consumers: readonly ConsumerClaim[],
   placed: number,
   request: ApiRequest,
-  { rule, named, isPlaceWritten, incompleteOwner }: ClaimRules,
-): ClaimRights | undefined {
+  { rule, named, isPlaceWritten }: ClaimRules,
+): Pick<ClaimRights, 'allows' | 'rule'> | undefined {
   const isAllPlaced = isPlaceWritten && placed === consumers.length;
   if (!isAllPlaced && named === undefined) {
     throw request.forbidden(rule, `A claim that names its providers needs it; one by 'candidates' needs ${placeRule}.`);
@@ -77,7 +71,7 @@ function rightsOf(
       `Consumer ${withName(uuid, name)} is to be of project ${projectId} and user ${userId}.`,
     );
   }
-  return { allows, rule: deciding, incompleteOwner };
+  return { allows, rule: deciding };
 }
 
 const uncountedRule = 'placement:allocations:uncounted';
@@ -116,14 +110,25 @@ function uncountedRights(
  *
  * @throws ApiError 403 where the client may not make this claim, and 400 for too many queries
  */
-export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest, rules: ClaimRules): Claim {
+export function claimOf(
+  consumers: readonly ConsumerClaim[],
+  request: ApiRequest,
+  rules: ClaimRules,
+  config: Config,
+): Claim {
+  const { uncountedTypes } = config.placement;
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
-  for (const consumer of consumers) requireUncounted(consumer, request, rules.uncountedTypes);
-  const uncounted = uncountedRights(request, rules.uncountedTypes);
+  for (const consumer of consumers) requireUncounted(consumer, request, uncountedTypes);
+  const uncounted = uncountedRights(request, uncountedTypes);
   const ofOwners = rightsOf(consumers, count, request, rules);
-  const { rule, incompleteOwner } = rules;
-  const rights =
-    uncounted === undefined ? ofOwners : { ...(ofOwners ?? { allows: () => true, rule, incompleteOwner }), uncounted };
+  const rights: ClaimRights | undefined =
+    ofOwners === undefined && uncounted === undefined
+      ? undefined
+      : {
+          ...(ofOwners ?? { allows: () => true, rule: rules.rule }),
+          ...(uncounted && { uncounted }),
+          incompleteOwner: incompleteOwner(config),
+        };
   if (count === 0) return { consumers, inventories: [], rights };
   if (count > mostPlaced) {
     throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
