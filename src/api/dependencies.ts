@@ -3,7 +3,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
-import type { WaitingClaims } from '../claims/waiting.ts';
+import type { WaitingClaims } from '../claims/waiting/waiting.ts';
 import type { Config } from '../config/config.ts';
 import type { Followers } from '../fleet/follow/followers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';

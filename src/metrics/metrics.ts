@@ -7,7 +7,7 @@ import { parseShapes } from '../api/candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { CountingOptions } from '../claims/limits.ts';
-import type { WaitingClaims } from '../claims/waiting.ts';
+import type { WaitingClaims } from '../claims/waiting/waiting.ts';
 import { version } from '../config/version.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';

@@ -15,7 +15,7 @@ import { openClaims } from '../claims/claims.ts';
 import { forgetFromTimeToTime, openDeletions, removeEndedConsumers } from '../claims/deletions.ts';
 import { keepHistory } from '../claims/history.ts';
 import { compactFromTimeToTime, countingOptions, openLimitReads } from '../claims/limits.ts';
-import { openWaiting, type WaitingClaims } from '../claims/waiting.ts';
+import { openWaiting, type WaitingClaims } from '../claims/waiting/waiting.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/follow/followers.ts';
 import { compareFromTimeToTime } from '../fleet/keep/comparison.ts';

@@ -1,6 +1,6 @@
 import type { Mistake } from './mistake.ts';
 
-const waiting = 'src/claims/waiting.ts';
+const waiting = 'src/claims/waiting/waiting.ts';
 
 /** Mistakes about claims that wait. Random schedules of such claims must find them. */
 export const waitingMistakes: readonly Mistake[] = [
@@ -37,7 +37,7 @@ export const waitingMistakes: readonly Mistake[] = [
   {
     name: 'of claims that wait the last one gets room first',
     needs: 'schedules',
-    file: 'src/claims/waiting_groups.ts',
+    file: 'src/claims/waiting/groups.ts',
     from: 'list.splice(low, 0, item);',
     to: 'list.unshift(item);',
   },

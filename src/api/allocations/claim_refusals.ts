@@ -5,7 +5,7 @@ import {
   type InventoryFault,
   type RefusalReason,
 } from '../../claims/claim.ts';
-import type { Wait } from '../../claims/waiter.ts';
+import type { Wait } from '../../claims/waiting/waiter.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';

@@ -1,5 +1,5 @@
 import type { ConsumerClaim, PlacementQuery } from '../../claims/claim.ts';
-import type { Wait } from '../../claims/waiter.ts';
+import type { Wait } from '../../claims/waiting/waiter.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';

@@ -1,6 +1,6 @@
-import type { Claim } from './claim.ts';
+import type { Claim } from '../claim.ts';
+import { insertInOrder, isBefore } from './groups.ts';
 import type { Waiter } from './waiter.ts';
-import { insertInOrder, isBefore } from './waiting_groups.ts';
 
 /** How many claims are written at the same time because a limit allows them. */
 const submittedAtOnce = 256;

@@ -1,6 +1,6 @@
-import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { readClock } from '../../db/engine/time.ts';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import { readClock } from '../../../db/engine/time.ts';
 import {
   describeWaiting,
   type EnteredClaim,
@@ -9,7 +9,7 @@ import {
   type LeavingClaim,
   leaveWaiting,
   type WaitingClaim,
-} from '../../db/statements/claims/waiting.ts';
+} from '../../../db/statements/claims/waiting.ts';
 import { inOrderOfUuids, type Waiter } from './waiter.ts';
 
 /** A claim that has waited for this long is stored, so that every process lists it. */

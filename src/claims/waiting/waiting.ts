@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/failures.ts';
-import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../db/statements/claims/waiting.ts';
-import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { openFairSeats } from '../queue/fair_seats.ts';
-import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
-import type { Claims } from './claims.ts';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
+import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../../db/statements/claims/waiting.ts';
+import type { FleetKeeper } from '../../fleet/keep/keeper.ts';
+import { openFairSeats } from '../../queue/fair_seats.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from '../claim.ts';
+import type { Claims } from '../claims.ts';
+import type { LimitReads } from '../limits.ts';
 import { coalesceCalls } from './coalesced_calls.ts';
-import { openDoubtfulClaims } from './doubtful_claims.ts';
-import type { LimitReads } from './limits.ts';
+import { openDoubtfulClaims } from './doubtful.ts';
+import { isBefore, openWaitingGroups } from './groups.ts';
+import { openLimitedClaims } from './limited.ts';
+import { openWaitingLines } from './lines.ts';
+import { openWaitingRows, storedAfterMs } from './rows.ts';
 import {
   clientLeft,
   lineOf,
@@ -21,10 +25,6 @@ import {
   type Wait,
   type Waiter,
 } from './waiter.ts';
-import { isBefore, openWaitingGroups } from './waiting_groups.ts';
-import { openLimitedClaims } from './waiting_limits.ts';
-import { openWaitingLines } from './waiting_lines.ts';
-import { openWaitingRows, storedAfterMs } from './waiting_rows.ts';
 import type { TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
@@ -76,7 +76,7 @@ const afterFailureMs = 500;
 /**
  * A claim is first written like any other claim. Only a claim that is refused for lack of room or for a limit waits: the process then
  * follows the changes of the fleet, and writes the claim again when the known fleet has room for it. Claims are offered room in the order
- * in which they came (waiting_groups.ts). Claims of a line are written one after the other, which the database guards over all processes
+ * in which they came (groups.ts). Claims of a line are written one after the other, which the database guards over all processes
  * (db/statements/claims/waiting.ts).
  *
  * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. A claim that seemed to

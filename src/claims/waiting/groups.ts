@@ -1,8 +1,8 @@
-import type { Fleet } from '../fleet/model/fleet.ts';
-import { openOverlay } from '../fleet/model/overlay.ts';
-import type { Provider } from '../fleet/model/provider.ts';
-import { sharingIn } from '../search/anchors.ts';
-import type { Claim } from './claim.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { openOverlay } from '../../fleet/model/overlay.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
+import { sharingIn } from '../../search/anchors.ts';
+import type { Claim } from '../claim.ts';
 import { canBePredicted, fitKey, type TakenAmount, wouldTake } from './would_take.ts';
 
 /** A claim that waits for room. */

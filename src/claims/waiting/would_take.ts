@@ -1,9 +1,9 @@
-import type { Fleet } from '../fleet/model/fleet.ts';
-import type { Provider } from '../fleet/model/provider.ts';
-import type { CandidateRequest } from '../search/request.ts';
-import { namedOutside, namesOthers } from './affinity.ts';
-import { type Claim, ClaimRefused } from './claim.ts';
-import { placeConsumers, takenByPlain } from './placing.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
+import type { CandidateRequest } from '../../search/request.ts';
+import { namedOutside, namesOthers } from '../affinity.ts';
+import { type Claim, ClaimRefused } from '../claim.ts';
+import { placeConsumers, takenByPlain } from '../placing.ts';
 
 /** An amount of a class of a provider, by ids. */
 export type TakenAmount = { readonly providerId: number; readonly classId: number; readonly amount: number };

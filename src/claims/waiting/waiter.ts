@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import type { LeavingClaim } from '../../db/statements/claims/waiting.ts';
-import type { Owner } from '../placement/consumer.ts';
-import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../request/errors.ts';
-import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from './claim.ts';
+import type { LeavingClaim } from '../../../db/statements/claims/waiting.ts';
+import type { Owner } from '../../placement/consumer.ts';
+import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../../request/errors.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from '../claim.ts';
 import { canBePredicted, fitKey, type TakenAmount } from './would_take.ts';
 
 /** How a claim waits. */

@@ -1,16 +1,16 @@
-import type { Database } from '../../db/engine/connect.ts';
-import { repeatLostRaces } from '../../db/engine/failures.ts';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import {
   type EnteredClaim,
   fetchWaitingNews,
   lostRows,
   noteAlive,
   type WaitingNews,
-} from '../../db/statements/claims/waiting.ts';
-import type { ApiError } from '../request/errors.ts';
+} from '../../../db/statements/claims/waiting.ts';
+import type { ApiError } from '../../request/errors.ts';
 import { coalesceCalls } from './coalesced_calls.ts';
+import type { WaitingRows } from './rows.ts';
 import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';
-import type { WaitingRows } from './waiting_rows.ts';
 
 /** The time between two reads of which claims are the first of their lines; shorter while the first one is of another process. */
 const [readEveryMs, readElsewhereEveryMs] = [100, 40];

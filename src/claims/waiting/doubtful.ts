@@ -1,7 +1,7 @@
-import type { LeavingClaim } from '../../db/statements/claims/waiting.ts';
-import { ApiError } from '../request/errors.ts';
-import { ClaimRefused } from './claim.ts';
-import type { Claims } from './claims.ts';
+import type { LeavingClaim } from '../../../db/statements/claims/waiting.ts';
+import { ApiError } from '../../request/errors.ts';
+import { ClaimRefused } from '../claim.ts';
+import type { Claims } from '../claims.ts';
 import { noteCondition, type Waiter } from './waiter.ts';
 
 /** How many claims are judged in each round. */
