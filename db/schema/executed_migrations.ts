@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { SchemaBehind } from '../engine/failures.ts';
 import { noneWithoutTable } from './missing_table.ts';
 
 /**
@@ -25,11 +26,30 @@ export const migrationNames = [
   '016_lookups_of_allocations',
 ] as const;
 
+/** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */
+export const unreleasedNames: readonly string[] = [
+  '006_inventory_changes',
+  '007_service_uptime',
+  '008_consumer_indexes',
+  '009_relied_changes',
+  '010_changed_parts',
+  '011_consumer_terms',
+  '012_no_consumer_indexes',
+  '013_terms_gone_together',
+  '014_raised_by_claims',
+  '015_gone_providers',
+  '016_former_consumers',
+  '017_qualified_names',
+];
+
+/** Whether a name is that of a migration that was never released. */
+export const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
+
 /** Reads the names of all migrations that were run on the database, oldest first. */
-export const selectExecuted = sql<{ name: string }>`select name from kysely_migration order by name`;
+const selectExecuted = sql<{ name: string }>`select name from kysely_migration order by name`;
 
 /** The names of the migrations that are not among those that were run, oldest first. */
-export const missingMigrations = (executed: readonly string[]): readonly string[] =>
+const missingMigrations = (executed: readonly string[]): readonly string[] =>
   migrationNames.filter((name) => !executed.includes(name));
 
 /**
@@ -44,4 +64,41 @@ export async function executedMigrations({ patient }: Pick<Database, 'patient'>)
       .then((result) => result.rows),
   );
   return rows.map(({ name }) => name);
+}
+
+/** The names of the migrations that the database still lacks, oldest first. */
+export async function pendingMigrations(database: Database): Promise<readonly string[]> {
+  return missingMigrations(await executedMigrations(database));
+}
+
+/** Those of the executed migrations that are neither among these names nor unreleased ones. */
+export const newerOf = (executed: readonly string[], names: readonly string[]): readonly string[] =>
+  executed.filter((name) => !names.includes(name) && !isUnreleased(name));
+
+/** The names of the migrations that were run on the database and that this release does not know, oldest first. */
+export async function newerMigrations(database: Database): Promise<readonly string[]> {
+  return newerOf(await executedMigrations(database), migrationNames);
+}
+
+/** The message for a database that lacks migrations, with the remedy. */
+export const olderSchema = (pending: readonly string[]): string =>
+  `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set [placement_database] ` +
+  'sync_on_startup = true.';
+
+/** The message for a database of a newer release, with the remedy. */
+export const newerSchema = (newer: readonly string[]): string =>
+  `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +
+  'go back to the backup that was made before the upgrade: no migration is undone.';
+
+/**
+ * Makes sure that the database takes writes, and still has the schema with which the service started. The first statement is refused where
+ * a write would be, and locks no row.
+ *
+ * @throws `readOnlyTransaction` where it takes no writes, `insufficientPrivilege` where the role may not write, `SchemaBehind` where an older
+ *   dump was restored, and any error of a database that cannot be reached, or has no tables
+ */
+export async function requireUsable({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
+  const [, executed] = await transaction([sql`select from provider_changes where false for update`, selectExecuted]);
+  const pending = missingMigrations(executed.map(({ name }) => name));
+  if (pending.length > 0) throw new SchemaBehind(olderSchema(pending));
 }

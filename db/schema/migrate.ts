@@ -12,32 +12,20 @@ import { repeatLostRaces } from '../engine/failures.ts';
 import type { Tables } from '../tables.ts';
 import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
-import { executedMigrations, migrationNames, missingMigrations } from './executed_migrations.ts';
+import {
+  executedMigrations,
+  isUnreleased,
+  migrationNames,
+  newerOf,
+  newerSchema,
+  unreleasedNames,
+} from './executed_migrations.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { readCurrentSchema, refuseNarrowEncodings, refuseOtherColumnTypes } from './requirements.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
-/** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */
-const unreleasedNames: readonly string[] = [
-  '006_inventory_changes',
-  '007_service_uptime',
-  '008_consumer_indexes',
-  '009_relied_changes',
-  '010_changed_parts',
-  '011_consumer_terms',
-  '012_no_consumer_indexes',
-  '013_terms_gone_together',
-  '014_raised_by_claims',
-  '015_gone_providers',
-  '016_former_consumers',
-  '017_qualified_names',
-];
-
 /** The migrations of the release that do what the unreleased ones did. */
 const releasedInstead: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
-
-/** Whether a name is that of a migration that was never released. */
-const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
 
 /**
  * Records the migrations of the release instead of those that were never released. A database that has run all of these lacks nothing. A
@@ -82,7 +70,7 @@ async function migrate(database: Database, others: Migrations | undefined): Prom
     await refuseOtherColumnTypes(database);
   }
   const names = others === undefined ? migrationNames : Object.keys(others);
-  const newer = executed.filter((name) => !isOneOf(names, name) && !isUnreleased(name));
+  const newer = newerOf(executed, names);
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, schema, executed, others);
   await correctRevision(database.patient);
@@ -158,25 +146,3 @@ function newMigrator(db: Kysely<Tables>, schema: string, all: Migrations): Migra
   } satisfies Partial<DialectAdapter>);
   return new Migrator({ db, migrationTableSchema: schema, provider: { getMigrations: async () => ({ ...all }) } });
 }
-
-/** The names of the migrations that the database still lacks, oldest first. */
-export async function pendingMigrations(database: Database): Promise<readonly string[]> {
-  return missingMigrations(await executedMigrations(database));
-}
-
-/** The names of the migrations that were run on the database and that this release does not know, oldest first. */
-export async function newerMigrations(database: Database): Promise<readonly string[]> {
-  return (await executedMigrations(database)).filter((name) => !isOneOf(migrationNames, name) && !isUnreleased(name));
-}
-
-const isOneOf = (names: readonly string[], name: string): boolean => names.includes(name);
-
-/** The message for a database that lacks migrations, with the remedy. */
-export const olderSchema = (pending: readonly string[]): string =>
-  `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set [placement_database] ` +
-  'sync_on_startup = true.';
-
-/** The message for a database of a newer release, with the remedy. */
-export const newerSchema = (newer: readonly string[]): string =>
-  `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +
-  'go back to the backup that was made before the upgrade: no migration is undone.';

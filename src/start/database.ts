@@ -7,8 +7,9 @@ import { failureOf, hasSqlstate, isRefusedLogin, sqlstate } from '../../db/engin
 import { hostsOf } from '../../db/engine/host_list.ts';
 import { nameOfHost } from '../../db/engine/hosts.ts';
 import { reach } from '../../db/engine/server_state.ts';
+import { olderSchema, pendingMigrations } from '../../db/schema/executed_migrations.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
-import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/schema/migrate.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/schema/unfinished_import.ts';

@@ -2,7 +2,7 @@ import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
-import { requireUsable } from '../../db/schema/usable.ts';
+import { requireUsable } from '../../db/schema/executed_migrations.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { publicAddress } from '../access/keystone/settings.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { pendingMigrations } from '../../db/schema/migrate.ts';
+import { pendingMigrations } from '../../db/schema/executed_migrations.ts';
 import { engines, withFreshDatabase } from './engines.ts';
 
 for (const engine of engines) {

@@ -3,8 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { executedMigrations, migrationNames } from '../../db/schema/executed_migrations.ts';
-import { migrateToLatest, newerMigrations, pendingMigrations } from '../../db/schema/migrate.ts';
+import {
+  executedMigrations,
+  migrationNames,
+  newerMigrations,
+  pendingMigrations,
+} from '../../db/schema/executed_migrations.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
 import { dumpSchema } from '../../db/schema/schema_dump.ts';
 import { type Engine, engines, withEmptyDatabase } from '../support/engines.ts';
