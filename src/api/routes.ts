@@ -6,7 +6,7 @@ import { providerAllocationEndpoints } from './allocations/of_provider.ts';
 import { reshaperEndpoints } from './allocations/reshaper.ts';
 import { allocationCandidateEndpoints } from './candidates/candidates.ts';
 import { candidateQuestionEndpoints } from './candidates/questions.ts';
-import { changeEndpoints } from './changes/changes.ts';
+import { changeEndpoints } from './changes.ts';
 import { consumerEndpoints, consumerTermEndpoints } from './consumers/consumers.ts';
 import { holdingEndpoints } from './consumers/holdings.ts';
 import type { Dependencies } from './dependencies.ts';

@@ -1,18 +1,18 @@
 import * as v from 'valibot';
-import { readHistoryState } from '../../../db/statements/usage_records.ts';
-import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
-import { type Delivery, type FollowerSeat, mostEntries } from '../../fleet/follow/followers.ts';
-import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
-import { since } from '../../placement/microversions.ts';
-import { normalUuid } from '../../placement/uuid.ts';
-import { bySince } from '../../placement/versions.ts';
-import { ApiError, badRequest, errorCodes, unknownClassParameter } from '../../request/errors.ts';
-import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { object, text, uuidText } from '../../rest/json_schema.ts';
-import { checkUnrepeated } from '../../rest/schema_check.ts';
-import { failed } from '../../rest/schema_complaint.ts';
-import { clientOf, preferredWait } from '../answers.ts';
-import type { Dependencies } from '../dependencies.ts';
+import { readHistoryState } from '../../db/statements/usage_records.ts';
+import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../fleet/follow/change_set.ts';
+import { type Delivery, type FollowerSeat, mostEntries } from '../fleet/follow/followers.ts';
+import { type Position, readToken, tokenOf } from '../fleet/follow/position.ts';
+import { since } from '../placement/microversions.ts';
+import { normalUuid } from '../placement/uuid.ts';
+import { bySince } from '../placement/versions.ts';
+import { ApiError, badRequest, errorCodes, unknownClassParameter } from '../request/errors.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { object, text, uuidText } from '../rest/json_schema.ts';
+import { checkUnrepeated } from '../rest/schema_check.ts';
+import { failed } from '../rest/schema_complaint.ts';
+import { clientOf, preferredWait } from './answers.ts';
+import type { Dependencies } from './dependencies.ts';
 
 // Routes
 
