@@ -4,7 +4,7 @@ import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
-import type { Claim, ClaimOutcome, Precedence } from './claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence, type RefusalReason } from './claim.ts';
 import { awaitLock, findLocked, providerLock, tablesOfClaimsLock } from './claim_locks.ts';
 import {
   type Judged,
@@ -47,6 +47,15 @@ export type Claims = {
   isQueuedBehind(claim: Precedence): boolean;
 };
 
+/** How a claim ended: it was written or refused, or its judgement or its write failed. */
+export type ClaimEnd = 'written' | RefusalReason | 'error';
+
+type ClaimsOptions = LostRaceOptions &
+  Partial<CountingOptions> & {
+    /** Called for each claim that was to be written. */
+    readonly onEnd?: (end: ClaimEnd) => void;
+  };
+
 /** How many claims one statement writes. With more, a claim would wait longer for this statement than for the next one. */
 const batchLimit = 256;
 /**
@@ -65,11 +74,7 @@ const placedAsOne = 2;
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
-export function openClaims(
-  database: Database,
-  fleet: FleetKeeper,
-  given: LostRaceOptions & Partial<CountingOptions>,
-): Claims {
+export function openClaims(database: Database, fleet: FleetKeeper, given: ClaimsOptions): Claims {
   const options = { ...allCount, ...given };
   const limits = openLimitReads(database, options);
   const staleness = watchForStaleness(fleet);
@@ -162,7 +167,12 @@ export function openClaims(
       const asked = pending(claim);
       const leave = queued.enter(claim.precedence ?? asked, asked.conflictKeys);
       try {
-        return await write(asked);
+        const outcome = await write(asked);
+        given.onEnd?.('written');
+        return outcome;
+      } catch (error) {
+        given.onEnd?.(error instanceof ClaimRefused ? error.reason : 'error');
+        throw error;
       } finally {
         leave();
       }

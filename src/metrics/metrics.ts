@@ -4,8 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 import { parseShapes } from '../api/candidates/shapes.ts';
-import { ClaimRefused } from '../claims/claim.ts';
-import type { Claims } from '../claims/claims.ts';
+import type { ClaimEnd } from '../claims/claims.ts';
 import type { CountingOptions } from '../claims/limits.ts';
 import type { WaitingClaims } from '../claims/waiting/waiting.ts';
 import { version } from '../config/version.ts';
@@ -41,8 +40,8 @@ export type Metrics = {
   refused(reason: RefusedBefore): void;
   /** Counts the requests to Keystone and their outcomes, from now on. */
   ofKeystone(): KeystoneObserver;
-  /** Wraps claims so that they are counted by their outcome: `written`, the reason of a refusal, or `error`. */
-  counting(claims: Claims): Claims;
+  /** Counts a claim by its outcome. */
+  readonly claimEnded: (outcome: ClaimEnd) => void;
   /** Counts a claim whose guard failed and that is judged again, as `retried`. */
   readonly claimRetried: () => void;
   /** Notes how long a claim that was placed has waited. */
@@ -214,19 +213,7 @@ export function openMetrics(
     },
     ofKeystone: () => registerKeystone(register),
     refused: (reason) => refused.inc({ reason }),
-    counting: (claims) => ({
-      ...claims,
-      write: async (claim) => {
-        try {
-          const outcome = await claims.write(claim);
-          claimed.inc({ outcome: 'written' });
-          return outcome;
-        } catch (error) {
-          claimed.inc({ outcome: error instanceof ClaimRefused ? error.reason : 'error' });
-          throw error;
-        }
-      },
-    }),
+    claimEnded: (outcome) => claimed.inc({ outcome }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
     claimWaited: (seconds) => waited.observe(seconds),
     showWaiting: (waiting) =>

@@ -152,12 +152,11 @@ export async function openService(
       ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, logHealth, tlsEndsMs, ids, check, limits })
       : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
-    const uncounted = openClaims(database, fleet, {
+    const claims = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
       ...limits,
-      ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
+      ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried, onEnd: metrics.claimEnded }),
     });
-    const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const waiting = openWaiting(database, fleet, claims, {
       maxWaiting: config.placement.maxWaiting,
       limits: openLimitReads(database, limits),
