@@ -13,7 +13,7 @@ import { isStorable } from '../../text/strings.ts';
 import { clientOf, preferredWait } from '../answers.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
-import { goesOn, incompleteOwner, termOf } from '../consumers/consumer.ts';
+import { checkTerm, goesOn, incompleteOwner } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import type { ConsumerBody } from './bodies.ts';
 import { claimOf, claimRules } from './claim_rights.ts';
@@ -46,6 +46,20 @@ export function consumerClaim(
     expected: ifMatch && { ifMatch, incompleteOwner: incomplete },
     allocations: new Map(listed.map(([provider, resources]) => [provider, new Map(Object.entries(resources))])),
   };
+}
+
+/** The term that a claim gives to a consumer, if the claim names one. @throws ApiError 400 */
+function termOf(consumer: string, body: ConsumerBody, config: Config): Pick<ConsumerClaim, 'term'> {
+  const { expires_in: seconds, allocations } = body;
+  if (seconds === undefined) return {};
+  if (allocations !== undefined && Object.keys(allocations).length === 0) {
+    throw badRequest(
+      `Consumer ${consumer}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
+        `Got: ${seconds}`,
+    );
+  }
+  checkTerm(consumer, seconds, config);
+  return { term: { seconds } };
 }
 
 /**

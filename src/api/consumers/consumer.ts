@@ -1,4 +1,3 @@
-import type { ClaimedTerm } from '../../../db/statements/claims/claim_write.ts';
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
 import type { Config } from '../../config/config.ts';
@@ -7,7 +6,6 @@ import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } 
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
-import type { ConsumerBody } from '../allocations/bodies.ts';
 import { newest } from '../answers.ts';
 
 /**
@@ -58,20 +56,6 @@ export function checkTerm(consumer: string, seconds: number, { placement: { maxT
   throw badRequest(
     `Consumer ${consumer}: 'expires_in' may be up to ${maxTerm} seconds here ([placement] max_term). Got: ${seconds}`,
   );
-}
-
-/** The term that a claim gives to a consumer, if the claim names one. @throws ApiError 400 */
-export function termOf(consumer: string, body: ConsumerBody, config: Config): { readonly term?: ClaimedTerm } {
-  const { expires_in: seconds, allocations } = body;
-  if (seconds === undefined) return {};
-  if (allocations !== undefined && Object.keys(allocations).length === 0) {
-    throw badRequest(
-      `Consumer ${consumer}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
-        `Got: ${seconds}`,
-    );
-  }
-  checkTerm(consumer, seconds, config);
-  return { term: { seconds } };
 }
 
 /*

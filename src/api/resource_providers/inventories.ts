@@ -20,7 +20,6 @@ import {
 } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
-import { writtenNumbers } from '../allocations/of_provider.ts';
 import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import {
@@ -31,6 +30,7 @@ import {
   listAnswer,
   oneAnswer,
   providerInventoriesBodies,
+  writtenNumbers,
 } from './inventory_bodies.ts';
 import { deleteJudged, providerBody, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findProvider, findShownProvider } from './provider.ts';
