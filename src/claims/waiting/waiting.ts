@@ -4,14 +4,12 @@ import { repeatLostRaces } from '../../../db/engine/failures.ts';
 import { type EnteredClaim, forgetWaiting, type LeavingClaim } from '../../../db/statements/claims/waiting.ts';
 import type { FleetKeeper } from '../../fleet/keep/keeper.ts';
 import { openFairSeats } from '../../queue/fair_seats.ts';
-import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from '../claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused } from '../claim.ts';
 import type { Claims } from '../claims.ts';
 import type { LimitReads } from '../limits.ts';
-import { coalesceCalls } from './coalesced_calls.ts';
 import { openDoubtfulClaims } from './doubtful.ts';
-import { isBefore, openWaitingGroups } from './groups.ts';
-import { openLimitedClaims } from './limited.ts';
 import { openWaitingLines } from './lines.ts';
+import { openOffers } from './offers.ts';
 import { openWaitingRows, storedAfterMs } from './rows.ts';
 import {
   clientLeft,
@@ -25,7 +23,6 @@ import {
   type Wait,
   type Waiter,
 } from './waiter.ts';
-import type { TakenAmount } from './would_take.ts';
 
 /** Claims that wait until they can be written. */
 export type WaitingClaims = {
@@ -62,12 +59,6 @@ const checkEveryMs = 50;
 const checkLimitsEveryMs = 100;
 /** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
 const noteAliveEveryMs = 1_000;
-/** For how long the process looks for claims that fit before other requests have their turn. */
-const searchForMs = 10;
-/** How long a claim that was refused although it seemed to fit is not tried: longer each time. */
-const [shortestPauseMs, longestPauseMs] = [20, 80];
-/** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
-const tryEveryMs = 1_000;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
 /** How long to wait after a round that failed. */
@@ -76,7 +67,7 @@ const afterFailureMs = 500;
 /**
  * A claim is first written like any other claim. Only a claim that is refused for lack of room or for a limit waits: the process then
  * follows the changes of the fleet, and writes the claim again when the known fleet has room for it. Claims are offered room in the order
- * in which they came (groups.ts). Claims of a line are written one after the other, which the database guards over all processes
+ * in which they came (offers.ts). Claims of a line are written one after the other, which the database guards over all processes
  * (db/statements/claims/waiting.ts).
  *
  * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. A claim that seemed to
@@ -95,11 +86,7 @@ export function openWaiting(
   const waiters = new Map<string, Waiter>();
   /** The claims that are about to be judged and written. */
   const underWay = new Set<Waiter>();
-  /** The claims that were refused although they seemed to fit, until all trees were checked again. */
-  const tried = new Set<Waiter>();
-  const forRoom = openWaitingGroups<Waiter>();
-  /** The claims that wait for a limit. */
-  const forLimit = openLimitedClaims();
+  const offers = openOffers(fleet, limits, claims, underWay, (waiter) => submit(waiter));
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
   const doubtful = openDoubtfulClaims(claims.tryOut, (waiter, error, how) => end(waiter, error, how));
   const stored = openWaitingRows(database, process, {
@@ -133,7 +120,7 @@ export function openWaiting(
         index: count++,
         precedence: {
           isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
-          isBehind: (judged, isPatient) => isBehind(waiter, judged, isPatient),
+          isBehind: (judged, isPatient) => offers.isBehind(waiter, judged, isPatient),
           noteHeldUp: (isHeldUp) => {
             waiter.isHeldUp = isHeldUp;
           },
@@ -162,48 +149,25 @@ export function openWaiting(
         if (waiter.mayHaveRow) stored.enter(waiter);
         if (!joinAlike(waiter)) submit(waiter);
       }
-      if (forLimit.size > 0) void offerByLimits();
+      offers.offerByLimits();
     });
-
-  /** What claims like this one wait for. A claim is like another one if both fit, or both do not fit, and exceed the same limits. */
-  const alikeWaitFor = ({ kind, claim }: Waiter): Waiter['waitsFor'] | undefined => {
-    if (forLimit.hasKind(kind)) return 'limit';
-    return forRoom.hasAlike(claim) ? 'room' : undefined;
-  };
 
   /**
    * Whether claims like this one wait that came before it. Then this claim joins them unjudged: of a thousand such claims that come at
    * once, one is judged. And if this claim waited for something else before, it is not written before them.
    */
   const mustJoin = (waiter: Waiter): boolean =>
-    waiter.wait.line === undefined &&
-    !waiter.isTimeOver &&
-    (forLimit.hasKindBefore(waiter) || forRoom.hasAlikeBefore(waiter));
+    waiter.wait.line === undefined && !waiter.isTimeOver && offers.hasAlikeBefore(waiter);
 
   /** Lets a claim wait behind the claims like it: the claim must not be written before them. */
   const joinAlike = (waiter: Waiter): boolean => {
-    const waitsFor = alikeWaitFor(waiter);
+    const waitsFor = offers.alikeWaitFor(waiter);
     if (waitsFor === undefined) return false;
     waiter.waitsFor = waitsFor;
     if (!takeSeat(waiter)) return true;
     letWait(waiter);
     doubtful.add(waiter);
     return true;
-  };
-
-  const isBehind = (waiter: Waiter, judged: ReadonlySet<Precedence>, isPatient: boolean): boolean => {
-    for (const other of underWay) {
-      if (other === waiter || judged.has(other.precedence) || !isBefore(other, waiter)) continue;
-      const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
-      // If the queue keeps the other claim behind a third one, the third one may be behind this claim, whether it waits or not.
-      if (isWaitedFor && !claims.isQueuedBehind(other.precedence)) return true;
-    }
-    if (!isPatient) return false;
-    for (const other of tried) {
-      if (!forRoom.isUnchecked(other)) tried.delete(other);
-      else if (isBefore(other, waiter)) return true;
-    }
-    return forLimit.hasUncheckedBefore(waiter);
   };
 
   /** Gives a claim one of the seats, if one is free. */
@@ -222,7 +186,7 @@ export function openWaiting(
     waiter.timer = setTimeout(() => timeIsOver(waiter), Math.max(0, waiter.endsAtMs - performance.now()));
     clearTimeout(forgetting);
     forgetting = undefined;
-    fleet.watchRoom(onFreed);
+    fleet.watchRoom(offers.noteFreed);
     planRound();
     return true;
   };
@@ -253,11 +217,9 @@ export function openWaiting(
   };
 
   const drop = (waiter: Waiter): void => {
-    forRoom.remove(waiter);
-    tried.delete(waiter);
+    offers.remove(waiter);
     doubtful.remove(waiter);
     lines.dropTurnCheck(waiter);
-    forLimit.remove(waiter);
   };
 
   const timeIsOver = (waiter: Waiter): void => {
@@ -297,15 +259,12 @@ export function openWaiting(
       settle(waiter, 'ended');
       if (waiter.hasSeat) onPlaced?.((performance.now() - waiter.sinceMs) / 1000);
       waiter.resolve(outcome);
-      if (waiter.waitsFor === 'limit') void offerByLimits();
+      if (waiter.waitsFor === 'limit') offers.offerByLimits();
     } catch (error) {
       underWay.delete(waiter);
       refused(waiter, error);
     }
-    if (promised === undefined || promised.length === 0) return;
-    // The claim may have taken something else than what was promised to it.
-    forRoom.noteFreed(promised.map(({ providerId }) => providerId));
-    offer();
+    offers.noteEnded(promised);
   };
 
   const refused = (waiter: Waiter, error: unknown): void => {
@@ -328,62 +287,8 @@ export function openWaiting(
 
   const letWait = (waiter: Waiter): void => {
     waiter.state = 'waiting';
-    const wasTried = waiter.promised !== undefined;
-    waiter.promised = undefined;
-    const pauseMs = wasTried ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
-    waiter.refusals = wasTried ? waiter.refusals + 1 : 0;
-    const { isPredictable } = waiter;
-    if (waiter.waitsFor === 'room') {
-      forRoom.add(waiter, pauseMs);
-      if (wasTried || !isPredictable) tried.add(waiter);
-    } else {
-      forLimit.add(waiter);
-      const longMs = Math.max(tryEveryMs, 10 * forLimit.size);
-      waiter.notBeforeMs = performance.now() + (isPredictable && !waiter.mustBeTried ? pauseMs : longMs);
-      waiter.mustBeTried = false;
-    }
-    offer();
+    offers.add(waiter);
   };
-
-  // Room and limits
-
-  const onFreed = (freed: readonly number[] | 'all'): void => {
-    forRoom.noteFreed(freed);
-    offer();
-    if (forLimit.size > 0 && freed.length > 0) void offerByLimits();
-  };
-
-  let isOffering = false;
-  const offer = (): void => {
-    if (isOffering || forRoom.size === 0) return;
-    const { taken, isDone } = takeFitting();
-    for (const { item, amounts } of taken) {
-      item.promised = amounts;
-      submit(item);
-    }
-    if (!isDone) setImmediate(offer);
-  };
-
-  const takeFitting = () => {
-    isOffering = true;
-    try {
-      return forRoom.take(fleet.known, promisedAmounts(underWay), searchForMs);
-    } finally {
-      isOffering = false;
-    }
-  };
-
-  /** Writes the claims that do not exceed their limits any more, the first ones of each kind. */
-  const offerByLimits = coalesceCalls({
-    failed: () => {}, // the database is unavailable; the next round comes soon
-    run: async () => {
-      for (const waiter of await forLimit.fitting((claims) => limits.ofNew(fleet, claims))) {
-        if (waiter.state !== 'waiting') continue;
-        waiter.promised = [];
-        submit(waiter);
-      }
-    },
-  });
 
   // Lines
 
@@ -394,8 +299,7 @@ export function openWaiting(
       const isListed = waiter.state === 'waiting';
       if (isListed) drop(waiter);
       waiter.sinceMs = nowMs - waitedMs;
-      if (isListed && waiter.waitsFor === 'room') forRoom.add(waiter, 0);
-      else if (isListed) forLimit.add(waiter);
+      if (isListed) offers.addAgain(waiter);
     }
     waiter.number = number;
     // Another process may have written the consumer after this claim was judged, and before it had the row that is guarded.
@@ -419,10 +323,10 @@ export function openWaiting(
       const nowMs = performance.now();
       doubtful.tryOutSome();
       if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
-      offer();
+      offers.offerRoom();
       if (nowMs >= offerByLimitsAtMs) {
         offerByLimitsAtMs = nowMs + checkLimitsEveryMs;
-        void offerByLimits();
+        offers.offerByLimits();
       }
       lines.readNewsIfDue();
       stored.keepUp([...waiters.values()].filter(({ hasSeat }) => hasSeat));
@@ -473,7 +377,7 @@ export function openWaiting(
         isNoticing = false;
         // If the database is unavailable, the next round gets the error.
         fleet.fresh().then(
-          () => void offerByLimits(),
+          () => offers.offerByLimits(),
           () => {},
         );
       });
@@ -488,8 +392,4 @@ export function openWaiting(
       await stored.settled();
     },
   };
-}
-
-function* promisedAmounts(waiters: Iterable<Waiter>): Generator<readonly TakenAmount[]> {
-  for (const { promised } of waiters) if (promised !== undefined) yield promised;
 }
