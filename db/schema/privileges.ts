@@ -7,13 +7,13 @@ import { onlyRow } from '../engine/only_row.ts';
 async function withRemedy<T>(
   database: Database,
   work: () => Promise<T>,
-  remedied: (message: string, names: Awaited<ReturnType<typeof readRoleAndDatabase>>) => string,
+  remedied: (message: string, found: Found) => string,
 ): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
-    throw new Error(remedied(error.message, await readRoleAndDatabase(database)), { cause: error });
+    throw new Error(remedied(error.message, await look(database)), { cause: error });
   }
 }
 
@@ -24,11 +24,11 @@ async function withRemedy<T>(
  * @throws Error with the statement that grants the missing privilege; any other error as it is.
  */
 export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise<T>): Promise<T> =>
-  withRemedy(database, change, (message, { role, name }) => {
-    // Any other refusal is about existing tables: those of an OpenStack Placement that uses another role.
-    const remedy = /^permission denied for (schema|database)/.test(message)
-      ? `Let it own the database, as a superuser: alter database ${name} owner to ${role};`
-      : 'Set [placement_database] connection to the role that owns the tables.';
+  withRemedy(database, change, (message, { role, name, hasTablesOfOthers }) => {
+    // An OpenStack Placement uses another role, for example.
+    const remedy = hasTablesOfOthers
+      ? 'Set [placement_database] connection to the role that owns the tables.'
+      : `Let it own the database, as a superuser: alter database ${name} owner to ${role};`;
     return `Role ${role} may not change the schema of database ${name}: ${message}. ${remedy}`;
   });
 
@@ -48,14 +48,22 @@ export const withUsageRemedy = <T>(database: Database, use: () => Promise<T>): P
       `grant usage on all sequences in schema ${schema} to ${role};`,
   );
 
-/** The names of the role, the database and the schema, quoted for SQL. A schema that the role may not use is not the current one. */
-const readRoleAndDatabase = ({ kysely }: Database) =>
+/** What a remedy depends on. The message of the refusal does not tell it: PostgreSQL may write its messages in another language. */
+type Found = {
+  /** The names of the role, the database and the schema, quoted for SQL. A schema that the role may not use is not the current one. */
+  readonly role: string;
+  readonly name: string;
+  readonly schema: string;
+  /** Whether the tables are there, and belong to a role that this one is no member of. */
+  readonly hasTablesOfOthers: boolean;
+};
+
+const look = ({ kysely }: Database) =>
   onlyRow(
     kysely,
-    sql<{
-      readonly role: string;
-      readonly name: string;
-      readonly schema: string;
-    }>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
-      quote_ident(coalesce(current_schema(), 'public')) as schema`,
+    sql<Found>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
+      quote_ident(coalesce(current_schema(), 'public')) as schema,
+      exists (select from pg_class join pg_namespace n on n.oid = relnamespace where nspname = current_schema()
+        and relname in ('resource_providers', 'kysely_migration', 'alembic_version')
+        and not pg_has_role(relowner, 'usage')) as "hasTablesOfOthers"`,
   );

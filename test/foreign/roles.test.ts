@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runToEnd } from '../manage/commands.ts';
 import { type TestDatabase, withFreshDatabase } from '../support/engines.ts';
+import { inOtherLanguage } from '../support/other_language.ts';
 import { execute } from '../support/postgresql.ts';
 import { accepted, makeProvider, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
@@ -40,9 +41,18 @@ test('a role that may not change sequences can serve, and an error says which ro
     await (await openServiceOn(writer)).close(); // classes are inserted with ids, and that is no error
 
     await execute(owner, "select setval('resource_providers_id_seq', 1, false)");
-    await assert.rejects(openServiceOn(writer), {
-      message: /permission denied for sequence resource_providers_id_seq\. Run "placement-manage db sync" as the role/,
-    });
+    const remedy = 'resource_providers_id_seq. Run "placement-manage db sync" as the role that owns the tables.';
+    await assert.rejects(openServiceOn(writer), (error: Error) =>
+      error.message.endsWith(`denied for sequence ${remedy}`),
+    );
+    const translated = await inOtherLanguage(writer.config.connection ?? '');
+    try {
+      await assert.rejects(openServiceOn({ ...writer, config: { connection: translated.url } }), (error: Error) =>
+        error.message.endsWith(`xxxxxx xxx xxxxxxxx ${remedy}`),
+      );
+    } finally {
+      translated.stop();
+    }
     const sync = await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: owner });
     assert.equal(sync.code, 0, sync.stderr);
     const synced = await openServiceOn(writer);

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { revisions } from '../../db/schema/revision.ts';
 import { postgresqlServer } from '../support/engines.ts';
+import { inOtherLanguage } from '../support/other_language.ts';
 import { createDatabase, databaseUrl, execute } from '../support/postgresql.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
@@ -220,6 +221,15 @@ test('the error for a role that may not create tables has the statement that per
       refused.stderr,
     ) ?? [refused.stderr];
     assert.match(refused.stderr, new RegExp(`^placement-manage: Role ${role} may not change the schema`));
+    const translated = await inOtherLanguage(as);
+    const { stderr: inOther } = await runToEnd('placement-manage', ['db', 'sync'], '/', {
+      DATABASE_URL: translated.url,
+    });
+    translated.stop();
+    assert.equal(
+      inOther,
+      refused.stderr.replace('permission denied for schema public', 'xxxxxxxxxx xxxxxx xxx xxxxxx xxxxxx'),
+    );
     await execute(admin, statement ?? refused.stderr);
     const { code, stderr } = await sync();
     assert.equal(code, 0, stderr);
