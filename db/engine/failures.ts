@@ -7,7 +7,7 @@ export const sqlstate = {
   lockNotAvailable: '55P03',
   tooManyConnections: '53300',
   unknownDatabase: '3D000',
-  databaseClosed: '55000',
+  notInThisState: '55000',
   undefinedTable: '42P01',
   undefinedColumn: '42703',
   undefinedFunction: '42883',
@@ -37,6 +37,8 @@ export const isDatabaseError = (
   readonly schema?: string;
   readonly table?: string;
   readonly constraint?: string;
+  /** Where in the source of PostgreSQL the error comes from. Unlike the message, it is the same in all languages. */
+  readonly routine?: string;
 } => error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
 
 /** Whether the server refused a statement for one of these conditions. */
@@ -97,7 +99,15 @@ export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '2
  * role may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
  */
 const isAccessRefused = (error: unknown): boolean =>
-  isRefusedLogin(error) || hasSqlstate(error, sqlstate.unknownDatabase, sqlstate.databaseClosed);
+  isRefusedLogin(error) ||
+  hasSqlstate(error, sqlstate.unknownDatabase) ||
+  (isDatabaseError(error) && error.code === sqlstate.notInThisState && ofLogins.includes(error.routine ?? ''));
+
+/**
+ * Where PostgreSQL refuses a database that is closed or invalid. The same SQLSTATE has other meanings, such as a table without a replica
+ * identity whose deletions are published.
+ */
+const ofLogins: readonly string[] = ['CheckMyDatabase', 'InitPostgres'];
 
 /**
  * Whether the database could not be reached, or does not serve now: the connection broke or was refused; the server

@@ -43,3 +43,19 @@ test('while all tables are published, limits, the history and the change log are
     assert.ok(await switchHistoryOff(database));
     while (await closeRecords(database, 100));
   }));
+
+test('a deletion that PostgreSQL refuses for want of a replica identity is no refused login', () =>
+  withTestService('postgresql', {}, async (service) => {
+    const { kysely } = service.database;
+    const send = requestsTo(service, 'placement 2.7');
+    const [host, consumer] = [randomUUID(), randomUUID()];
+    await makeProvider(send, host, { VCPU: { total: 8 } });
+    accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 2 } })));
+    await sql`alter table allocations replica identity nothing`.execute(kysely);
+    await sql`create publication everything for all tables`.execute(kysely);
+    const { status, text } = await send('DELETE', `/allocations/${consumer}`);
+    assert.equal(status, 500);
+    assert.match(text, /Unexpected error; the log tells more/);
+    await sql`drop publication everything`.execute(kysely);
+    accepted(await send('DELETE', `/allocations/${consumer}`));
+  }));
