@@ -75,11 +75,14 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
  *   isolation the later statements of a transaction see only what was committed before the first one, and a statement that
  *   has waited for a lock fails.
  * - `lock_timeout`: waits for locks have limits of their own.
+ * - `jit`: to compile a plan takes longer than to run it. PostgreSQL compiles what it expects to be slow: until version 17 that is each
+ *   statement that reads a whole table though `enable_seqscan` is off.
  * - The forms in which values are read and written. Triggers make entity tags of numbers as `extra_float_digits` says.
  */
 const reliedOn = [
   `set default_transaction_isolation = 'read committed'`,
   'set lock_timeout = 0',
+  'set jit = off',
   `set datestyle = 'ISO'`,
   'set extra_float_digits = 1',
   'set standard_conforming_strings = on',

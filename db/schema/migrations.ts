@@ -16,6 +16,7 @@ import * as changedConsumers from './migrations/013_changed_consumers.ts';
 import * as usageHistory from './migrations/014_usage_history.ts';
 import * as replicaIdentities from './migrations/015_replica_identities.ts';
 import * as lookupsOfAllocations from './migrations/016_lookups_of_allocations.ts';
+import * as noCompilation from './migrations/017_no_compilation.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -35,4 +36,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '014_usage_history': usageHistory,
   '015_replica_identities': replicaIdentities,
   '016_lookups_of_allocations': lookupsOfAllocations,
+  '017_no_compilation': noCompilation,
 };

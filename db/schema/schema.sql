@@ -572,6 +572,7 @@ CREATE OR REPLACE FUNCTION public.etag_consumers(uuids text[])
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$begin
   perform from public.consumers where uuid = any(uuids) order by uuid for update;
   update public.consumers c set etag = public.etag_of_allocations(c) where uuid = any(uuids);
@@ -739,6 +740,7 @@ CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$begin
   insert into public.resource_provider_etags (resource_provider_id)
     select id from public.resource_providers where id = any(ids) order by id for key share on conflict do nothing;
@@ -999,6 +1001,7 @@ CREATE OR REPLACE FUNCTION public.name_usage_records(ids integer[])
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$declare
   uuids text[];
   at_end constant text := 'released';
@@ -1020,6 +1023,7 @@ CREATE OR REPLACE FUNCTION public.record_allocations_deleted()
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$declare
   uuids text[];
   at_end text := case current_setting('placement.ended', true) when 'term' then 'term' else 'released' end;
@@ -1079,6 +1083,7 @@ CREATE OR REPLACE FUNCTION public.record_allocations_inserted()
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$declare
   uuids text[];
   at_end constant text := 'released';
@@ -1225,6 +1230,7 @@ CREATE OR REPLACE FUNCTION public.settle_usage_records(uuids text[])
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$declare
   unrecorded integer[];
   has_own boolean;

@@ -18,6 +18,7 @@ const settings: Readonly<Record<string, readonly [unsuitable: string, needed: st
   default_transaction_isolation: ['repeatable read', 'read committed'],
   transaction_isolation: ['', 'read committed'],
   lock_timeout: ['1ms', '0'],
+  jit: ['on', 'off'],
   datestyle: ['SQL, DMY', 'ISO, DMY'],
   extra_float_digits: ['-5', '1'],
   standard_conforming_strings: ['off', 'on'],
@@ -156,4 +157,21 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
         await pgbouncer.stop();
       }
     }));
+});
+
+test('functions that may not read whole tables are not compiled, whatever program calls them', async () => {
+  await withFreshDatabase('postgresql', async ({ settings: opened }) => {
+    const database = await openDatabase(opened);
+    try {
+      const { rows } = await sql<{ name: string; settings: readonly string[] }>`
+        select proname as name, proconfig as settings from pg_proc
+        where pronamespace = current_schema()::regnamespace and 'enable_seqscan=off' = any(proconfig)`.execute(
+        database.kysely,
+      );
+      assert.ok(rows.length > 3);
+      for (const { name, settings: set } of rows) assert.ok(set.includes('jit=off'), name);
+    } finally {
+      await database.close();
+    }
+  });
 });

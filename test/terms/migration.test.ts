@@ -97,6 +97,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
         '014_usage_history',
         '015_replica_identities',
         '016_lookups_of_allocations',
+        '017_no_compilation',
       ]);
       await early.query('commit');
       await late.query('delete from consumers');
