@@ -1,9 +1,32 @@
-import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** A key and a self-signed certificate for 127.0.0.1 and localhost, as PEM. @param seconds how long it is valid; an hour by default */
-export function selfSigned(seconds = 3600): { readonly cert: string; readonly key: string } {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const name = sequence(der(0x31, sequence(objectId(2, 5, 4, 3), der(0x0c, Buffer.from('test')))));
+/** A certificate with its key, as PEM. */
+export type Certificate = { readonly cert: string; readonly key: string };
+
+/** A key and a self-signed certificate for 127.0.0.1 and localhost. @param seconds how long it is valid; an hour by default */
+export const selfSigned = (seconds = 3600): Certificate => issue({ name: 'test', seconds });
+
+/**
+ * Makes a certificate for 127.0.0.1 and localhost, which may also issue others.
+ *
+ * @param options.seconds how long it is valid, from now on; below 0 it has ended
+ * @param options.key of the certificate; a new one by default
+ * @param options.issuer who signs it; without one it signs itself
+ */
+export function issue(options: {
+  readonly name: string;
+  readonly seconds: number;
+  readonly key?: string;
+  readonly issuer?: { readonly name: string; readonly key: string };
+}): Certificate {
+  const { name, seconds, issuer } = options;
+  const privateKey =
+    options.key === undefined
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+      : createPrivateKey(options.key);
+  const publicKey = createPublicKey(privateKey);
+  const named = (text: string): Buffer =>
+    sequence(der(0x31, sequence(objectId(2, 5, 4, 3), der(0x0c, Buffer.from(text)))));
   const time = (milliseconds: number): Buffer =>
     der(
       0x17,
@@ -21,9 +44,9 @@ export function selfSigned(seconds = 3600): { readonly cert: string; readonly ke
     der(0xa0, der(0x02, Buffer.from([2]))), // version 3
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     algorithm,
-    name,
-    sequence(time(now - 60_000), time(now + seconds * 1000)),
-    name,
+    named(issuer?.name ?? name),
+    sequence(time(now - 60_000 + Math.min(0, seconds * 1000)), time(now + seconds * 1000)),
+    named(name),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(
       0xa3,
@@ -36,7 +59,7 @@ export function selfSigned(seconds = 3600): { readonly cert: string; readonly ke
       ),
     ),
   );
-  const signature = sign('sha256', content, privateKey);
+  const signature = sign('sha256', content, issuer?.key ?? privateKey);
   const certificate = sequence(content, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])));
   const lines = certificate.toString('base64').replaceAll(/.{64}/g, '$&\n');
   return {

@@ -27,10 +27,29 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
   return { cert, key };
 }
 
-/** When the first certificate of the chain ends, in milliseconds since 1970: clients refuse the chain from then on. */
+/**
+ * When clients begin to refuse the certificate, in milliseconds since 1970: it ends itself, or an intermediate one does that clients need to
+ * check it. Of several that serve for the same, such as a renewed one beside the former, the last counts. A root, which signs itself,
+ * does not: clients use the one that they have. Nor does what has nothing to do with the first certificate of the file.
+ */
 export function endOf({ cert }: Pick<Tls, 'cert'>): number {
-  const certificates = cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert];
-  return Math.min(...certificates.map((certificate) => new X509Certificate(certificate).validToDate.getTime()));
+  const [own, ...others] = (cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert]).map(
+    (certificate) => new X509Certificate(certificate),
+  );
+  const endAmong = (certificate: X509Certificate, left: readonly X509Certificate[]): number => {
+    const issuers = certificate.checkIssued(certificate) ? [] : left.filter((each) => certificate.checkIssued(each));
+    const ends = issuers.map((issuer) =>
+      issuer.checkIssued(issuer)
+        ? Number.POSITIVE_INFINITY
+        : endAmong(
+            issuer,
+            left.filter((each) => each !== issuer),
+          ),
+    );
+    const own = certificate.validToDate.getTime();
+    return ends.length === 0 ? own : Math.min(own, Math.max(...ends));
+  };
+  return own === undefined ? Number.POSITIVE_INFINITY : endAmong(own, others);
 }
 
 async function readPem(option: string, file: string): Promise<string> {
