@@ -165,7 +165,7 @@ export const isOtherSchema = (error: unknown): boolean =>
     sqlstate.undefinedKey,
   );
 
-/** The database lacks migrations that it had when the service started, as after an older dump was restored. */
+/** The database lacks tables or migrations that it had when the service started, as after an older dump was restored. */
 export class SchemaBehind extends Error {}
 
 /** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { SchemaBehind } from '../engine/failures.ts';
+import type { Tables } from '../tables.ts';
 import { noneWithoutTable } from './missing_table.ts';
 
 /**
@@ -91,15 +92,61 @@ export const newerSchema = (newer: readonly string[]): string =>
   `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +
   'go back to the backup that was made before the upgrade: no migration is undone.';
 
+/** All tables but `alembic_version`, which only commands read. */
+const needed = {
+  resource_providers: true,
+  inventories: true,
+  allocations: true,
+  consumers: true,
+  consumer_types: true,
+  projects: true,
+  users: true,
+  resource_classes: true,
+  traits: true,
+  resource_provider_traits: true,
+  placement_aggregates: true,
+  resource_provider_aggregates: true,
+  resource_provider_etags: true,
+  provider_changes: true,
+  inventory_changes: true,
+  provider_changes_horizon: true,
+  consumer_terms: true,
+  consumer_names: true,
+  former_consumers: true,
+  cells: true,
+  services: true,
+  tokens: true,
+  limits: true,
+  deleted_limits: true,
+  usage_counting: true,
+  project_usages: true,
+  doubtful_usages: true,
+  waiting: true,
+  waiting_processes: true,
+  usage_history: true,
+  open_usage_records: true,
+  usage_records: true,
+} as const satisfies Record<Exclude<keyof Tables, 'alembic_version'>, true>;
+
+const selectMissing = sql<{
+  name: string;
+}>`select name from unnest(${Object.keys(needed)}::text[]) as name where to_regclass(name) is null`;
+
 /**
  * Makes sure that the database takes writes, and still has the schema with which the service started. The first statement is refused where
  * a write would be, and locks no row.
  *
- * @throws `readOnlyTransaction` where it takes no writes, `insufficientPrivilege` where the role may not write, `SchemaBehind` where an older
- *   dump was restored, and any error of a database that cannot be reached, or has no tables
+ * @throws `readOnlyTransaction` where it takes no writes, `insufficientPrivilege` where the role may not write, `SchemaBehind` where tables
+ *   are gone or an older dump was restored, and any error of a database that cannot be reached
  */
 export async function requireUsable({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
-  const [, executed] = await transaction([sql`select from provider_changes where false for update`, selectExecuted]);
+  const [, missing, executed] = await transaction([
+    sql`select from provider_changes where false for update`,
+    selectMissing,
+    selectExecuted,
+  ]);
+  if (missing.length > 0)
+    throw new SchemaBehind(`The database lacks the tables ${missing.map(({ name }) => name).join(', ')}.`);
   const pending = missingMigrations(executed.map(({ name }) => name));
   if (pending.length > 0) throw new SchemaBehind(olderSchema(pending));
 }

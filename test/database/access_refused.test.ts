@@ -6,9 +6,10 @@ import { after, before, suite, test } from 'node:test';
 import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
 import { claim, makeHost } from '../races/claimants.ts';
+import { withFreshDatabase } from '../support/engines.ts';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
 import { accepted, requestsTo } from '../support/requests.ts';
-import { testConfig } from '../support/services.ts';
+import { openServiceOn, testConfig } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
 type Names = { readonly role: string; readonly database: string };
@@ -134,4 +135,28 @@ suite('a database that refuses the login of the service', () => {
       }
     });
   }
+});
+
+test('a service is not ready while any table is gone, also one that only claims or lists need', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    const { connection = '' } = database.config;
+    const { rows } = await execute(
+      connection,
+      `select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
+        and relname not in ('alembic_version', 'kysely_migration_lock')`,
+    );
+    assert.ok(rows.length > 30);
+    const service = await openServiceOn(database);
+    try {
+      const ready = async () => (await requestsTo(service)('GET', '/readyz')).text;
+      for (const { name } of rows) {
+        await execute(connection, `alter table ${name} rename to elsewhere`);
+        assert.equal(await ready(), otherSchema.ready, name);
+        await execute(connection, `alter table elsewhere rename to ${name}`);
+        await until('it is ready', async () => (await ready()) === 'OK');
+      }
+    } finally {
+      await service.close();
+    }
+  });
 });
