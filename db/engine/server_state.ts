@@ -31,13 +31,16 @@ export async function reach(
  */
 export const tellsCrashes = `current_setting('server_version_num')::integer >= 150000`;
 
+/** Identifies the tables: a dump that takes their place, in this database or in another one of its name, makes tables with other ids. */
+export const tablesId = sql`'provider_changes'::regclass::oid`;
+
 /**
- * Identifies one run of a server, as text: the times at which the server started, and at which it last recovered from the crash of one
- * of its processes, in seconds since 1970. Another server that takes over has another value, and so has the same server after a restart
- * or a crash. PostgreSQL 14 does not show a crash.
+ * Identifies one run of a server on our tables, as text: the times at which the server started, and at which it last recovered from the crash
+ * of one of its processes, in seconds since 1970, and the tables. Another server that takes over has another value, and so has the same
+ * server after a restart or a crash, and tables that were restored. PostgreSQL 14 does not show a crash.
  */
 export const serverRun = sql`concat_ws(' ', extract(epoch from pg_postmaster_start_time()), case when ${sql.raw(tellsCrashes)}
-  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)`;
+  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end, ${tablesId})`;
 
 /**
  * Whether the statement runs on this run of the server; true if none is given. On another run the same ids and

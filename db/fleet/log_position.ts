@@ -1,15 +1,15 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { serverRun } from '../engine/server_state.ts';
+import { serverRun, tablesId } from '../engine/server_state.ts';
 import type { Tables } from '../tables.ts';
 import { horizon, newestIn } from './change_log.ts';
 
 /** The identity of the change log, and its newest transaction. */
 export type LogState = {
   /**
-   * The database on its server, the timeline of the server's write-ahead log, and the age of our schema. A restart keeps the identity.
-   * After a failover, or in a restored copy, transactions may be missing or have other numbers, and the identity is another one. If commits
+   * The database on its server, the timeline of the server's write-ahead log, our tables, and the age of our schema. A restart keeps the
+   * identity. After a failover, or in a restored copy, transactions may be missing or have other numbers, and the identity is another one. If commits
    * do not wait for the disk, the run of the server is part of the identity: a crash loses transactions that clients may have got.
    */
   readonly identity: string;
@@ -29,6 +29,7 @@ export const readLogState = (db: Kysely<Tables>): Promise<LogState> =>
         (select system_identifier from pg_control_system()),
         left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
         (select oid from pg_database where datname = current_database()),
+        ${tablesId},
         (select min(timestamp) from kysely_migration),
         case when current_setting('synchronous_commit') = 'off' then ${serverRun} end) as identity,
       coalesce(greatest(${newestIn('provider_changes')}, ${horizon}), '0')::text as "lastXid"`,

@@ -28,7 +28,7 @@ $22::integer[], $23::integer[]
 lost as materialized (
   select claim, 'provider' as what from guard
   where present is null or (select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), case when current_setting('server_version_num')::integer >= 150000
-  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end) <> $24)
+  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end, 'provider_changes'::regclass::oid) <> $24)
     or (provider_id = any(array(select provider_id from inventory_changes where xid >= $25::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())))) is not false
     or present <> generation
   union all
