@@ -75,6 +75,7 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
  *   isolation the later statements of a transaction see only what was committed before the first one, and a statement that
  *   has waited for a lock fails.
  * - `lock_timeout`: waits for locks have limits of their own.
+ * - `idle_session_timeout`: when the server ends a connection of the pool, it may have crashed, and everything is loaded anew.
  * - `jit`: to compile a plan takes longer than to run it. PostgreSQL compiles what it expects to be slow: until version 17 that is each
  *   statement that reads a whole table though `enable_seqscan` is off.
  * - The forms in which values are read and written. Triggers make entity tags of numbers as `extra_float_digits` says.
@@ -82,6 +83,7 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
 const reliedOn = [
   `set default_transaction_isolation = 'read committed'`,
   'set lock_timeout = 0',
+  'set idle_session_timeout = 0',
   'set jit = off',
   `set datestyle = 'ISO'`,
   'set extra_float_digits = 1',

@@ -18,6 +18,7 @@ const settings: Readonly<Record<string, readonly [unsuitable: string, needed: st
   default_transaction_isolation: ['repeatable read', 'read committed'],
   transaction_isolation: ['', 'read committed'],
   lock_timeout: ['1ms', '0'],
+  idle_session_timeout: ['1min', '0'],
   jit: ['on', 'off'],
   datestyle: ['SQL, DMY', 'ISO, DMY'],
   extra_float_digits: ['-5', '1'],
