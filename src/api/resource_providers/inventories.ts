@@ -95,13 +95,13 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
   const body = await request.json(creation);
   const fields = inventoryFields(body);
   const numbers = writtenNumbers(request.bodyText())();
-  const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
-  checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
+  checkCapacity([[body.resource_class, fields]], uuid, request.version, 'create');
   // The generation of the body is ignored, as in upstream: the current one guards the write.
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
     const classId = fleet.classes.byName.get(body.resource_class)?.id;
-    if (classId === undefined) throw refused(noSuchClass(body.resource_class));
+    if (classId === undefined)
+      throw badRequest(`Unable to create inventory for resource provider ${uuid}: ${noSuchClass(body.resource_class)}`);
     if (inventoryOf(provider, classId) !== undefined) {
       throw conflict(
         `Update conflict: inventory of ${body.resource_class} already exists for resource provider ${uuid}.`,
@@ -123,9 +123,7 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
     requireGeneration(provider, body.resource_provider_generation, generationConflict);
-    checkCapacity(put, uuid, request.version, (reason) =>
-      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
-    );
+    checkCapacity(put, uuid, request.version, 'update');
     const values = put.map(([name, fields]) => {
       const classId = fleet.classes.byName.get(name)?.id;
       if (classId === undefined) {
@@ -167,9 +165,7 @@ async function replaceOne(request: ApiRequest, dependencies: Dependencies): Prom
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventory(request, provider, fleet);
     requireGeneration(provider, body.resource_provider_generation, generationConflict);
-    checkCapacity([[name, fields]], uuid, request.version, (reason) =>
-      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
-    );
+    checkCapacity([[name, fields]], uuid, request.version, 'update');
     const classId = fleet.classes.byName.get(name)?.id;
     // In upstream an unknown class leaves the handler as an exception, so the answer has no Vary.
     if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));

@@ -13,7 +13,7 @@ import {
   maxRatio,
 } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
-import type { ApiError } from '../../request/errors.ts';
+import { ApiError } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { integer, keyed, number, object } from '../../rest/json_schema.ts';
 import { floatJson, numbersAsWritten } from '../../rest/python_numbers.ts';
@@ -70,21 +70,32 @@ export function inventoryFields(body: {
   };
 }
 
-/** @throws the error that `refused` makes, where the capacity of an inventory is too low. */
+/**
+ * Refuses inventories whose capacity is too low.
+ *
+ * @param action what the request does, for the error
+ * @throws ApiError 400
+ */
 export function checkCapacity(
   inventories: readonly (readonly [className: string, fields: InventoryFields])[],
   providerUuid: string,
   version: number,
-  refused: (reason: string) => ApiError,
+  action: 'create' | 'update',
 ): void {
   const mayBeTotal = version >= since.fullyReserved;
   for (const [name, fields] of inventories) {
     const amount = capacity(fields);
     if (mayBeTotal ? amount >= 0 : amount > 0) continue;
-    throw refused(
-      `Invalid inventory for '${name}' on resource provider '${providerUuid}'. ` +
-        `The reserved value is greater than ${mayBeTotal ? '' : 'or equal to '}total.`,
-    );
+    const which =
+      `Unable to ${action} inventory for resource provider ${providerUuid}: ` +
+      `Invalid inventory for '${name}' on resource provider '${providerUuid}'. `;
+    const { total, reserved, allocationRatio } = fields;
+    const upstreams = `${which}The reserved value is greater than ${mayBeTotal ? '' : 'or equal to '}total.`;
+    const sentence =
+      reserved > total
+        ? `${which}The reserved value is greater than total: ${reserved} of ${total} would be reserved.`
+        : `${which}The allocation_ratio ${allocationRatio} is below 0.`;
+    throw new ApiError(400, upstreams, { sentence });
   }
 }
 
