@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { hasSqlstate, sqlstate } from '../engine/failures.ts';
+import { hasSqlstate, isReadOnly, sqlstate } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
 
 /** Runs work; where the role lacks a privilege, the error becomes another one, with the remedy. */
@@ -33,9 +33,11 @@ export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise
   });
 
 /**
- * Reads or writes what the service needs. A role may use the tables of another role only if that role grants it.
+ * Reads or writes what the service needs. A role may use the tables of another role only if that role grants it, and a standby takes no
+ * writes.
  *
- * @throws Error with role, database and the statement that grants the missing privilege; any other error as it is.
+ * @throws Error with role, database and the statement that grants the missing privilege, or with what to do about a database that is
+ *   read-only; any other error as it is.
  */
 export const withUsageRemedy = <T>(database: Database, use: () => Promise<T>): Promise<T> =>
   withRemedy(
@@ -46,7 +48,17 @@ export const withUsageRemedy = <T>(database: Database, use: () => Promise<T>): P
       `the role that owns the tables, or grant them, as that role: grant usage on schema ${schema} to ${role}; ` +
       `grant select, insert, update, delete on all tables in schema ${schema} to ${role}; ` +
       `grant usage on all sequences in schema ${schema} to ${role};`,
-  );
+  ).catch((error: unknown) => {
+    throw withReadOnlyRemedy(error);
+  });
+
+/** The error of a database that takes no writes, with what to do; any other error as it is. */
+export const withReadOnlyRemedy = (error: unknown): unknown =>
+  isReadOnly(error) ? new Error(readOnlyProblem, { cause: error }) : error;
+
+const readOnlyProblem =
+  'The database is read-only: it is a standby, or default_transaction_read_only is on for the server, the database or the role. Name the ' +
+  'primary in [placement_database] connection, or switch it off.';
 
 /** What a remedy depends on. The message of the refusal does not tell it: PostgreSQL may write its messages in another language. */
 type Found = {

@@ -1,5 +1,4 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isReadOnly } from '../../db/engine/failures.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -29,16 +28,10 @@ export async function withConfiguredDatabase(
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });
   try {
     await withUsageRemedy(database, () => use(database, loaded.config));
-  } catch (error) {
-    throw isReadOnly(error) ? new Error(readOnlyProblem, { cause: error }) : error;
   } finally {
     await database.close();
   }
 }
-
-const readOnlyProblem =
-  'The database is read-only: it is a standby, or default_transaction_read_only is on for the server, the database or the role. Name the ' +
-  'primary in [placement_database] connection, or switch it off.';
 
 /**
  * The same with a database whose schema is not older than this release. An embedded one is migrated first, as it is when it is served.

@@ -3,6 +3,7 @@ import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
 import { requireUsable } from '../../db/schema/executed_migrations.ts';
+import { withReadOnlyRemedy } from '../../db/schema/privileges.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
@@ -245,7 +246,7 @@ export async function openService(
     };
   } catch (error) {
     await close();
-    throw error;
+    throw withReadOnlyRemedy(error); // the fleet is loaded by a transaction that writes
   }
 }
 

@@ -135,3 +135,26 @@ test('with asynchronous replication the service goes back to the data of the sta
     t.diagnostic(`${lost.length} of ${claimants.acknowledged.length} were lost with the primary`);
   });
 });
+
+test('a start on a standby ends with what to do', async () => {
+  const primary = await startPrimary();
+  const standby = await startStandby(primary);
+  try {
+    const { url } = await createDatabase(primary.url);
+    await (await openService(testConfig({ placementDatabase: { connection: url, syncOnStartup: true } }))).close();
+    const connection = databaseUrl(standby.url, new URL(url).pathname.slice(1));
+    await until('the standby has the traits', () =>
+      execute(connection, 'select from traits').then(
+        ({ rowCount }) => rowCount !== 0,
+        () => false,
+      ),
+    );
+    await assert.rejects(
+      openService(testConfig({ placementDatabase: { connection } })),
+      /^Error: The database is read-only: it is a standby, .*Name the primary in \[placement_database\] connection/,
+    );
+  } finally {
+    await standby.stop();
+    await primary.stop();
+  }
+});
