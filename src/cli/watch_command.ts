@@ -50,9 +50,11 @@ export function addWatchCommand(program: Command): void {
         parts: parts?.split(',') as FollowOptions['parts'], // the server refuses others
       };
       const seen = knownState(placement, options);
+      // A wrong address is told at once. What follows waits for a service that does not answer.
+      await placement.serverVersion();
       if (since !== undefined) await persistently(seen.read);
       const print = printLines(columns);
-      for await (const change of placement.changes(options)) {
+      for await (const change of untilUnread((signal) => placement.changes({ ...options, signal }))) {
         const line = await persistently(() => seen.lineOf(change));
         const { what, uuid, name, root } = line;
         const time = new Date().toISOString();
@@ -63,6 +65,17 @@ export function addWatchCommand(program: Command): void {
         });
       }
     });
+}
+
+/** Goes on until nobody can read the output any more, as where it is that of a pipe to `head`. */
+async function* untilUnread<Item>(items: (signal: AbortSignal) => AsyncIterable<Item>): AsyncGenerator<Item, void> {
+  const unread = new AbortController();
+  process.stdout.once('error', () => unread.abort());
+  try {
+    yield* items(unread.signal);
+  } catch (error) {
+    if (error !== unread.signal.reason) throw error;
+  }
 }
 
 /** The longest wait before it is tried again, in milliseconds: a random time up to this, so that commands do not come together. */

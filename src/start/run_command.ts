@@ -32,8 +32,8 @@ type Endings = {
 
 /**
  * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander
- * reports wrong usage; the exit code is then 2, as with upstream's commands. For any other failure one line for each
- * problem is printed, without a stack.
+ * reports wrong usage; the exit code is then 2, as with upstream's commands. For any other failure, also where the output
+ * cannot be written, one line for each problem is printed, without a stack.
  *
  * @param explain turns an error of an action into one with a better message, or returns it unchanged
  * @param argv the command line, as `process.argv` has it
@@ -44,9 +44,13 @@ export async function runCommand(
   explain: (problem: unknown) => unknown = (problem) => problem,
   argv: readonly string[] = process.argv,
 ): Promise<void> {
-  // A program that reads the output, such as head, may close it early. That is no error for console.log, so it must not
-  // be an error for the help texts either.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  process.stderr.on('error', () => {});
+  process.stdout.on('error', (error) => {
+    // A program that reads the output, such as head, may close it early.
+    if ('code' in error && error.code === 'EPIPE') return;
+    printError(`${command.name()}: The output cannot be written: ${error.message}`);
+    process.exitCode = failed(error);
+  });
   throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
   try {
     await command.parseAsync(argv);

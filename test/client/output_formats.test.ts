@@ -1,8 +1,12 @@
 /** The forms in which a result is printed: tables, JSON, CSV and values, whole or some columns. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { consumerUuid } from '../../src/client/index.ts';
-import { commandsOn, placement } from './command.ts';
+import { quickStart } from '../support/quick_start.ts';
+import { commandsOn, placement, program } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -124,4 +128,18 @@ test('names in CSV and values cannot send commands to the terminal', async () =>
     assert.equal(code, 0);
     assert.ok(stdout.includes('\\u{1b}[31mred') && !stdout.includes('\u001b'));
   }
+});
+
+test('an output that nobody reads is no failure, and one that cannot be written is one', async () => {
+  const listInto = async (output: string) => {
+    const line = `set -o pipefail; '${process.execPath}' '${program}' provider list --json ${output}`;
+    const child = spawn('bash', ['--norc', '-c', line], { env: { PATH: process.env.PATH, ...quickStart, ...env() } });
+    const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    return [code, stderr];
+  };
+  assert.deepEqual(await listInto('| true'), [0, '']);
+  // A disk that is full, as Linux has it for tests.
+  if (process.platform !== 'linux') return;
+  const full = 'placement: The output cannot be written: ENOSPC: no space left on device, write\n';
+  assert.deepEqual(await listInto('> /dev/full'), [1, full]);
 });

@@ -1,6 +1,7 @@
 /** What `placement watch` prints: the names, and what is other than before. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { quickStart } from '../support/quick_start.ts';
 import { until } from '../support/until.ts';
@@ -18,7 +19,7 @@ after(() => server.close());
 
 const host = '0057c0de-0000-4000-8000-000000000002';
 
-const { env, run, isWrongUsage } = commandsOn(() => server);
+const { env, run, fails, isWrongUsage } = commandsOn(() => server);
 
 /** Starts `watch` in a process of its own, calls back when it follows, and ends it. */
 async function withWatch(args: readonly string[], use: (said: (line: RegExp) => Promise<unknown>) => Promise<void>) {
@@ -81,6 +82,22 @@ test('lines about consumers say what they have and had', async () => {
     await run('allocation', 'delete', 'ci/job-1');
     await said(/\(job-1\): gone: released, had VCPU=3 of host-1$/m);
   });
+});
+
+test('it ends where nobody reads its output any more, and where no service answers at the start', async () => {
+  const child = spawn(process.execPath, [program, 'watch'], {
+    env: { PATH: process.env.PATH, ...quickStart, ...env() },
+  });
+  try {
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    await run('trait', 'create', 'CUSTOM_UNREAD');
+    await until('it has ended', () => child.exitCode !== null);
+    assert.equal(child.exitCode, 0);
+  } finally {
+    child.kill('SIGKILL');
+  }
+  await fails('noAnswer', /No answer from http:\/\/127\.0\.0\.1:9: /, ['watch'], { OS_ENDPOINT: 'http://127.0.0.1:9' });
 });
 
 test('for programs the lines are JSON, CSV or values', async () => {
