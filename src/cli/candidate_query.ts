@@ -46,8 +46,10 @@ export type QueryReader = (command: Command, shell: Pick<Shell, 'placement'>) =>
  */
 export function takeQuery(command: Command): QueryReader {
   let groups: readonly Group[] = [newGroup('')];
+  // What the options return is a list, by which the program sees that they may be repeated.
   const change = (next: (group: Group) => Group, changed = groups.length - 1) => {
     groups = groups.map((group, index) => (index === changed ? next(group) : group));
+    return groups;
   };
   const ask = (text: string) => (group: Group) => ({ ...group, resources: collectAmounts(text, group.resources) });
   command
@@ -78,6 +80,7 @@ export function takeQuery(command: Command): QueryReader {
           );
         }
         groups = [...groups, newGroup(suffix)];
+        return groups;
       },
     )
     .addOption(

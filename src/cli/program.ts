@@ -89,16 +89,19 @@ function addVersionCommand(program: Command): void {
  * would win without a message.
  */
 function refuseGivenTwice(command: Command): void {
-  for (const option of command.options.filter(hasOneValue)) {
+  for (const option of command.options.filter((each) => each.required || each.optional)) {
     let isGiven = false;
     command.on(`option:${option.name()}`, () => {
-      if (isGiven) command.error(`error: option '${option.flags}' is given twice. Give it once.`);
+      if (isGiven && hasOneValue(option, command)) {
+        command.error(`error: option '${option.flags}' is given twice. Give it once.`);
+      }
       isGiven = true;
     });
   }
   for (const each of command.commands) refuseGivenTwice(each);
 }
 
-/** An option that may be repeated has a function that collects its values, and no default value. */
-const hasOneValue = ({ required, parseArg, argChoices, defaultValue }: Option): boolean =>
-  required && (parseArg === undefined || argChoices !== undefined || defaultValue !== undefined);
+/** An option that may be repeated collects its values in a list or an object, and has no default. */
+const hasOneValue = (option: Option, command: Command): boolean =>
+  option.defaultValue !== undefined ||
+  ['string', 'number'].includes(typeof command.getOptionValue(option.attributeName()));

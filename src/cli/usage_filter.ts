@@ -35,8 +35,7 @@ export async function warnOfUnknownClass(placement: Placement, name: string | un
 }
 
 /** A time as the service reads it: as it is written, or so long before now. A number alone is too likely to be a year. */
-function readTime(text: string, before?: string): string {
-  if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+function readTime(text: string): string {
   if (/^\d{4}-\d\d-\d\dT/.test(text)) return text;
   if (/^\d{4}-\d\d-\d\d$/.test(text)) return `${text}T00:00:00Z`;
   if (/[a-z]$/.test(text)) return new Date(Date.now() - readDuration(text) * 1000).toISOString();

@@ -16,7 +16,7 @@ const keys = {
 } as const satisfies Readonly<Record<string, UsageTotalKey>>;
 
 type ReportOptions = UsageFilterOptions & {
-  readonly month?: readonly [from: Date, until: Date];
+  readonly month?: string;
   readonly by: readonly (keyof typeof keys)[];
 };
 
@@ -42,8 +42,7 @@ export function addUsageReport(usage: Command): void {
       const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
         ...(await consumerFilter(placement, options)),
         resource_class: options.class,
-        from: month?.[0] ?? options.from,
-        until: month?.[1] ?? options.until,
+        ...(month === undefined ? { from: options.from, until: options.until } : timeOf(month)),
       });
       await warnOfUnknownClass(placement, options.class, totals.length);
       const head = [...by, 'class', 'amount hours'];
@@ -62,11 +61,16 @@ function cellOf(total: UsageTotal, key: keyof typeof keys): Cell {
 
 const rounded = ({ amount_hours: hours }: UsageTotal): number => Math.round(hours * 1000) / 1000;
 
-/** The beginning of a month, and of the next one. */
-function readMonth(text: string): readonly [from: Date, until: Date] {
-  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-  if (year === undefined) throw new InvalidArgumentError('Write a month as 2026-11.');
-  return [new Date(Date.UTC(Number(year), Number(month) - 1)), new Date(Date.UTC(Number(year), Number(month)))];
+function readMonth(text: string): string {
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
+  throw new InvalidArgumentError('Write a month as 2026-11.');
+}
+
+/** From the beginning of a month until that of the next one. */
+function timeOf(month: string): { readonly from: Date; readonly until: Date } {
+  const [from, until] = [new Date(`${month}-01`), new Date(`${month}-01`)];
+  until.setUTCMonth(until.getUTCMonth() + 1);
+  return { from, until };
 }
 
 function readKeys(text: string): readonly (keyof typeof keys)[] {

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { ApiError, type Placement, type WaitingClaim } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { printError } from '../text/print.ts';
@@ -12,11 +12,7 @@ export const waitOption = (): Option =>
   );
 
 /** The option `--wait`, in seconds. */
-export const timeOption = (help: string): Option =>
-  new Option('--wait <time>', help).argParser((text, before?: number) => {
-    if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
-    return readDuration(text);
-  });
+export const timeOption = (help: string): Option => new Option('--wait <time>', help).argParser(readDuration);
 
 /** The refusal of a wait that is longer than the service allows, in the words of the command; undefined for any other error. */
 export function asTooLong(error: unknown): Error | undefined {

@@ -53,6 +53,19 @@ const refused: readonly (readonly [args: readonly string[], says: RegExp])[] = [
   ],
   [[...claim, '-a', 'rp=host-1,VCPU=3', '--project', 'db'], /'--project <id>' is given twice/],
   [['--os-token', 'joe', 'provider', 'list', '--os-token', 'admin'], /'--os-token <token>' is given twice/],
+  // Options whose values are read, and not collected.
+  [['candidate', 'why', 'VCPU=2', '--nearest', '1', '--nearest', '2'], /'--nearest <number>' is given twice/],
+  [['allocation', 'place', 'VCPU=2', '--count', '1', '--count', '2'], /'--count <number>' is given twice/],
+  [
+    [...claim, '-a', 'rp=host-1,VCPU=3', '--expires-in', '1h', '--expires-in=2h'],
+    /'--expires-in <time>' is given twice/,
+  ],
+  [[...claim, '-a', 'rp=host-1,VCPU=3', '--type', 'A', '--type', 'B'], /'--type <TYPE>' is given twice/],
+  [['allocation', 'place', 'VCPU=2', '--wait', '1s', '--wait', '2s'], /'--wait <time>' is given twice/],
+  [['consumer', 'list', '--expiring', '1h', '--expiring', '2h'], /'--expiring \[time\]' is given twice/],
+  [['usage', 'records', '--from', '1h', '--from', '2h'], /'--from <time>' is given twice/],
+  [['usage', 'report', '--month', '2026-11', '--month', '2026-10'], /'--month <YYYY-MM>' is given twice/],
+  [['usage', 'report', '--by', 'user', '--by', 'day'], /'--by <what>' is given twice/],
   [
     ['provider', 'set', 'host-1', '--parent', 'n1', '--no-parent'],
     /'--no-parent' cannot be used with option '--parent/,
@@ -88,4 +101,24 @@ test('one class in several groups, and one provider as the tree of several group
   assert.equal(code, 0, stderr);
   const [only, ...more] = JSON.parse(stdout).allocation_requests;
   assert.deepEqual([only.allocations, more], [{ [host]: { resources: { VCPU: 3 } } }, []]);
+});
+
+test('options whose values are collected may be given twice', async () => {
+  const query = ['--root-required', '!HW_CPU_X86_VMX', '--root-required', '!HW_CPU_X86_AVX', '--order', 'random'];
+  const groups = [
+    '-g',
+    '1',
+    '-r',
+    'VCPU=1',
+    '--required',
+    '!HW_CPU_X86_VMX',
+    '--required',
+    '!HW_CPU_X86_AVX',
+    '-g',
+    '2',
+  ];
+  const { code, stderr } = await run(
+    ...['candidate', 'list', ...query, '--order', 'free:VCPU', ...groups, '-r', 'VCPU=1'],
+  );
+  assert.equal(code, 0, stderr);
 });
