@@ -1,6 +1,7 @@
 import '../start/node_version.ts';
 import { Command } from 'commander';
-import { readHosts, readPort } from '../cli/demo_command.ts';
+import { wholeNumber } from '../cli/amounts.ts';
+import { readHosts } from '../cli/demo_command.ts';
 import { connect } from '../client/index.ts';
 import { defaultConfig } from '../config/config.ts';
 import { fillDemo } from '../demo/fill.ts';
@@ -21,7 +22,7 @@ type DemoFlags = { readonly hosts: number; readonly port: number };
 const program = new Command('placement-demo')
   .description('Serves a demo fleet from memory, and prints the address of its console.')
   .option('--hosts <number>', 'how many hosts', readHosts, 1000)
-  .option('--port <number>', 'the port to listen on; 0 for any free one', readPort, 8778)
+  .option('--port <number>', 'the port to listen on; 0 for any free one', wholeNumber(0, 65_535), 8778)
   .action(serve);
 await runCommand(program, { failed: () => 1, noCommand: 1 });
 

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import type { Inventory, NewInventory, Resources } from '../client/index.ts';
+import { maxInteger } from '../placement/inventory.ts';
 import { CommandFailure } from './exit_codes.ts';
 
 const classPattern = /^[A-Z0-9_]+$/;
@@ -9,9 +10,21 @@ const form = 'Write it as CLASS=AMOUNT, such as VCPU=2';
 export function amountOf(text: string): readonly [resourceClass: string, amount: number] {
   const [name = '', amount = '', ...more] = text.split('=');
   if (more.length > 0 || !classPattern.test(name)) throw new InvalidArgumentError(`${form}, with a class in capitals.`);
-  if (!/^[1-9]\d*$/.test(amount)) throw new InvalidArgumentError(`${form}: a whole number from 1 on.`);
+  if (!isWhole(amount, 1)) throw new InvalidArgumentError(`${form}: a whole number from 1 to ${maxInteger}.`);
   return [name, Number(amount)];
 }
+
+/** Whether a text is a whole number in a range. */
+export const isWhole = (text: string, least: number, most = maxInteger): boolean =>
+  /^\d+$/.test(text) && Number(text) >= least && Number(text) <= most;
+
+/** Makes a function that reads a whole number. @throws InvalidArgumentError, which commander prints with the argument */
+export const wholeNumber =
+  (least: number, most = maxInteger) =>
+  (text: string): number => {
+    if (isWhole(text, least, most)) return Number(text);
+    throw new InvalidArgumentError(`It is a whole number from ${least} to ${most}.`);
+  };
 
 /** For options and arguments that may be repeated, each time with a different class. @throws InvalidArgumentError */
 export const collectAmounts = (text: string, before: Resources = {}): Resources => {
@@ -54,9 +67,9 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
   const number = Number(value);
   const isRatio = known === 'allocation_ratio';
   const least = known === 'reserved' ? 0 : 1;
-  const isRight = isRatio ? number > 0 && Number.isFinite(number) : Number.isInteger(number) && number >= least;
+  const isRight = isRatio ? number > 0 && Number.isFinite(number) : isWhole(value, least);
   if (!isRight) {
-    const right = isRatio ? 'a number above 0' : `a whole number from ${least} on`;
+    const right = isRatio ? 'a number above 0' : `a whole number from ${least} to ${maxInteger}`;
     throw new InvalidArgumentError(
       `${field} must be ${right}, not "${value}".${known === 'total' && number <= 0 ? insteadOfNone : ''}`,
     );

@@ -1,6 +1,6 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { type CandidateQuery, type Candidates, type Placement, VersionError } from '../client/index.ts';
-import { resourcesText } from './amounts.ts';
+import { resourcesText, wholeNumber } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { explainedQuery, explanationText } from './explanation_text.ts';
 import { findProvider, namesOf } from './find_provider.ts';
@@ -17,7 +17,7 @@ export function addCandidateCommands(program: Command): void {
     .description('list where resources fit; each number is one way to take all of them');
   const readListed = takeQuery(list);
   takeTreeOptions(list)
-    .option('--limit <number>', 'how many; 0 for all', readNumber, defaultLimit)
+    .option('--limit <number>', 'how many; 0 for all', wholeNumber(0), defaultLimit)
     .addHelpText(
       'after',
       queryHelp('placement candidate list VCPU=2 MEMORY_MB=2048 --required HW_CPU_X86_VMX -g _NIC -r SRIOV_NET_VF=1'),
@@ -33,7 +33,7 @@ export function addCandidateCommands(program: Command): void {
   const readExplained = takeQuery(why);
   why
     .option('--host <provider>', 'ask about the tree of this provider only')
-    .option('--nearest <number>', 'how many of the nearest trees to show', readNumber)
+    .option('--nearest <number>', 'how many of the nearest trees to show', wholeNumber(0))
     .addHelpText('after', queryHelp('placement candidate why VCPU=64 --required HW_CPU_X86_VMX --host host-1'))
     .action(
       async (_amounts: unknown, options: { readonly host?: string; readonly nearest?: number }, command: Command) => {
@@ -55,8 +55,8 @@ export function addCandidateCommands(program: Command): void {
     .description('count how many consumers fit at the same time beside the present usage; from 2.3');
   const readCounted = takeQuery(count);
   count
-    .option('--max <number>', 'stop counting at this number', readNumber)
-    .option('--top <number>', 'how many of the trees with the largest counts to show', readNumber)
+    .option('--max <number>', 'stop counting at this number', wholeNumber(0))
+    .option('--top <number>', 'how many of the trees with the largest counts to show', wholeNumber(0))
     .addHelpText('after', queryHelp('placement candidate count VCPU=2 MEMORY_MB=4096'))
     .action(async (_amounts: unknown, options: { readonly max?: number; readonly top?: number }, command: Command) => {
       const shell = shellOf(command);
@@ -120,9 +120,4 @@ async function candidatesUpTo(placement: Placement, query: CandidateQuery, limit
     const found = await placement.candidates(query);
     return { ...found, allocation_requests: found.allocation_requests.slice(0, limit) };
   }
-}
-
-function readNumber(text: string): number {
-  if (/^\d+$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It is a whole number.');
 }

@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { fillDemo } from '../demo/fill.ts';
 import { liveDemo } from '../demo/live.ts';
 import { printError } from '../text/print.ts';
+import { wholeNumber } from './amounts.ts';
 import { shellOf } from './shell.ts';
 
 type DemoOptions = { readonly hosts: number; readonly live?: true };
@@ -28,18 +29,5 @@ export function addDemoCommand(program: Command): void {
     });
 }
 
-const mostHosts = 20_000;
-
 /** @throws InvalidArgumentError, which commander prints with the argument */
-export const readHosts = wholeNumber(1, mostHosts);
-
-/** @throws InvalidArgumentError */
-export const readPort = wholeNumber(0, 65_535);
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
-    throw new InvalidArgumentError(`It is a whole number from ${least} to ${most}.`);
-  };
-}
+export const readHosts = wholeNumber(1, 20_000);

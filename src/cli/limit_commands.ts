@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type DefaultLimits, type Placement, type ProjectLimits, retryConflicts } from '../client/index.ts';
+import { maxInteger } from '../placement/inventory.ts';
 import { printError } from '../text/print.ts';
 import { nearName, unnumbered } from '../text/strings.ts';
-import { collect } from './amounts.ts';
+import { collect, isWhole } from './amounts.ts';
 import { shellOf } from './shell.ts';
 import { shellWord } from './shell_word.ts';
 import type { TextTable } from './table.ts';
@@ -131,8 +132,8 @@ function given(command: Command, project: string | undefined): string {
 
 function readValue(text: string, pattern: RegExp, example: string): readonly [name: string, value: number | null] {
   const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
-  if (!pattern.test(name) || !/^(\d+|none)$/.test(value)) {
-    const form = `Write it as NAME=NUMBER, such as ${example}, or NAME=none to lift a default`;
+  if (!pattern.test(name) || !(value === 'none' || isWhole(value, 0))) {
+    const form = `Write it as NAME=NUMBER, up to ${maxInteger}, such as ${example}, or NAME=none to lift a default`;
     throw new InvalidArgumentError(`${form}. Got: ${text}`);
   }
   return [name, value === 'none' ? null : Number(value)];

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { forEach } from '../client/for_each.ts';
 import { isConcurrentUpdate, type Placed, type Placement, type Placing } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
 import { printError } from '../text/print.ts';
-import { resourcesText } from './amounts.ts';
+import { resourcesText, wholeNumber } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { expiresInOption, foundConsumer, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
@@ -39,7 +39,11 @@ export function addPlaceCommand(allocation: Command): void {
   const readQuery = takeQuery(place);
   takeTreeOptions(place)
     .option('--consumer <consumer>', 'its UUID, or its name in the project; a new one with a random UUID by default')
-    .option('--count <number>', 'so many consumers, all or none: NAME-1, NAME-2 and so on', readCount)
+    .option(
+      '--count <number>',
+      'so many consumers, all or none: NAME-1, NAME-2 and so on',
+      wholeNumber(1, mostConsumers),
+    )
     .option('--apart', 'with --count: each on another host')
     .option('--move', 'the consumer has something, and gets this place instead; what is not given stays, also its term')
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
@@ -87,12 +91,6 @@ export function addPlaceCommand(allocation: Command): void {
       const shown = Array.from(placed, ([consumer, has]) => ({ consumer, ...has }));
       print(options.count === undefined ? shown[0] : shown, () => placedText(placed, nameOf, options));
     });
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (/^\d+$/.test(text) && count >= 1 && count <= mostConsumers) return count;
-  throw new InvalidArgumentError(`It is a whole number from 1 to ${mostConsumers}.`);
 }
 
 /** With --apart each names all before it, so that the request grows by the square. */

@@ -177,7 +177,12 @@ test('a refusal says what the user can do', async () => {
     'host-1',
     'VCPU:allocation_ratio=0',
   ]);
-  await isWrongUsage(/total must be a whole number from 1 on, not "1\.5"/, ['inventory', 'set', 'host-1', 'VCPU=1.5']);
+  await isWrongUsage(/total must be a whole number from 1 to 2147483647, not "1\.5"/, [
+    'inventory',
+    'set',
+    'host-1',
+    'VCPU=1.5',
+  ]);
   await isWrongUsage(/Did you mean provider\?/, ['provder', 'list']);
   await fails('forbidden', /403 Forbidden[\s\S]*role admin/, ['provider', 'list'], { OS_TOKEN: 'joe' });
 });

@@ -48,6 +48,16 @@ test('the help and docs/client.md have the table of exit codes', async () => {
 });
 
 test('wrong usage is not a wrong input', async () => {
+  // No such number is sent: it would be 1e+23.
+  const tooMuch = '9'.repeat(23);
+  for (const words of [
+    ['candidate', 'list', `VCPU=${tooMuch}`],
+    ['candidate', 'list', 'VCPU=1', '--limit', tooMuch],
+    ['inventory', 'set', 'host-1', `VCPU=${tooMuch}`],
+    ['limit', 'set', 'ci', `VCPU=${tooMuch}`],
+  ]) {
+    await isWrongUsage(/ to 2147483647/, words);
+  }
   await isWrongUsage(/Usage: placement provider/, ['provider']);
   await isWrongUsage(/The URL of the placement service is missing/, ['provider', 'list'], { OS_ENDPOINT: '' });
   await fails('wrongInput', /There is no provider "nope"/, ['provider', 'show', 'nope']);
