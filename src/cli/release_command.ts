@@ -48,7 +48,8 @@ export function addReleaseCommand(program: Command): void {
       const { uuid, name } = await findProvider(placement, inTree);
       const providers = new Set((await placement.providers.list({ in_tree: uuid })).map((one) => one.uuid));
       const holders = new Map((await holdingsIn(placement, uuid)).map((holding) => [holding.consumer, holding]));
-      const release = { placement, providers, all, dryRun };
+      const failures: unknown[] = [];
+      const release = { placement, providers, all, dryRun, failures };
       const consumers = await forEach([...holders.values()], (holder) => releaseConsumer(release, holder));
       const of = (outcome: Outcome) => consumers.filter((one) => one.outcome === outcome).length;
       const sentence = dryRun
@@ -59,9 +60,11 @@ export function addReleaseCommand(program: Command): void {
           ? [{ head: columns, rows: [], orElse: `No consumer holds anything in the tree of ${name}.` }]
           : [consumersTable(consumers), sentence],
       );
+      if (failures.length > 0) {
+        const [cause] = failures;
+        throw new Error(`${counted(failures.length, 'consumer')} not released: ${messageOf(cause)}`, { cause });
+      }
       if (dryRun) return;
-      const failed = consumers.find(({ problem }) => problem !== undefined);
-      if (failed !== undefined) throw new Error(`${counted(of('failed'), 'consumer')} not released: ${failed.problem}`);
       const left = new Set((await holdingsIn(placement, uuid)).map(({ consumer }) => consumer));
       if (left.size === 0) return;
       const elsewhere = of('holds more elsewhere');
@@ -81,6 +84,8 @@ type Release = {
   readonly providers: ReadonlySet<string>;
   readonly all: boolean;
   readonly dryRun: boolean;
+  /** Gets what was thrown for each consumer that could not be released. */
+  readonly failures: unknown[];
 };
 
 /** Releases a consumer, if it still has to be. Another client may write it at the same time: then it is read and judged again. */
@@ -90,6 +95,7 @@ async function releaseConsumer(release: Release, holder: Holding): Promise<Relea
   try {
     return await retryConflicts(async () => ({ ...owner, ...(await judgeConsumer(release, consumer)) }));
   } catch (error) {
+    release.failures.push(error);
     return { ...owner, here: holder.resources, elsewhere: {}, outcome: 'failed', problem: messageOf(error) };
   }
 }

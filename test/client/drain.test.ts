@@ -352,3 +352,19 @@ test('a consumer that moves away while a host is released keeps what it has got 
   ]);
   assert.deepEqual((await provider(other)).usages, { VCPU: 5 });
 });
+
+test('a release that is refused has the exit code of the refusal, also as a dry run', async () => {
+  await allocate('kept', `${cell},VCPU=2`);
+  for (const [method, ...more] of [['DELETE'], ['GET', '--dry-run']]) {
+    const front = await startFront((incoming, response) => {
+      if (incoming.method !== method || !incoming.url?.startsWith('/allocations/')) {
+        return forward(server.url, incoming, response);
+      }
+      response.writeHead(403).end();
+    });
+    const ended = await hostedPlacement(['release', '--in-tree', host, ...more], env({ OS_ENDPOINT: front.url }));
+    await front.close();
+    assert.equal(ended.code, exitCodes.forbidden.code, ended.stderr);
+    assert.match(ended.stderr, /^placement: 1 consumer not released: Forbidden /);
+  }
+});

@@ -93,27 +93,20 @@ function keysOfTrait({ pool, providers }: FleetFile, name: string): FileKeys {
 /** Makes the message about an error. */
 type Complaint = (error: unknown) => string;
 
-/** Runs a call for each item, several at a time. After a failure no further one begins. @throws Error with the message about the item */
-async function inTurn<Item>(
+/** Runs a call for each item, as `forEach`. @throws Error with the message about the item */
+const inTurn = <Item>(
   items: readonly Item[],
   complaintOf: (item: Item) => Complaint,
   call: (item: Item) => Promise<unknown>,
-): Promise<void> {
-  const failures: Error[] = [];
-  await forEach(
+): Promise<unknown> =>
+  forEach(
     items,
-    async (item) => {
-      if (failures.length > 0) return;
-      try {
-        await call(item);
-      } catch (error) {
-        failures.push(new Error(complaintOf(item)(error), { cause: error }));
-      }
-    },
+    (item) =>
+      call(item).catch((error: unknown) => {
+        throw new Error(complaintOf(item)(error), { cause: error });
+      }),
     providersAtOnce,
   );
-  if (failures[0] !== undefined) throw failures[0];
-}
 
 /** Another program has changed the provider since it was read. */
 class ChangedMeanwhile extends Error {
