@@ -11,9 +11,10 @@ async function completions(program: Command, words: readonly string[]): Promise<
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';
   const { command, position, option } = completedBy(program, before);
-  if (option !== undefined) {
-    return option.argChoices?.filter((one) => one.startsWith(last)) ?? namesLike(option.flags, last, program);
-  }
+  if (option !== undefined) return valuesOf(option, last, program);
+  const [, named, value = ''] = /^(--[^=]+)=(.*)$/s.exec(last) ?? [];
+  const given = named === undefined ? undefined : optionOf(command, named);
+  if (given !== undefined) return (await valuesOf(given, value, program)).map((one) => `${named}=${one}`);
   const options = new Set<string>();
   for (let one: Command | null = command; one !== null; one = one.parent) {
     for (const { long } of one.options) if (long) options.add(long);
@@ -33,6 +34,10 @@ async function completions(program: Command, words: readonly string[]): Promise<
   const wanted = argument.name() === 'CUSTOM_NAME' ? (command.parent?.name() ?? '') : argument.name();
   return [...known, ...(await namesLike(wanted, last, program))];
 }
+
+/** The possible values of an option that begin so. */
+const valuesOf = async (option: Option, beginning: string, program: Command): Promise<readonly string[]> =>
+  option.argChoices?.filter((one) => one.startsWith(beginning)) ?? namesLike(option.flags, beginning, program);
 
 /** What the last word completes: which argument of which command, or the value of which option. */
 function completedBy(program: Command, before: readonly string[]) {
@@ -93,24 +98,34 @@ const kinds: readonly (readonly [
   [/class/i, ({ resourceClasses }) => resourceClasses.list(options)],
 ];
 
+/*
+ * The scripts pass the words as the shell would pass them to the command, without backslashes. For bash, each : and = ends a word: only what is
+ * behind them is replaced. `read` takes backslashes away and runs nothing, but it does not know quotes.
+ */
 const scripts: Readonly<Record<string, string>> = {
   bash: `_placement_complete() {
-  local name
+  local name last part kept= words line="\${COMP_LINE:0:COMP_POINT}"
   COMPREPLY=()
+  read -a words <<< "$line"
+  [[ $line == *[[:space:]] && $line != *\\\\[[:space:]] ]] && words+=("")
+  last="\${words[\${#words[@]}-1]}"
+  IFS= read part <<< "\${COMP_WORDS[COMP_CWORD]}"
+  [[ $part == *[^:=]* ]] || part=
+  [[ $last == *"$part" ]] && kept="\${last%"$part"}"
   while IFS= read -r name; do
-    COMPREPLY+=("$(printf %q "$name")")
-  done < <(placement __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    COMPREPLY+=("$(printf %q "\${name#"$kept"}")")
+  done < <(placement __complete -- "\${words[@]:1}" 2>/dev/null)
   [[ "\${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2>/dev/null
   return 0
 }
 complete -o default -F _placement_complete placement`,
   zsh: `_placement_complete() {
   local -a found
-  found=(\${(f)"$(placement __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  found=(\${(f)"$(placement __complete -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)"})
   if (( $#found )); then compadd -S '' -- \${(M)found:#*=}; compadd -- \${found:#*=}; else _files; fi
 }
 compdef _placement_complete placement`,
-  fish: `complete -c placement -a '(placement __complete -- (commandline -opc)[2..] (commandline -ct))'`,
+  fish: `complete -c placement -a '(placement __complete -- (commandline -opc)[2..] (commandline -ct | string unescape))'`,
 };
 
 /** Adds `completion`, and the hidden command that the scripts of the shells run. */

@@ -25,10 +25,14 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** The completions that bash offers for the last of these words. */
+/** The completions that bash offers for the last of these words, as they are typed. */
 async function offered(...words: readonly string[]): Promise<readonly string[]> {
-  const quoted = ['placement', ...words].map((word) => `'${word}'`).join(' ');
-  const script = `source '${folder}/script'; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
+  const line = ['placement', ...words].join(' ');
+  // As bash splits a line: at : and = as well.
+  const split = line.match(/(?:\\.|[^\s:=\\])+|[:=]+|(?<=\s)$/g) ?? [];
+  const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
+  const script = `source '${folder}/script'; COMP_WORDS=(${split.map(quoted).join(' ')}); COMP_CWORD=${split.length - 1}
+    COMP_LINE=${quoted(line)}; COMP_POINT=${line.length}
     _placement_complete; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout } = await exec('bash', ['-c', script], {
     env: { PATH: `${folder}:${process.env.PATH}`, ...quickStart, ...env },
@@ -53,6 +57,7 @@ test('bash completes commands, their commands and options', async () => {
   assert.deepEqual(await offered('--json', 'candidate', 'list', '--gr'), ['--group', '--group-policy']);
   assert.deepEqual(await offered('inventory', 'list', '--os-tok'), ['--os-token']);
   assert.deepEqual(await offered('inventory', 'list', '--format', ''), ['table', 'json', 'csv', 'value']);
+  assert.deepEqual(await offered('inventory', 'list', '--format=t'), ['table'], 'what is behind the =');
 });
 
 test('there are scripts for zsh and fish, and for no other shell', async () => {
@@ -68,11 +73,17 @@ test('names of providers, traits and classes come from the service', async () =>
   try {
     env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
     const { providers, traits, resourceClasses } = connect({ endpoint: server.url, auth: 'admin' });
-    for (const name of ['host-1', 'host-2', 'a pool; rm *', 'evil\u001b[31m']) await providers.create({ name });
+    for (const name of ['host-1', 'host-2', 'a pool; rm *', 'h:ovs agent', "it's", 'evil\u001b[31m'])
+      await providers.create({ name });
     await traits.ensure('CUSTOM_FAST');
     await resourceClasses.ensure('CUSTOM_TAPE');
     assert.deepEqual(await offered('provider', 'show', 'ho'), ['host-1', 'host-2']);
     assert.deepEqual(await offered('provider', 'show', 'a'), ['a\\ pool\\;\\ rm\\ \\*'], 'quoted for the shell');
+    assert.deepEqual(await offered('provider', 'show', 'a\\ po'), ['a\\ pool\\;\\ rm\\ \\*'], 'typed with quotes');
+    assert.deepEqual(await offered('provider', 'show', "it\\'"), ["it\\'s"]);
+    for (const typed of ['h:', 'h:o', 'h:ovs\\ a']) {
+      assert.deepEqual(await offered('provider', 'show', typed), ['ovs\\ agent'], 'what is behind the :');
+    }
     assert.deepEqual(await offered('provider', 'show', 'ev'), [''], 'no control characters');
     assert.deepEqual(await offered('provider', 'list', '--in-tree', 'host-2'), ['host-2']);
     assert.deepEqual(await offered('provider', 'show', '--json', 'host-2'), ['host-2']);
