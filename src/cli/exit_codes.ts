@@ -1,4 +1,4 @@
-import { ApiError, AuthError, ConnectionError } from '../client/index.ts';
+import { ApiError, AuthError, ConnectionError, PlacementError, VersionError } from '../client/index.ts';
 import { sysexits } from '../text/sysexits.ts';
 
 /** The exit codes of the command: how it ended, and what that means. Those from 65 on are of sysexits.h, as in the programs of the service. */
@@ -47,6 +47,8 @@ function endingOf(error: unknown): Ending {
   if (error instanceof ConnectionError) return 'noAnswer';
   if (error instanceof AuthError) return error.status === undefined ? 'wrongUsage' : endingOfStatus(error.status);
   if (error instanceof ApiError) return endingOfRefusal(error);
+  // Something else has answered.
+  if (error instanceof PlacementError && !(error instanceof VersionError)) return 'noAnswer';
   return error instanceof Error && error.cause !== undefined ? endingOf(error.cause) : 'failed';
 }
 
@@ -70,7 +72,7 @@ function endingOfRefusal({ status, code, detail }: ApiError): Ending {
 function endingOfStatus(status: number): Ending {
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 412) return 'conflict';
-  if (status >= 500 || status === 429) return 'noAnswer';
+  if (status >= 500 || status === 429 || (status >= 300 && status < 400)) return 'noAnswer';
   return [400, 404, 413].includes(status) ? 'wrongInput' : 'failed';
 }
 

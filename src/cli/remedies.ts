@@ -48,7 +48,7 @@ const remediesByStatus: Readonly<Record<number, string>> = {
     'Without authentication (noauth2) only the user admin may: export OS_TOKEN=admin.',
 };
 
-/** What this service, OpenStack Placement and other servers say of a path that they do not have. */
+/** What this service and OpenStack Placement say of a path that they do not have. Answers of other servers have no id of the request. */
 const isOfNoPath = /^(There is no path .* here\.|The resource could not be found\.|Not Found)$/s;
 
 const noService =
@@ -62,7 +62,7 @@ const noService =
 export function withRemedy(problem: unknown, ran: Command | undefined): unknown {
   if (problem instanceof VersionError && problem.problem === 'too old') return withoutNamedVersion(problem, ran);
   if (!(problem instanceof ApiError)) return problem;
-  if (problem.status === 404 && isOfNoPath.test(problem.detail)) {
+  if (problem.status === 404 && (problem.requestId === undefined || isOfNoPath.test(problem.detail))) {
     return new CommandFailure('noAnswer', `${problem.message}\n${noService}`, { cause: problem });
   }
   const remedy = remedyBy(problem.detail, ran) ?? remediesByStatus[problem.status];

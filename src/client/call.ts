@@ -128,11 +128,14 @@ function preferenceOf({ waitsUntilMs }: TimedOperation): Readonly<Record<string,
 }
 
 function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'version'> {
+  if (text === '') return { status, headers, body: undefined };
   try {
-    return { status, headers, body: text === '' ? undefined : JSON.parse(text) };
+    const body: unknown = JSON.parse(text);
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { status, headers, body };
   } catch {
-    throw new PlacementError(`${url} answered, but not in JSON: it is no placement service. Check the endpoint.`);
+    // It is no JSON at all.
   }
+  throw new PlacementError(`${url} answered, but no JSON object: it is no placement service. Check the endpoint.`);
 }
 
 function raise(error: Error): never {

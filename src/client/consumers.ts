@@ -1,7 +1,7 @@
 import { namesSince, termsSince } from './claim.ts';
 import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
+import { answered, type Call, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** The project, user and type of a consumer. */
@@ -107,7 +107,7 @@ export function consumerCalls(call: Call): ConsumerCalls {
       ...optional('name_contains', name_contains, namesSince),
     ];
     const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
-    return (await answered<{ readonly consumers: readonly Consumer[] }>(reply)).consumers;
+    return listed(reply, 'consumers');
   };
   return {
     page,

@@ -2,7 +2,7 @@ import type { NamedProvider } from './candidate_questions.ts';
 import { namesSince } from './claim.ts';
 import type { ConsumerOwner, ConsumerQuery } from './consumers.ts';
 import { allOptional, type Resources } from './filters.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** What a consumer holds of one provider. */
@@ -46,7 +46,7 @@ export function holdingCalls(call: Call): HoldingCalls {
     const owner = { project_id, user_id, consumer_type, name_contains };
     const query = allOptional({ ...owner, resource_provider, in_tree, resource_class, limit, marker });
     const reply = call({ method: 'GET', path: pathOf('holdings'), since: namesSince, query }, options);
-    return (await answered<{ readonly holdings: readonly Holding[] }>(reply)).holdings;
+    return listed(reply, 'holdings');
   };
   return { page, list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)) };
 }

@@ -1,6 +1,6 @@
 import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
+import { answered, type Call, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A limit as the service shows it. */
@@ -76,7 +76,7 @@ const defaults = pathOf('default_limits');
 export function limitCalls(call: Call): LimitCalls {
   const page: LimitCalls['page'] = async ({ limit, marker } = {}, options) => {
     const reply = call({ method: 'GET', path: root, since, query: allOptional({ limit, marker }) }, options);
-    return (await answered<{ readonly limits: readonly ProjectLimits[] }>(reply)).limits;
+    return listed(reply, 'limits');
   };
   const put = <Shown>(path: string, body: object, options: WriteOptions | undefined): Promise<Shown> =>
     answered(call({ method: 'PUT', path, since, body: () => body, repeatable: isGuarded }, options));

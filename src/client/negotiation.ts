@@ -199,6 +199,13 @@ const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
 
 /** The operation or parameter exists only from a newer version on. */
 function tooOld(endpoint: string, what: string, since: number, version: number, spoken?: KnownVersions): VersionError {
+  if (spoken === 'none') {
+    return new VersionError(
+      'too old',
+      `${what} needs microversion ${versionText(since)}, and requests to ${endpoint} are at ${versionText(version)}: the server there ` +
+        'knows no microversions. If it is no placement service, check the endpoint; otherwise upgrade it.',
+    );
+  }
   const server = rangeOf(spoken);
   const remedy =
     server !== undefined && numberOfVersion(server.max) >= since

@@ -1,3 +1,4 @@
+import { PlacementError } from './errors.ts';
 import { type Microversion, type Since, versionNumber } from './microversions.ts';
 
 /** A parameter of a query, with the version that brought it or this form of its value. */
@@ -133,4 +134,12 @@ export function queryText(query: readonly Parameter[]): string {
  */
 export async function answered<Answer>(reply: Promise<Reply>): Promise<Answer> {
   return (await reply).body as Answer;
+}
+
+/** The list under a key of an answer. @throws PlacementError where there is none: then it is not the service that has answered */
+export async function listed<Item>(reply: Promise<Reply>, key: string): Promise<readonly Item[]> {
+  const body = await answered<{ readonly [name: string]: Item[] } | undefined>(reply);
+  const list = body?.[key];
+  if (Array.isArray(list)) return list;
+  throw new PlacementError(`The answer has no ${key}: it is not that of a placement service. Check the endpoint.`);
 }

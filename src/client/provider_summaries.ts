@@ -1,6 +1,6 @@
 import { consumersSince } from './consumers.ts';
 import { allOptional, filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A provider with all its data. */
@@ -58,7 +58,7 @@ export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
     ];
     const path = pathOf('provider_summaries');
     const reply = call({ method: 'GET', path, since: consumersSince, query }, options);
-    return (await answered<{ readonly provider_summaries: readonly WholeProvider[] }>(reply)).provider_summaries;
+    return listed(reply, 'provider_summaries');
   };
   return {
     page,

@@ -1,6 +1,6 @@
 import { allOptional, filterParameters, type ProviderFilter, type Resources } from './filters.ts';
 import { type Microversion, type RequestSince, type Since, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import { answered, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** A resource provider: a host, a NUMA node, a device, a pool. */
 export type Provider<Version extends Microversion = Microversion> = {
@@ -76,8 +76,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
     list: async ({ name, uuid, ...filter } = {}, options) => {
       const query = [...allOptional({ name, uuid }), ...filterParameters(filter, filtersSince)];
       const reply = call({ method: 'GET', path: root, query }, options);
-      const { resource_providers } = await answered<{ resource_providers: readonly Provider<Version>[] }>(reply);
-      return resource_providers;
+      return listed<Provider<Version>>(reply, 'resource_providers');
     },
     show,
     create: async (provider, options) => {

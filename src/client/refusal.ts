@@ -12,13 +12,18 @@ export function refusalOf({ status, headers, text }: WireAnswer): Refusal {
     code: codeAt(error),
     title,
     detail:
-      plain(textAt(error, 'detail') ?? textAt(error, 'message') ?? '') ||
-      (textAt(error, 'detail') === undefined ? fallback(text, title) : title),
+      redirected(status, headers) ??
+      (plain(textAt(error, 'detail') ?? textAt(error, 'message') ?? '') ||
+        (textAt(error, 'detail') === undefined ? fallback(text, title) : title)),
     requestId: textAt(error, 'request_id') ?? headers.get('x-openstack-request-id') ?? undefined,
   };
 }
 
 const titles: Readonly<Record<number, string>> = {
+  301: 'Moved Permanently',
+  302: 'Found',
+  307: 'Temporary Redirect',
+  308: 'Permanent Redirect',
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
@@ -29,6 +34,14 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
   504: 'Gateway Timeout',
 };
+
+/** Proxies redirect to TLS, or to a page where people log in. */
+function redirected(status: number, headers: Headers): string | undefined {
+  const location = headers.get('location');
+  return status < 300 || status >= 400 || location === null
+    ? undefined
+    : `The server redirects to ${location}, which is not followed: check the endpoint.`;
+}
 
 /** `{"errors": [{...}]}` of the API, `{"message": ...}` of its 401, `{"error": {...}}` of Keystone. */
 function errorIn(text: string): unknown {

@@ -1,5 +1,5 @@
 import { type Microversion, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import { answered, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** From 1.2 on. */
 export type ResourceClassCalls<Version extends Microversion = Microversion> = {
@@ -30,8 +30,7 @@ export function resourceClassCalls<Version extends Microversion>(call: Call): Re
   return {
     list: async (options) => {
       const reply = call({ method: 'GET', path: root, since }, options);
-      const { resource_classes } = await answered<{ resource_classes: readonly ResourceClass[] }>(reply);
-      return resource_classes.map(({ name }) => name);
+      return (await listed<ResourceClass>(reply, 'resource_classes')).map(({ name }) => name);
     },
     show: (name, options) => answered(call({ method: 'GET', path: root + pathOf(name), since }, options)),
     create: async (name, options) =>

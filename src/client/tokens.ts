@@ -1,6 +1,6 @@
 import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { answered, type Call, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A token of the service, without the token itself. */
@@ -53,7 +53,7 @@ export function tokenCalls(call: Call): TokenCalls {
   const page: TokenCalls['page'] = async ({ project_id, user_id, limit, marker } = {}, options) => {
     const query = allOptional({ project_id, user_id, limit, marker });
     const reply = call({ method: 'GET', path: root, since: tokensSince, query }, options);
-    return (await answered<{ readonly tokens: readonly ServiceToken[] }>(reply)).tokens;
+    return listed(reply, 'tokens');
   };
   return {
     page,

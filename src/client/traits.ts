@@ -7,6 +7,7 @@ import {
   type Call,
   type CallOptions,
   isGuarded,
+  listed,
   pathOf,
   type Tagged,
   type WriteOptions,
@@ -49,7 +50,7 @@ export function traitCalls(call: Call): TraitCalls {
     list: async ({ name, associated } = {}, options) => {
       const query = allOptional({ name, associated: associated?.toString() });
       const reply = call({ method: 'GET', path: root, since, query }, options);
-      return (await answered<{ traits: readonly string[] }>(reply)).traits;
+      return listed(reply, 'traits');
     },
     exists: async (name, options) => {
       try {

@@ -3,7 +3,7 @@ import { namesSince } from './claim.ts';
 import type { ConsumerOwner } from './consumers.ts';
 import { allOptional, optional } from './filters.ts';
 import type { HoldingQuery } from './holdings.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { answered, type Call, type CallOptions, listed, pathOf } from './operation.ts';
 
 /** A time for which a consumer held an amount of a class of a provider. */
 export type UsageRecord = ConsumerOwner & {
@@ -109,7 +109,7 @@ export function usageRecordCalls(call: Call): UsageRecordCalls {
         { method: 'GET', path: pathOf('usage_totals'), since: namesSince, query: parameters },
         options,
       );
-      return (await answered<{ readonly usage_totals: readonly UsageTotal[] }>(reply)).usage_totals;
+      return listed(reply, 'usage_totals');
     },
   };
 }

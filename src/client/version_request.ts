@@ -10,7 +10,7 @@ import {
   versionNumber,
   versionText,
 } from './microversions.ts';
-import { answered, type Call, type CallOptions } from './operation.ts';
+import { type Call, type CallOptions, listed } from './operation.ts';
 
 /** The versions that a server speaks, and the version that this client uses with it. */
 export type ServerVersion = {
@@ -21,16 +21,14 @@ export type ServerVersion = {
   readonly max?: string;
 };
 
-type VersionDocument = {
-  readonly versions?: readonly { readonly min_version?: string; readonly max_version?: string }[];
-};
+type VersionDocument = { readonly min_version?: string; readonly max_version?: string };
 
 /** Makes the call that asks a server for its versions. */
 export const serverVersionCall =
   (call: Call) =>
   async (options?: CallOptions): Promise<ServerVersion> => {
     const reply = call({ method: 'GET', path: '/' }, options);
-    const { versions: [first] = [] } = (await answered<VersionDocument | undefined>(reply)) ?? {};
+    const [first] = await listed<VersionDocument>(reply, 'versions');
     const { version, headers } = await reply;
     // The document has OpenStack's versions only. An answer in version 2 has its newest in a header.
     const newest = versionIn(headers.get('openstack-api-maximum-version'));

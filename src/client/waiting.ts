@@ -1,6 +1,6 @@
 import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A claim that waits. */
@@ -48,7 +48,7 @@ export function waitingCalls(call: Call): WaitingCalls {
   const page: WaitingCalls['page'] = async ({ project_id, line, limit, marker } = {}, options) => {
     const query = allOptional({ project_id, line, limit, marker });
     const reply = call({ method: 'GET', path: root, since: waitingSince, query }, options);
-    return (await answered<{ readonly waiting: readonly WaitingClaim[] }>(reply)).waiting;
+    return listed(reply, 'waiting');
   };
   return {
     page,

@@ -8,7 +8,7 @@ import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { commandsOn, hostedPlacement } from './command.ts';
 import { project } from './documentation.ts';
 import { startKeystone } from './keystone_server.ts';
-import { startFront, startServer, type TestServer } from './servers.ts';
+import { type Handler, startFront, startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
 before(async () => {
@@ -148,6 +148,46 @@ test('a service that does not answer, one that has an error, and one that refuse
     });
   }
   await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
+});
+
+test('something else that answers is no service, and is named', async () => {
+  const html = { 'content-type': 'text/html' };
+  const others: readonly (readonly [says: RegExp, answer: Handler])[] = [
+    [/answered, but no JSON object/, (_, response) => response.writeHead(200, html).end('<html>Welcome!</html>')],
+    [/answered, but no JSON object/, (_, response) => response.end('[]')],
+    [
+      /has no (resource_providers|versions): it is not that of a placement service/,
+      (_, response) => response.end('{}'),
+    ],
+    [/has no (resource_providers|versions): /, (_, response) => response.end('{"versions": {"values": []}}')],
+    [/has no (resource_providers|versions): /, (_, response) => response.end()],
+    [
+      /404 Not Found\]\nThere is no placement service/,
+      (_, response) => response.writeHead(404, html).end('<h1>404</h1>'),
+    ],
+    [
+      /The server redirects to https:\/\/login\.example\/, which is not followed.*302 Found\]/,
+      (_, response) => response.writeHead(302, { location: 'https://login.example/' }).end(),
+    ],
+  ];
+  for (const [says, answer] of others) {
+    const front = await startFront(answer);
+    try {
+      for (const words of ['provider list', 'provider show host-1', 'version']) {
+        await fails('noAnswer', says, words.split(' '), { OS_ENDPOINT: front.url });
+      }
+    } finally {
+      await front.close();
+    }
+  }
+  const page = await startFront((_, response) => response.writeHead(200, html).end('<html>Welcome!</html>'));
+  try {
+    const says =
+      /needs microversion 2\.2, .*knows no microversions\. If it is no placement service, check the endpoint/;
+    await fails('failed', says, ['export'], { OS_ENDPOINT: page.url });
+  } finally {
+    await page.close();
+  }
 });
 
 test('a Keystone that refuses the password, one that does not answer, and another server are distinguished', async () => {
