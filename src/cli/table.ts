@@ -134,9 +134,11 @@ function newMeasure(): (text: string) => number {
   const segments = new Intl.Segmenter();
   const wide =
     /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
+  // Half-width forms: each takes a column, also marks that belong to the letter before.
+  const half = /[\uFF61-\uFFDC]/g;
   return (text) => {
     let width = 0;
-    for (const { segment } of segments.segment(text)) width += wide.test(segment) ? 2 : 1;
+    for (const { segment } of segments.segment(text.replaceAll(half, 'x'))) width += wide.test(segment) ? 2 : 1;
     return width;
   };
 }

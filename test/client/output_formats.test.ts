@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { widthOf } from '../../src/cli/table.ts';
 import { consumerUuid } from '../../src/client/index.ts';
 import { quickStart } from '../support/quick_start.ts';
 import { commandsOn, placement, program } from './command.ts';
@@ -142,4 +143,19 @@ test('an output that nobody reads is no failure, and one that cannot be written 
   if (process.platform !== 'linux') return;
   const full = 'placement: The output cannot be written: ENOSPC: no space left on device, write\n';
   assert.deepEqual(await listInto('> /dev/full'), [1, full]);
+});
+
+test('columns are as wide as a terminal shows their texts', () => {
+  // `cells` measures tables by this function, so that it would not see where it is wrong.
+  for (const [text, width] of [
+    ['host-1', 6],
+    ['cafe\u0301', 4],
+    ['日本', 4],
+    ['한글', 4],
+    ['Ａ１', 4],
+    ['ｶﾞﾀｶﾅ', 5],
+    ['👍', 2],
+  ] as const) {
+    assert.equal(widthOf(text), width, text);
+  }
 });
