@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { View } from '../src/console/views.ts';
 import { openChangeLog } from './changes/change_log.ts';
 import { ChangesView } from './changes/changes_view.tsx';
@@ -50,6 +50,13 @@ export function App() {
   useEffect(() => {
     document.title = [...(what === undefined ? [] : [visible(what)]), titles[view], 'Placement'].join(' · ');
   }, [view, what]);
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    // The link that was followed may be gone with its view: keyboard and screen reader go on in the new one.
+    if (!isFirst.current && document.activeElement === document.body) main.current?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [view, id]);
   return (
     <>
       <a class="skip" href="#view">
@@ -68,7 +75,7 @@ export function App() {
         </nav>
         <Status open={setOpen} />
       </header>
-      <main id="view" tabIndex={-1} class={`view-${view}`}>
+      <main id="view" ref={main} tabIndex={-1} class={`view-${view}`}>
         {isNothing ? <NoPage /> : null}
         {view === 'fleet' && !isNothing ? <FleetView /> : null}
         {view === 'aggregates' ? <AggregateView id={id} /> : null}

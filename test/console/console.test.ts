@@ -319,6 +319,8 @@ suite('the console', () => {
       await page.keyboard.press('0');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: chosen }).waitFor();
+      // The grid is gone, and had the focus.
+      await until('the view has the focus', () => page.evaluate("document.activeElement.id === 'view'"));
       for (const [name, view] of [
         ['Consumer', 'consumers'],
         ['Limits', 'limits'],
