@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { widthOf } from '../../src/cli/table.ts';
@@ -20,6 +20,10 @@ export function placement(args: readonly string[], env: Readonly<Record<string, 
     });
   });
 }
+
+/** Starts `placement` in a process of its own, with only the given environment. */
+export const startPlacement = (args: readonly string[], env: Readonly<Record<string, string>>) =>
+  spawn(process.execPath, [program, ...args], { env: { PATH: process.env.PATH, ...quickStart, ...env } });
 
 /** As `placement`, in the process that runs the command lines of a test file. */
 export const hostedPlacement = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>

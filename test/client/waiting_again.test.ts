@@ -1,13 +1,11 @@
 /** How client and command keep a claim waiting: what they send, and what they do when the connection is lost. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, test } from 'node:test';
 import { ApiError, connect, type WaitingClaim } from '../../src/client/index.ts';
-import { quickStart } from '../support/quick_start.ts';
 import { until } from '../support/until.ts';
-import { program } from './command.ts';
+import { startPlacement } from './command.ts';
 import { startFront, type TestServer } from './servers.ts';
 
 const uuid = 'c0ffee00-0000-4000-8000-000000000001';
@@ -146,9 +144,7 @@ test('all pages of the waiting claims are listed', async () => {
 test('the command says what its claim waits for, and Ctrl-C ends the wait', async () => {
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '10m', '--line', 'gpu'];
   const startedMs = performance.now();
-  const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, ...quickStart, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
-  });
+  const child = startPlacement(args, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {
@@ -185,9 +181,7 @@ test('a command that may not see the waiting claims does not report them', async
   waiting = undefined;
   fates = [{ status: 200, afterMs: 1_500 }];
   const args = ['allocation', 'place', 'VCPU=1', '--project', 'ci', '--wait', '60', '--json'];
-  const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, ...quickStart, OS_ENDPOINT: server.url, OS_TOKEN: 'admin' },
-  });
+  const child = startPlacement(args, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
   const [out, problems] = await Promise.all([text(child.stdout), text(child.stderr)]);
   assert.deepEqual([JSON.parse(out).consumer_generation, problems], [1, '']);
 });

@@ -1,11 +1,9 @@
 /** What `placement watch` prints: the names, and what is other than before. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { quickStart } from '../support/quick_start.ts';
 import { until } from '../support/until.ts';
-import { commandsOn, program } from './command.ts';
+import { commandsOn, startPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -23,9 +21,7 @@ const { env, run, fails, isWrongUsage } = commandsOn(() => server);
 
 /** Starts `watch` in a process of its own, calls back when it follows, and ends it. */
 async function withWatch(args: readonly string[], use: (said: (line: RegExp) => Promise<unknown>) => Promise<void>) {
-  const child = spawn(process.execPath, [program, 'watch', ...args], {
-    env: { PATH: process.env.PATH, ...quickStart, ...env() },
-  });
+  const child = startPlacement(['watch', ...args], env());
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -85,9 +81,7 @@ test('lines about consumers say what they have and had', async () => {
 });
 
 test('it ends where nobody reads its output any more, and where no service answers at the start', async () => {
-  const child = spawn(process.execPath, [program, 'watch'], {
-    env: { PATH: process.env.PATH, ...quickStart, ...env() },
-  });
+  const child = startPlacement(['watch'], env());
   try {
     await once(child.stdout, 'data');
     child.stdout.destroy();
