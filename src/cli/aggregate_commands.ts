@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { retryConflicts } from '../client/index.ts';
+import { normalUuid } from '../placement/uuid.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listOperations } from './list_operations.ts';
 import { shellOf } from './shell.ts';
@@ -30,7 +31,7 @@ export function addAggregateCommands(program: Command): void {
         const { aggregates } = await retryConflicts(async () => {
           const { aggregates: old, resource_provider_generation = 0 } = await placement.aggregates.show(uuid);
           return placement.aggregates.set(uuid, {
-            aggregates: listOperations[verb](old, uuids ?? []),
+            aggregates: listOperations[verb](old, uuids ?? [], normalUuid),
             resource_provider_generation,
           });
         });

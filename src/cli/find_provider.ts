@@ -1,17 +1,16 @@
 import { forEach } from '../client/for_each.ts';
 import { isNotFound, type Placement, type Provider } from '../client/index.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { CommandFailure } from './exit_codes.ts';
-
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The argument of commands that names a provider. */
 export const providerArgument = ['<provider>', 'its name or UUID'] as const;
 
 /** Finds a provider by its name or UUID. @throws CommandFailure with a hint if there is none */
 export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
-  if (uuidPattern.test(nameOrUuid)) {
+  if (isUuidLike(nameOrUuid)) {
     try {
-      return await placement.providers.show(nameOrUuid.toLowerCase());
+      return await placement.providers.show(normalUuid(nameOrUuid));
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -1,8 +1,14 @@
-type ListOperation = (old: readonly string[], named: readonly string[]) => readonly string[];
+import { listDifference } from './differences.ts';
 
-/** How `set`, `add` and `remove` change the traits or the aggregates of a provider. */
+type ListOperation = (
+  old: readonly string[],
+  named: readonly string[],
+  form?: (text: string) => string,
+) => readonly string[];
+
+/** How `set`, `add` and `remove` change the traits or the aggregates of a provider. Two texts with the same form are the same. */
 export const listOperations: Readonly<Record<'set' | 'add' | 'remove', ListOperation>> = {
   set: (_old, named) => [...new Set(named)],
-  add: (old, named) => [...new Set([...old, ...named])],
-  remove: (old, named) => old.filter((one) => !named.includes(one)),
+  add: (old, named, form) => [...new Set([...old, ...listDifference(old, named, form).added])],
+  remove: (old, named, form) => listDifference(old, named, form).removed,
 };

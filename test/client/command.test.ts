@@ -297,6 +297,13 @@ test('everything that a command makes can be deleted by a command', async () => 
   assert.match(await run('inventory', 'delete', 'numa-0', '--all'), /has left: nothing/);
   assert.deepEqual(cells(await run('trait', 'remove', 'numa-1', 'CUSTOM_FAST')), [['HW_CPU_X86_VMX']]);
   await run('trait', 'delete', 'CUSTOM_FAST');
+  // In any spelling of a UUID.
+  const spelled = aggregate.toUpperCase();
+  const [{ uuid }] = JSON.parse(await run('provider', 'list', '--name', 'host-1', '--json'));
+  const added = await run('aggregate', 'add', uuid.replaceAll('-', '').toUpperCase(), spelled);
+  assert.deepEqual(cells(added), [[aggregate]]);
+  assert.deepEqual(cells(await run('aggregate', 'remove', 'host-1', spelled)), []);
+  await run('aggregate', 'add', 'host-1', aggregate);
   assert.deepEqual(cells(await run('aggregate', 'set', 'host-1')), []);
   await run('provider', 'set', 'numa-1', '--no-parent', '--name', 'alone');
   assert.deepEqual(
