@@ -245,6 +245,9 @@ export async function sumUsage(
   const grouped = sql.join([...new Set(by.map((key) => columnOf[key]))]);
   const keys = sql.join(by.map((key) => sql`${named[key]} as ${sql.ref(key)}`));
   const numbers = sql.join(by.map((_, index) => sql.lit(index + 1)));
+  // Records keep the name that the provider had in their end, and all sums of a provider have the same.
+  const oneName = sql`coalesce((select name from resource_providers where uuid = s.provider_uuid),
+      max(max(s.provider_name)) over (partition by s.provider_uuid))`;
   const { rows } = await sql<UsageTotalRow>`
     with now as materialized (select least(clock_timestamp(), ${switchedOffAt}) as at),
     record as (
@@ -272,7 +275,7 @@ export async function sumUsage(
     sums as (
       select ${grouped}, max(provider_name) as provider_name, sum(amount * extract(epoch from held)) as seconds from piece group by ${grouped}
     )
-    select ${keys} ${by.includes('resource_provider') ? sql`, max(s.provider_name) as "providerName"` : sql``},
+    select ${keys} ${by.includes('resource_provider') ? sql`, ${oneName} as "providerName"` : sql``},
       (sum(seconds) / 3600)::float8 as "amountHours"
     from sums s group by ${numbers} order by ${numbers} limit ${limit}`.execute(kysely);
   return rows;

@@ -258,6 +258,34 @@ for (const engine of engines) {
     });
   });
 
+  test(`all sums of a provider that was renamed have the same name, also after its deletion, on ${engine}`, async () => {
+    await withTestService(engine, on, async (service) => {
+      const send = requestsTo(service, version);
+      await untilOn(service);
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 8 } }, { name: 'host-z' });
+      const claim = async (project_id: string): Promise<string> => {
+        const consumer = randomUUID();
+        const body = { ...newClaim({ [host]: { VCPU: 1 } }), project_id };
+        accepted(await send('PUT', `/allocations/${consumer}`, body));
+        return consumer;
+      };
+      const [early, late] = [await claim('early'), await claim('late')];
+      accepted(await send('DELETE', `/allocations/${early}`));
+      accepted(await send('PUT', `/resource_providers/${host}`, { name: 'host-a' }));
+      const namesOf = async () => {
+        const { json } = accepted(await send('GET', '/usage_totals?by=resource_provider,project_id'));
+        return [0, 1].map((index) => at(json, 'usage_totals', index, 'resource_provider', 'name'));
+      };
+      assert.deepEqual(await namesOf(), ['host-a', 'host-a']);
+      accepted(await send('DELETE', `/allocations/${late}`));
+      accepted(await send('DELETE', `/resource_providers/${host}`));
+      const [name, ...others] = await namesOf();
+      assert.ok(name === 'host-a' || name === 'host-z', String(name));
+      assert.deepEqual(others, [name]);
+    });
+  });
+
   test(`a process that starts switches the history by its configuration, with what is held then, on ${engine}`, async () => {
     await withSharedDatabase(engine, async (placementDatabase) => {
       const as = async <T>(overrides: ConfigOverrides, use: (service: PlacementService, send: Send) => Promise<T>) => {
