@@ -8,6 +8,26 @@ export const providerArgument = ['<provider>', 'its name or UUID'] as const;
 
 /** Finds a provider by its name or UUID. @throws CommandFailure with a hint if there is none */
 export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
+  const found = await lookUp(placement, nameOrUuid);
+  if (found !== undefined) return found;
+  throw new CommandFailure(
+    'wrongInput',
+    `There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`,
+  );
+}
+
+/** The UUID of a provider that exists, or existed: only by its UUID can one be named that was deleted. */
+export async function findUuid(placement: Placement, nameOrUuid: string): Promise<string> {
+  const found = await lookUp(placement, nameOrUuid);
+  if (found !== undefined) return found.uuid;
+  if (isUuidLike(nameOrUuid)) return normalUuid(nameOrUuid);
+  throw new CommandFailure(
+    'wrongInput',
+    `There is no provider "${nameOrUuid}" now. One that was deleted is known by its UUID, which "placement usage records --json" prints.`,
+  );
+}
+
+async function lookUp(placement: Placement, nameOrUuid: string): Promise<Provider | undefined> {
   if (isUuidLike(nameOrUuid)) {
     try {
       return await placement.providers.show(normalUuid(nameOrUuid));
@@ -16,11 +36,7 @@ export async function findProvider(placement: Placement, nameOrUuid: string): Pr
     }
   }
   const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
-  if (found !== undefined) return found;
-  throw new CommandFailure(
-    'wrongInput',
-    `There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`,
-  );
+  return found;
 }
 
 /**

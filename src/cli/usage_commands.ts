@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import { isByType, type UsageRecord } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { typeOption } from './consumer_argument.ts';
-import { consumerFilter } from './consumer_filter.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
-import { takeUsageFilter, type UsageFilterOptions, warnOfUnknownClass } from './usage_filter.ts';
+import { takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
 import { addUsageReport } from './usage_report.ts';
 
 type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
@@ -67,17 +66,10 @@ function addUsageRecords(usage: Command): void {
   takeUsageFilter(records)
     .option('--open', 'only what is held now')
     .addHelpText('after', '\nExample: placement usage records --from 1h --class PGPU')
-    .action(async ({ from, until, open, ...options }: RecordsOptions, command: Command) => {
+    .action(async ({ open, ...options }: RecordsOptions, command: Command) => {
       const { placement, print } = shellOf(command, [head]);
-      const found = await Array.fromAsync(
-        placement.usageRecords.list({
-          ...(await consumerFilter(placement, options)),
-          resource_class: options.class,
-          from,
-          until,
-          open,
-        }),
-      );
+      const query = { ...(await usageFilter(placement, options)), open };
+      const found = await Array.fromAsync(placement.usageRecords.list(query));
       await warnOfUnknownClass(placement, options.class, found.length);
       print(found, () => ({ head, rows: found.map(rowOf) }));
     });

@@ -3,8 +3,9 @@ import type { Placement } from '../client/index.ts';
 import { printError } from '../text/print.ts';
 import { nearName } from '../text/strings.ts';
 import { typeOption } from './consumer_argument.ts';
-import type { ConsumerFilterOptions } from './consumer_filter.ts';
+import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { readDuration } from './duration.ts';
+import { findUuid } from './find_provider.ts';
 
 /** The options of commands about the history of usages. */
 export type UsageFilterOptions = ConsumerFilterOptions & {
@@ -21,9 +22,21 @@ export const takeUsageFilter = (command: Command): Command =>
     .option('--project <id>', 'only of this project')
     .option('--user <id>', 'only of this user')
     .addOption(typeOption('only of consumers of this type; unknown for those without one', 'unknown'))
-    .option('--provider <provider>', 'only of this provider')
+    .option('--provider <provider>', 'only of this provider; of one that was deleted by its UUID')
     .option('--in-tree <provider>', 'only of the tree that this provider belongs to')
     .option('--class <class>', 'only of this resource class');
+
+/** The parameters of a query for these options. Records of a provider stay when it is deleted. */
+export const usageFilter = async (
+  placement: Placement,
+  { provider, class: resource_class, from, until, ...options }: UsageFilterOptions,
+) => ({
+  ...(await consumerFilter(placement, options)),
+  resource_provider: provider === undefined ? undefined : await findUuid(placement, provider),
+  resource_class,
+  from,
+  until,
+});
 
 /** Warns of a class that does not exist, where nothing was found: records of a class that was deleted stay, so it is no error. */
 export async function warnOfUnknownClass(placement: Placement, name: string | undefined, found: number): Promise<void> {

@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
-import { consumerFilter } from './consumer_filter.ts';
 import { shellOf } from './shell.ts';
 import type { Cell } from './table.ts';
-import { takeUsageFilter, type UsageFilterOptions, warnOfUnknownClass } from './usage_filter.ts';
+import { takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
 
 /** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
 const keys = {
@@ -40,9 +39,8 @@ export function addUsageReport(usage: Command): void {
     .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
-        ...(await consumerFilter(placement, options)),
-        resource_class: options.class,
-        ...(month === undefined ? { from: options.from, until: options.until } : timeOf(month)),
+        ...(await usageFilter(placement, options)),
+        ...(month === undefined ? {} : timeOf(month)),
       });
       await warnOfUnknownClass(placement, options.class, totals.length);
       const head = [...by, 'class', 'amount hours'];

@@ -107,6 +107,20 @@ test('a class that does not exist gives a warning if nothing is found', async ()
   assert.match(await run('usage', 'records', '--class', 'CUSTOM_GONE'), /released/);
 });
 
+test('what was used of a provider that was deleted is found by its UUID', async () => {
+  const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
+  const { uuid } = await client.providers.create({ name: 'retired' });
+  await client.inventories.set(uuid, { inventories: { VCPU: { total: 1 } }, resource_provider_generation: 0 });
+  const claim = { project_id: 'retired', user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
+  const consumer = randomUUID();
+  await client.allocations.set(consumer, { allocations: { [uuid]: { resources: { VCPU: 1 } } }, ...claim });
+  await client.allocations.delete(consumer);
+  await client.providers.delete(uuid);
+  assert.match(await run('usage', 'records', '--provider', uuid.toUpperCase()), /retired.*released/);
+  assert.match(await run('usage', 'report', '--provider', uuid, '--by', 'provider'), /retired/);
+  await fails('wrongInput', /no provider "retired" now.*UUID/, ['usage', 'records', '--provider', 'retired']);
+});
+
 test('all pages of records are read', async () => {
   const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
   const { uuid } = await client.providers.create({ name: 'many' });
