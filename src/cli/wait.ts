@@ -77,14 +77,14 @@ async function reportWait(waiter: Waiter, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What a claim waits for; undefined if it does not wait, or if that cannot be found out: the claim itself goes on. */
+/** What a claim waits for; undefined if it does not wait, is not judged yet, or if that cannot be found out: the claim itself goes on. */
 async function readWaitText(
   { placement, consumer, project }: Waiter,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
     for await (const claim of placement.waiting.list({ project_id: project }, { signal, deadlineMs: reportEveryMs })) {
-      if (claim.consumers.includes(consumer)) return waitText(claim);
+      if (claim.consumers.includes(consumer)) return claim.condition === '' ? undefined : waitText(claim);
     }
   } catch {
     signal.throwIfAborted();

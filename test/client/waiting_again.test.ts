@@ -154,6 +154,10 @@ test('the command says what its claim waits for, and Ctrl-C ends the wait', asyn
   await until('the claim waits', () => bodies.length === 1);
   const leftMs = 600_000 - (performance.now() - startedMs);
   const consumer = server.seen.at(-1)?.url.split('/').at(-1) ?? '';
+  waiting = [{ ...claimOf(consumer, 1), condition: '' }];
+  const reads = () => server.seen.filter(({ url }) => url.startsWith('/waiting'));
+  const readBefore = reads().length;
+  await until('it is read before it is judged', () => reads().length > readBefore);
   waiting = [claimOf(uuid, 1), claimOf(consumer, 2)];
   const second =
     'It waits for the claims before it, at place 2 of line gpu, until 2026-11-27T15:52:38Z: claims before it\n';
