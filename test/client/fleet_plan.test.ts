@@ -222,7 +222,7 @@ suite('a file of placement apply', () => {
       `providers:
   - name: 12
     inventories:
-      VCPU: eight
+      VCPU: "8"
       DISK_GB: { reserved: 3, totl: 4 }
       PGPU: { total: 0 }
     traits:
@@ -232,7 +232,7 @@ suite('a file of placement apply', () => {
         uuid: none
 `,
       'pool.yaml:2: providers[0].name: 12 is no text; put it in quotes if it is meant as one',
-      'pool.yaml:4: providers[0].inventories.VCPU: "eight" is not an inventory, which has the keys total, reserved, min_unit, max_unit, step_size, allocation_ratio',
+      'pool.yaml:4: providers[0].inventories.VCPU: "8" is no whole number from 1 to 2147483647',
       'pool.yaml:5: providers[0].inventories.DISK_GB.total: is missing',
       'pool.yaml:5: providers[0].inventories.DISK_GB.totl: is no key of an inventory, which has total, reserved, min_unit, max_unit, step_size, allocation_ratio',
       'pool.yaml:6: providers[0].inventories.PGPU.total: 0 is no whole number from 1 to 2147483647',
@@ -308,7 +308,7 @@ providers:
       'f:1: providers[0].traits[0]: there is no trait HW_FOO; one that can be made begins with CUSTOM_, such as CUSTOM_HW_FOO',
     ]);
     assert.deepEqual(problemsOf('providers: [{name: renamed}]'), [
-      `f:1: providers[0].uuid: ${used.uuid} is the UUID of provider "host"; it was renamed: give the new provider another one by the key uuid`,
+      `f:1: providers[0].uuid: ${used.uuid} is the UUID of provider "host"; it was renamed: write its present name, or give a new provider another UUID by the key uuid`,
     ]);
   });
 });

@@ -102,14 +102,14 @@ const fields = object(
   },
   'an inventory',
 );
-/** A number alone is the total. */
+/** What is no object is the total: a number in quotes, as a spreadsheet writes it, is told to be no number. */
 const inventory = v.lazy((value) =>
-  typeof value === 'number'
-    ? v.pipe(
+  isMap(value)
+    ? fields
+    : v.pipe(
         wholeNumber(1),
         v.transform((total): NewInventory => ({ total })),
-      )
-    : fields,
+      ),
 );
 const capitals = /^[A-Z0-9_]{1,255}$/;
 const className = v.pipe(

@@ -292,7 +292,7 @@ function takenUuids(
     if (other === undefined) return [];
     const remedy =
       wanted.uuid === undefined
-        ? 'it was renamed: give the new provider another one by the key uuid'
+        ? 'it was renamed: write its present name, or give a new provider another UUID by the key uuid'
         : 'give another one';
     return [mistake([...wanted.keys, 'uuid'], `${uuid} is the UUID of provider ${JSON.stringify(other)}; ${remedy}`)];
   });
