@@ -52,13 +52,16 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
       withTokenStore(flags(), async (store) => {
         const all = await store.list();
         if (json) return print(escapeControlsInJson(JSON.stringify(all, undefined, 2)));
-        const head = ['id', 'begins with', 'user', 'project', 'roles', 'ends', 'last used (hour)'];
-        const rows = all.map(({ id, prefix, user_id, project_id, roles, expires_at, used_at }) => [
+        const head = ['id', 'begins with', 'user', 'project', 'roles', 'created', 'ends', 'last used (hour)'];
+        // Where a token replaces another one of its user, the older one is the one to revoke.
+        const oldestFirst = all.toSorted((one, other) => Date.parse(one.created_at) - Date.parse(other.created_at));
+        const rows = oldestFirst.map(({ id, prefix, user_id, project_id, roles, created_at, expires_at, used_at }) => [
           id,
           prefix,
           user_id,
           project_id,
           roles.join(', '),
+          created_at,
           expires_at ?? '',
           used_at === null ? '' : `${used_at.slice(0, 13)}:00Z`,
         ]);

@@ -51,6 +51,8 @@ for (const engine of engines) {
           [first.id, second.id].toSorted(),
         );
         const drawn = await world.run('placement-manage', 'token', 'list');
+        assert.match(drawn.stdout, /\| created +\| ends/);
+        assert.ok(drawn.stdout.indexOf(first.id) < drawn.stdout.indexOf(second.id), 'the oldest one is first');
         for (const { id, token } of [first, second]) {
           assert.ok(drawn.stdout.includes(id) && drawn.stdout.includes(token.slice(0, 10)));
           assert.ok(!`${drawn.stdout}${listed.stdout}`.includes(token.slice(0, 14)));
