@@ -245,7 +245,12 @@ export function authorize(
   dialect: Pick<Dialect, 'forbidden'>,
   target: PolicyTarget = noTarget,
 ): void {
-  if (!policy.allows(rule, identity, target)) throw forbidden(rule, identity, dialect);
+  if (policy.allows(rule, identity, target)) return;
+  const { projectId = null } = identity;
+  const isOnlyItsOwn =
+    target !== noTarget && target.project_id === null && policy.allows(rule, identity, { project_id: projectId });
+  const why = isOnlyItsOwn ? `It may ask for what its own project has: project_id=${projectId}, and no provider.` : '';
+  throw forbidden(rule, identity, dialect, why);
 }
 
 const noTarget: PolicyTarget = { project_id: null };

@@ -105,6 +105,25 @@ test('a 403 for a claim names what it is for: another version, the providers, or
     assert.doesNotMatch(await refused('PUT', `/allocations/${two}`, named, 'placement 1.39'), /in use/);
   }));
 
+test('a 403 for a list that names no project says how a member asks for its own', () =>
+  withTeams(async (service) => {
+    const member = callerIn(service, 'vision', 'member');
+    const detailOf = async (path: string, send = member): Promise<string> => {
+      const { status, json, text } = await send('GET', path, undefined, newest);
+      assert.equal(status, 403, text);
+      return String(at(json, 'errors', 0, 'detail'));
+    };
+    const hint = /It may ask for what its own project has: project_id=vision, and no provider\./;
+    for (const path of ['/consumers', '/holdings', '/usage_records', '/usage_totals?by=user_id', '/waiting']) {
+      assert.match(await detailOf(path), hint);
+    }
+    const ofHost = `/holdings?project_id=vision&resource_provider=${randomUUID()}`;
+    assert.match(await detailOf(ofHost), hint);
+    assert.doesNotMatch(await detailOf('/holdings?project_id=robots'), hint);
+    assert.doesNotMatch(await detailOf('/resource_providers'), hint);
+    assert.doesNotMatch(await detailOf('/holdings', callerIn(service, 'vision', 'none')), hint);
+  }));
+
 test('from 2.1 on a 400 for a field of a newer version names this version', () =>
   withTeams(async (service) => {
     const admin = callerIn(service, 'ops', 'admin');
