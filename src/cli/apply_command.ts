@@ -10,6 +10,7 @@ import { findProvider } from './find_provider.ts';
 import type { Applied } from './fleet/carry_out.ts';
 import type { FleetFile } from './fleet/fleet_file.ts';
 import type { FleetPlan } from './fleet/plan.ts';
+import { overuseOf, warnOfOveruse } from './overuse.ts';
 import { type Shell, shellOf } from './shell.ts';
 
 type ApplyOptions = { readonly file: string; readonly dryRun?: true; readonly prune?: true };
@@ -118,6 +119,7 @@ async function show(shell: Shell, { file, plan, present, dryRun }: Applying): Pr
     if (!isJson && text !== '') print(text);
   };
   say(planText(plan, file.aggregateNames));
+  warnOfOveruse(overusedBy(plan, present));
   const nothing = { made: 0, changed: 0, deleted: 0, kept: plan.kept };
   let applied: Applied = nothing;
   if (isEmpty(plan)) {
@@ -139,6 +141,15 @@ async function show(shell: Shell, { file, plan, present, dryRun }: Applying): Pr
   if (applied.kept.length === 0 || dryRun) return;
   const why = applied.kept.map(({ name, why }) => `${name}: ${why}`).join('\n');
   throw new CommandFailure('conflict', `${counted(applied.kept.length)} gone from the file and not deleted.\n${why}`);
+}
+
+/** Of which classes less is left than is used, with their providers. */
+function overusedBy({ waves }: FleetPlan, present: readonly WholeProvider[]): readonly string[] {
+  const usages = new Map(present.map((each) => [each.uuid, each.usages]));
+  return waves.flat().flatMap(({ name, uuid, inventories }) => {
+    const after = inventories.map((change) => [change.resource_class, change.after] as const);
+    return overuseOf(after, usages.get(uuid) ?? {}).map((text) => `${text} of ${name}`);
+  });
 }
 
 const counted = (count: number): string => (count === 1 ? '1 provider is' : `${count} providers are`);

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import type { Inventories, NewInventory, Placement, Resources } from '../client/index.ts';
-import { capacityOf } from '../client/inventories.ts';
-import { printError } from '../text/print.ts';
+import type { Inventories, NewInventory, Placement } from '../client/index.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
+import { overuseOf, warnOfOveruse } from './overuse.ts';
 import { inventoryColumns, inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
 
@@ -52,7 +51,8 @@ export function addInventoryCommands(program: Command): void {
       }));
       const { usages } = await placement.usages.ofProvider(uuid);
       print(written, () => inventoryTable(written.inventories, usages));
-      warnOfOveruse(written.inventories, usages, Object.keys(changes));
+      const changed = Object.keys(changes).map((name) => [name, written.inventories[name]] as const);
+      warnOfOveruse(overuseOf(changed, usages));
     });
   inventory
     .command('delete')
@@ -77,20 +77,6 @@ export function addInventoryCommands(program: Command): void {
       });
       print(written, () => `Provider ${name} has left: ${Object.keys(written.inventories).join(', ') || 'nothing'}.`);
     });
-}
-
-/** The service accepts an inventory below what is used: consumers keep their allocations. */
-function warnOfOveruse(inventories: Inventories['inventories'], usages: Resources, written: readonly string[]): void {
-  const exceeded = written.flatMap((name) => {
-    const inventory = inventories[name];
-    const used = usages[name] ?? 0;
-    if (inventory === undefined || used <= capacityOf(inventory)) return [];
-    return [`${name} (used ${used}, capacity ${capacityOf(inventory)})`];
-  });
-  if (exceeded.length === 0) return;
-  printError(
-    `Warning: more is used than there is now: ${exceeded.join(', ')}. Consumers keep their allocations; no further claim of this class fits.`,
-  );
 }
 
 type InventorySetOptions = IfMatchOption & { readonly replace?: true };

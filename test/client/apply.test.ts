@@ -171,6 +171,21 @@ test('a new name that is nearly an existing one gives a question', async () => {
   await run('provider', 'delete', 'near');
 });
 
+test('a total below what is used is written, and a warning says so', async () => {
+  const fleet = (total: number) =>
+    file(`providers: [{ name: less, inventories: { PGPU: ${total}, VCPU: 1 } }]`, 'less.yaml');
+  await run('apply', '-f', await fleet(4));
+  await run('allocation', 'set', 'job-less', '-a', 'rp=less,PGPU=2', '--project', 'ci');
+  for (const more of [['--dry-run'], []]) {
+    const args = ['apply', '-f', await fleet(1), ...more];
+    const { code, stdout, stderr } = await hostedPlacement(args, env());
+    assert.deepEqual([code, stdout.split('\n')[1]], [0, '    PGPU: total 4 -> 1']);
+    assert.match(stderr, /^Warning: more is used than there is now: PGPU \(used 2, capacity 1\) of less\. /);
+  }
+  await run('allocation', 'delete', '--project', 'ci');
+  await run('provider', 'delete', 'less');
+});
+
 test('--prune deletes only what files of the pool have made and nothing is allocated on', async () => {
   const others = await file('pool: others\nproviders: [{name: of-others}]');
   await run('apply', '-f', others);
