@@ -37,7 +37,7 @@ export function addUsageReport(usage: Command): void {
   takeUsageFilter(report)
     .addHelpText('after', '\nExample: placement usage report --month 2026-11 --by project --format csv')
     .action(async ({ month, by, ...options }: ReportOptions, command: Command) => {
-      const { placement, print } = shellOf(command);
+      const { placement, print, format } = shellOf(command);
       const totals = await placement.usageRecords.totals([...by.map((key) => keys[key]), 'resource_class'], {
         ...(await usageFilter(placement, options)),
         ...(month === undefined ? {} : timeOf(month)),
@@ -47,7 +47,8 @@ export function addUsageReport(usage: Command): void {
       const rows = totals.map((total) => [
         ...by.map((key) => cellOf(total, key)),
         total.resource_class,
-        rounded(total),
+        // A spreadsheet adds them up: many short times are no 0 there.
+        format === 'table' ? rounded(total) : total.amount_hours,
       ]);
       print(totals, () => ({ head, rows }));
     });

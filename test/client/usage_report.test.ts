@@ -82,6 +82,10 @@ test('times may be given as how long ago, and records are listed', async () => {
   await client.allocations.delete(consumer);
   assert.equal(JSON.parse(await run('usage', 'records', '--project', 'ago', '--open', '--json')).length, 0);
   assert.match(await run('usage', 'records', '--provider', 'ago', '--class', 'VCPU'), /released/);
+  const [total] = JSON.parse(await run('usage', 'report', '--project', 'ago', '--json'));
+  const [, line] = (await run('usage', 'report', '--project', 'ago', '--format', 'csv')).split('\n');
+  assert.equal(line, `ago,VCPU,${total.amount_hours}`);
+  assert.ok(total.amount_hours > 0);
   for (const time of ['1', 'x', '1x', '2026', 'yesterday']) {
     await isWrongUsage(/2026-11-01T00:00:00Z|such as 45s/, ['usage', 'report', '--from', time]);
   }
