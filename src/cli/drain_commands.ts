@@ -3,13 +3,14 @@ import type { Holding, Placement } from '../client/index.ts';
 import { timeoutSignal } from '../client/repeat.ts';
 import { printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
-import { reservedBeforeDrain } from './drain_marks.ts';
+import { reservedBeforeDrain, withoutDrain } from './drain_marks.ts';
 import { type ChangedTree, drainTree, readTree, undrainTree } from './drain_tree.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { holderCount, holdersText, holdingColumns, holdingsIn, holdingsTable } from './holders.ts';
 import { addReleaseCommand } from './release_command.ts';
 import { shellOf } from './shell.ts';
+import { shellWord } from './shell_word.ts';
 import { timeOption } from './wait.ts';
 
 type DrainOptions = { readonly untilEmpty?: true; readonly wait?: number };
@@ -69,7 +70,7 @@ export function addDrainCommands(program: Command): void {
           ? `No provider in the tree of ${name} was drained.`
           : `The drain is lifted: ${counted(done.changed.length, 'provider')} in the tree of ${name}.`,
       );
-      warnOfSmaller(done);
+      warnOfReserved(done);
     });
   addReleaseCommand(program);
 }
@@ -85,15 +86,24 @@ function drainedText(name: string, { tree, changed }: ChangedTree): string {
   return before === 0 ? text : `${text} Before already: ${counted(before, 'provider')}.`;
 }
 
-/** A total that has become smaller than what was reserved of it. */
-function warnOfSmaller({ changed }: ChangedTree): void {
+/** A total that has become smaller than what was reserved of it, or a class that is gone, or has got another name. */
+function warnOfReserved({ changed }: ChangedTree): void {
   for (const provider of changed) {
+    const { name } = provider;
+    const inventories = Object.entries(withoutDrain(provider).inventories);
+    const closed = inventories.filter(([, { reserved, total }]) => reserved >= total).map(([className]) => className);
     for (const [className, reserved] of reservedBeforeDrain(provider) ?? []) {
       const total = provider.inventories[className]?.total;
-      if (total === undefined || total >= reserved) continue;
-      printError(
-        `Warning: ${reserved} of ${className} were reserved on ${provider.name}, and there are only ${total} now: all of them are reserved.`,
-      );
+      if (total !== undefined && total < reserved) {
+        printError(
+          `Warning: ${reserved} of ${className} were reserved on ${name}, and there are only ${total} now: all of them are reserved.`,
+        );
+      } else if (total === undefined && closed.length > 0) {
+        printError(
+          `Warning: ${name} has no ${className} now, of which ${reserved} were reserved, and all of ${closed.join(', ')} stays reserved. ` +
+            `If the class has got another name, restore what was reserved: placement inventory set ${shellWord(name)} CLASS:reserved=${reserved}`,
+        );
+      }
     }
   }
 }

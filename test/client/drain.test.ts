@@ -179,6 +179,23 @@ test('a drain remembers what was reserved at first, whatever other programs writ
   );
 });
 
+test('what stays reserved because its class got another name during the drain is told', async () => {
+  const [old, present] = [`CUSTOM_OLD_${number}`, `CUSTOM_NEW_${number}`];
+  await client().resourceClasses.create(old);
+  await make(`renamed-${number}`, { [old]: { total: 4, reserved: 1 }, VCPU: { total: 8 } });
+  await run('drain', `renamed-${number}`);
+  const answer = await fetch(`${server.url}/resource_classes/${old}`, {
+    method: 'PUT',
+    headers: { 'x-auth-token': 'admin', 'content-type': 'application/json', 'openstack-api-version': 'placement 1.6' },
+    body: JSON.stringify({ name: present }),
+  });
+  assert.equal(answer.status, 200);
+  const { code, stderr } = await hostedPlacement(['undrain', `renamed-${number}`], env());
+  assert.equal(code, 0);
+  assert.match(stderr, new RegExp(`has no ${old} now, of which 1 were reserved, and all of ${present} stays reserved`));
+  await run('inventory', 'set', `renamed-${number}`, `${present}:reserved=1`);
+});
+
 /** Runs a command line whose connection is lost at a write, so that the command fails there. @param before the writes that are done */
 async function interrupted(writesBefore: number, ...args: readonly string[]): Promise<boolean> {
   let left = writesBefore;
