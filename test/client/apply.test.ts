@@ -298,6 +298,21 @@ test('a drained host stays drained, and gets what the file says when the drain i
   assert.deepEqual([idle.inventories.VCPU?.reserved, idle.traits], [2, ['HW_CPU_X86_VMX']]);
 });
 
+test('what is made below a drained host is drained with it, and opens with it', async () => {
+  await run('apply', '-f', await file('providers: [{name: whole, inventories: {PGPU: 8}}]'));
+  await run('drain', 'whole');
+  const cards = [0, 1].map((number) => `{name: whole-${number}, inventories: {PGPU: {total: 4, reserved: ${number}}}}`);
+  const at = await file(`providers: [{name: whole, inventories: {}, children: [${cards.join(', ')}]}]`);
+  assert.match(
+    await run('apply', '-f', at),
+    /\+ whole-1 \(new, below whole\)\n {4}\+ inventory PGPU: total 4, reserved 1\n/,
+  );
+  assert.match(await run('candidate', 'count', 'PGPU=1', '--in-tree', 'whole'), /^0 fit/);
+  assert.equal(await run('apply', '-f', at), 'Nothing to change: 3 providers are as the file says.\n');
+  assert.match(await run('undrain', 'whole'), /: 3 providers in/);
+  assert.match(await run('candidate', 'count', 'PGPU=1', '--in-tree', 'whole'), /^7 fit/);
+});
+
 test('a provider that another program changes meanwhile is read again; what the file does not say is not overwritten', async () => {
   const client = clientOf(server);
   await run('apply', '-f', await file('providers: [{name: shared, inventories: {VCPU: 8}}, {name: second}]'));

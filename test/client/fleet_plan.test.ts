@@ -127,6 +127,7 @@ suite('the plan of placement apply', () => {
         const after = carriedOut(before, plan);
         const byName = new Map(after.map((each) => [each.name, each]));
         const earlier = new Map(before.map((each) => [each.name, each]));
+        const drained = new Set<string>();
         for (const wanted of file.providers) {
           const [now, was] = [byName.get(wanted.name), earlier.get(wanted.name)];
           assert.ok(now);
@@ -134,8 +135,11 @@ suite('the plan of placement apply', () => {
           assert.equal(now.parent_provider_uuid, wanted.parent === null ? null : byName.get(wanted.parent)?.uuid);
           // A drain stays: as much is reserved as there is, and what the file says holds without it.
           const wasDrained = was !== undefined && withoutDrain(was) !== was;
-          assert.equal(withoutDrain(now) !== now, wasDrained);
-          if (wasDrained)
+          // What is made below a drained provider is drained, too.
+          const isMade = was === undefined || (was.generation === 0 && was.uuid === providerUuid(wanted.name));
+          if (wasDrained || (isMade && drained.has(`${wanted.parent}`))) drained.add(wanted.name);
+          assert.equal(withoutDrain(now) !== now, drained.has(wanted.name));
+          if (drained.has(wanted.name))
             for (const { total, reserved } of Object.values(now.inventories)) assert.equal(reserved, total);
           const [open, openBefore] = [withoutDrain(now), was && withoutDrain(was)];
           assert.deepEqual(

@@ -10,7 +10,14 @@ import {
 } from '../../client/index.ts';
 import { messageOf } from '../../text/print.ts';
 import type { FileKeys, FileProvider, FleetFile } from './fleet_file.ts';
-import { type FleetPlan, type KeptProvider, type ProviderStep, type StepContext, stepOf } from './plan.ts';
+import {
+  drainedNames,
+  type FleetPlan,
+  type KeptProvider,
+  type ProviderStep,
+  type StepContext,
+  stepOf,
+} from './plan.ts';
 import { markOfPool } from './pool_mark.ts';
 
 /** How many providers are written at a time. The service writes calls that come together in few statements. */
@@ -41,13 +48,14 @@ export async function carryOut(
 ): Promise<Applied> {
   const uuids = new Map(present.map(({ name, uuid }) => [name, uuid]));
   const names = new Map(present.map(({ name, uuid }) => [uuid, name]));
+  const wanted = new Map(file.providers.map((each) => [each.name, each]));
+  const before = new Map(present.map((each) => [each.name, each]));
   const context: StepContext = {
     pool: file.pool,
+    drained: drainedNames(file, before),
     uuidOf: (name) => uuids.get(name) ?? '',
     nameOf: (uuid) => names.get(uuid) ?? uuid,
   };
-  const wanted = new Map(file.providers.map((each) => [each.name, each]));
-  const before = new Map(present.map((each) => [each.name, each]));
   const count = { made: 0, changed: 0, deleted: 0 };
   const at =
     (keys: FileKeys, name: string): Complaint =>

@@ -62,6 +62,8 @@ export type KnownNames = { readonly classes: ReadonlySet<string>; readonly trait
 /** What the step of one provider depends on besides itself. */
 export type StepContext = {
   readonly pool: string | undefined;
+  /** The names of `drainedNames`. */
+  readonly drained: ReadonlySet<string>;
   readonly uuidOf: (name: string) => string;
   readonly nameOf: (uuid: string) => string;
 };
@@ -84,6 +86,7 @@ export function planApply(
   const uuids = new Map(file.providers.map((each) => [each.name, byName.get(each.name)?.uuid ?? newUuidOf(each)]));
   const context: StepContext = {
     pool: file.pool,
+    drained: drainedNames(file, byName),
     uuidOf: (name) => uuids.get(name) ?? '',
     nameOf: (uuid) => byUuid.get(uuid)?.name ?? uuid,
   };
@@ -124,11 +127,26 @@ export function planApply(
   };
 }
 
+/** The providers of a file that are drained, and those that are made below one: the whole tree of a drained host takes no new claims. */
+export function drainedNames(
+  { providers }: FleetFile,
+  byName: ReadonlyMap<string, WholeProvider>,
+): ReadonlySet<string> {
+  const drained = new Set<string>();
+  // Parents come first.
+  for (const { name, parent } of providers) {
+    const present = byName.get(name);
+    const isBelow = parent !== null && drained.has(parent) && isMade(name, present);
+    if (isBelow || (present !== undefined && reservedBeforeDrain(present) !== undefined)) drained.add(name);
+  }
+  return drained;
+}
+
 /** What has to be done about a provider of a file; undefined if it is as the file says. */
 export function stepOf(
   wanted: FileProvider,
   present: WholeProvider | undefined,
-  { pool, uuidOf, nameOf }: StepContext,
+  { pool, drained, uuidOf, nameOf }: StepContext,
 ): ProviderStep | undefined {
   const now = present && withoutDrain(present);
   const parentUuid = wanted.parent === null ? null : uuidOf(wanted.parent);
@@ -139,7 +157,9 @@ export function stepOf(
     aggregates: wanted.aggregates ?? now?.aggregates ?? [],
   };
   const inventories = inventoryDifferences(now?.inventories ?? {}, target.inventories);
-  const stored = present && reservedBeforeDrain(present) ? asDrained(present, target, inventories.length > 0) : target;
+  const isMadeDrained = drained.has(wanted.name) && isMade(wanted.name, present);
+  const made = isMadeDrained ? withNewDrain(target) : target;
+  const stored = present && reservedBeforeDrain(present) ? asDrained(present, target, inventories.length > 0) : made;
   const writes = {
     parentUuid: present === undefined || parentNow !== parentUuid ? parentUuid : undefined,
     traits: isSameList(present?.traits ?? [], stored.traits) ? undefined : stored.traits,
@@ -173,18 +193,18 @@ const isNoMark = (trait: string): boolean => !isPoolMark(trait);
 const parentOf = ({ uuid, root_provider_uuid: root, parent_provider_uuid: parent }: WholeProvider): string | null =>
   root === uuid ? null : parent;
 
-/**
- * The marks of a provider: those that it has, and that of the pool if it is made. One that has the derived UUID and that nothing was
- * written to was made by a command that was stopped before it wrote the mark.
- */
+/** Whether the command makes a provider, or has made it and was stopped then: it has the derived UUID, and nothing was written to it. */
+const isMade = (name: string, present: WholeProvider | undefined): boolean =>
+  present === undefined || (present.generation === 0 && present.uuid === providerUuid(name));
+
+/** The marks of a provider: those that it has, and that of the pool if it is made. */
 function marksOf(
   { name }: FileProvider,
   present: WholeProvider | undefined,
   pool: string | undefined,
 ): readonly string[] {
   const marks = present?.traits.filter(isPoolMark) ?? [];
-  const isMade = present === undefined || (present.generation === 0 && present.uuid === providerUuid(name));
-  return pool !== undefined && isMade && marks.length === 0 ? [markOfPool(pool)] : marks;
+  return pool !== undefined && isMade(name, present) && marks.length === 0 ? [markOfPool(pool)] : marks;
 }
 
 /** What the service takes for the fields that a new inventory leaves out. */
