@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
 import type { Inventories, NewInventory, Placement } from '../client/index.ts';
+import { printError } from '../text/print.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
+import { drainedProviders } from './drain_marks.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { overuseOf, warnOfOveruse } from './overuse.ts';
 import { inventoryColumns, inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
+import { shellWord } from './shell_word.ts';
 
 /** Adds the commands of `placement inventory`. */
 export function addInventoryCommands(program: Command): void {
@@ -42,17 +45,23 @@ export function addInventoryCommands(program: Command): void {
     )
     .action(async (which: string, changes: InventoryChanges, options: InventorySetOptions, command: Command) => {
       const { placement, print } = shellOf(command, [inventoryColumns]);
-      const { uuid } = await findProvider(placement, which);
+      const { uuid, name } = await findProvider(placement, which);
       const written = await change(placement, uuid, options, (old) => ({
         ...(options.replace ? {} : old),
         ...Object.fromEntries(
-          Object.entries(changes).map(([name, fields]) => [name, changedInventory(name, old[name], fields)]),
+          Object.entries(changes).map(([one, fields]) => [one, changedInventory(one, old[one], fields)]),
         ),
       }));
       const { usages } = await placement.usages.ofProvider(uuid);
       print(written, () => inventoryTable(written.inventories, usages));
-      const changed = Object.keys(changes).map((name) => [name, written.inventories[name]] as const);
+      const changed = Object.keys(changes).map((one) => [one, written.inventories[one]] as const);
       warnOfOveruse(overuseOf(changed, usages));
+      const isOpen = Object.values(written.inventories).some(({ reserved, total }) => reserved < total);
+      if (isOpen && (await drainedProviders(placement, uuid)).has(uuid)) {
+        printError(
+          `Warning: ${name} is drained, and accepts claims again. Drain it once more: placement drain ${shellWord(name)}`,
+        );
+      }
     });
   inventory
     .command('delete')

@@ -179,6 +179,20 @@ test('a drain remembers what was reserved at first, whatever other programs writ
   );
 });
 
+test('an inventory that opens a drained host is written, and a warning says so', async () => {
+  await run('drain', other);
+  const setTo = async (...changes: readonly string[]) => {
+    const { code, stderr } = await hostedPlacement(['inventory', 'set', other, ...changes], env());
+    assert.equal(code, 0);
+    return stderr;
+  };
+  assert.equal(await setTo('VCPU=16', 'VCPU:reserved=16'), '');
+  const warning = `Warning: ${other} is drained, and accepts claims again. Drain it once more: placement drain ${other}\n`;
+  assert.equal(await setTo('VCPU=32'), warning);
+  await run('undrain', other);
+  assert.equal(await setTo('VCPU=8'), '');
+});
+
 test('what stays reserved because its class got another name during the drain is told', async () => {
   const [old, present] = [`CUSTOM_OLD_${number}`, `CUSTOM_NEW_${number}`];
   await client().resourceClasses.create(old);
@@ -280,7 +294,7 @@ test('--until-empty waits until nothing is held in the tree, or until the time i
   await until('it waits for changes', isFollowing);
   server.seen.splice(0);
   // Another program opens the host again while the command waits.
-  await run('inventory', 'set', cell, 'VCPU:reserved=0');
+  assert.equal((await hostedPlacement(['inventory', 'set', cell, 'VCPU:reserved=0'], env())).code, 0);
   await until('it waits for further changes', isFollowing);
   await run('allocation', 'delete', 'ci/job');
   const ended = await waiting;
