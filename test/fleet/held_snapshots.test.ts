@@ -19,14 +19,13 @@ import { changeFleet } from './change_fleet.ts';
 import { createFleet } from './made_up_fleet.ts';
 
 /** All that an answer can read of a provider and of those linked with it. */
-const contentOf = ({ parent, root, children, tree, inventories, ...own }: Provider) => ({
+const contentOf = ({ parent, root, tree, inventories, ...own }: Provider) => ({
   ...own,
   // An index in a list of the fleet, and what is cached.
   rootIndex: undefined,
   cache: undefined,
   parent: parent?.uuid,
   root: root.uuid,
-  children: children.map(({ uuid }) => uuid),
   tree: tree.map(({ uuid, generation }) => `${uuid} ${generation}`),
   inventories: inventories.map((inventory) => ({ ...inventory })),
 });

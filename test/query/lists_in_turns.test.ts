@@ -276,7 +276,7 @@ test('a list shows each provider as it is shown alone, whatever its name, its UU
       fc.tuple(text, text, fc.option(text), text, fc.nat(), fc.constantFrom('', '/placement', '/ä"\\')),
       fc.constantFrom(1000, 1001, 1005, 1006, 1010, 1011, 1013, 1014, 1039, 2001, 2006),
       ([name, own, parent, root, generation, prefix], version) => {
-        const others = [parent ?? '', root].map((each) => ({ ...blankProvider(2), uuid: each, uuidText: each }));
+        const others = [parent ?? '', root].map((each) => ({ ...blankProvider(2), uuid: each }));
         const provider: Provider = {
           ...blankProvider(1),
           name,

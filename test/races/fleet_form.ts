@@ -28,7 +28,6 @@ const formOfProvider = (fleet: Fleet, provider: Provider) => ({
   rootIndex: fleet.roots[provider.rootIndex]?.id,
   parent: provider.parent?.id,
   root: provider.root.id,
-  children: ids(provider.children),
   tree: ids(provider.tree),
 });
 

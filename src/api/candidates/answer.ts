@@ -1,6 +1,6 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import { cacheOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { cacheOf, jsonUuid, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { roundsPerClockRead, type Turns } from '../../request/turns.ts';
@@ -186,7 +186,7 @@ function treeSummary(fleet: Fleet, names: NamesOfSnapshot, root: Provider): Buff
   return text;
 }
 
-const member = ({ uuidText }: Provider, value: unknown): string => `"${uuidText}": ${asciiJson(value)}`;
+const member = (provider: Provider, value: unknown): string => `"${jsonUuid(provider)}": ${asciiJson(value)}`;
 
 const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
   new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
@@ -225,7 +225,7 @@ type Pattern = {
 
 type SummarizedProvider = {
   /** Undefined in a new pattern, so that the provider of the first candidate is noted too. */
-  uuidText: string | undefined;
+  uuid: string | undefined;
   readonly uuidLength: number;
   readonly uuidPositions: readonly number[];
   /** Whether the candidate takes an amount of the provider. */
@@ -274,7 +274,7 @@ function candidatePatterns(
           continue;
         }
         for (let other = 0; other < known; other++) if (present[other] === provider) return false;
-        if (shown[which]?.uuidLength !== provider.uuidText.length) return false;
+        if (shown[which]?.uuidLength !== jsonUuid(provider).length) return false;
         present[known++] = provider;
       }
     }
@@ -298,10 +298,12 @@ function candidatePatterns(
     for (let which = 0; which < shown.length; which++) {
       const provider = present[which];
       const there = shown[which];
-      if (provider === undefined || there === undefined || provider.uuidText === there.uuidText) continue;
+      if (provider === undefined || there === undefined) continue;
+      const uuid = jsonUuid(provider);
+      if (uuid === there.uuid) continue;
       if (there.isUsed) note(provider);
-      there.uuidText = provider.uuidText;
-      for (const position of there.uuidPositions) bytes.write(provider.uuidText, position, 'latin1');
+      there.uuid = uuid;
+      for (const position of there.uuidPositions) bytes.write(uuid, position, 'latin1');
     }
     return bytes;
   };
@@ -312,7 +314,7 @@ function shapeHash(candidate: Candidate): number {
   let hash = 0;
   for (const { providers } of candidate) {
     for (const provider of providers) {
-      hash = (Math.imul(hash, 31) + firstMention(candidate, provider) + provider.uuidText.length) | 0;
+      hash = (Math.imul(hash, 31) + firstMention(candidate, provider) + jsonUuid(provider).length) | 0;
     }
   }
   return hash;
@@ -337,14 +339,14 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   let text: string = separator;
   for (const piece of form(candidate)) {
     if (typeof piece !== 'string') positionsOf.get(piece)?.push(text.length);
-    text += typeof piece === 'string' ? piece : piece.uuidText;
+    text += typeof piece === 'string' ? piece : jsonUuid(piece);
   }
   return {
     shape: mentions.map((provider) => present.indexOf(provider)),
     bytes: Buffer.from(text, 'latin1'),
     shown: present.map((provider) => ({
-      uuidText: undefined,
-      uuidLength: provider.uuidText.length,
+      uuid: undefined,
+      uuidLength: jsonUuid(provider).length,
       uuidPositions: positionsOf.get(provider) ?? [],
       isUsed: used.has(provider),
     })),

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { anyProvider } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import type { Provider } from '../../fleet/model/provider.ts';
+import { jsonUuid, type Provider } from '../../fleet/model/provider.ts';
 import type { InventoryFields } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
@@ -169,10 +169,10 @@ function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => stri
       inventories += `${comma}${name}: ${inventoryText(fields)}`;
       usages += `${comma}${name}: ${used}`;
     }
-    const parent = provider.parent === undefined ? 'null' : `"${provider.parent.uuidText}"`;
+    const parent = provider.parent === undefined ? 'null' : `"${jsonUuid(provider.parent)}"`;
     return (
-      `{"uuid": "${provider.uuidText}", "name": ${asciiJson(provider.name)}, "generation": ${provider.generation}, ` +
-      `"parent_provider_uuid": ${parent}, "root_provider_uuid": "${provider.root.uuidText}", ` +
+      `{"uuid": "${jsonUuid(provider)}", "name": ${asciiJson(provider.name)}, "generation": ${provider.generation}, ` +
+      `"parent_provider_uuid": ${parent}, "root_provider_uuid": "${jsonUuid(provider.root)}", ` +
       `"inventories": {${inventories}}, "usages": {${usages}}, "traits": ${traitsText(provider.traitIds)}, ` +
       `"aggregates": ${aggregatesText(provider.aggregates)}}`
     );

@@ -9,7 +9,6 @@ import {
 } from '../../../db/fleet/rows.ts';
 import { noLimits, type ProjectLimits } from '../../placement/limits.ts';
 import { remembering } from '../../text/cache.ts';
-import { asciiJson } from '../../text/strings.ts';
 import { Postings } from '../index/postings.ts';
 import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
 import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';
@@ -26,6 +25,7 @@ import {
   nowhere,
   type Provider,
   type ProvidersById,
+  setUuid,
 } from './provider.ts';
 import { linkTrees, replaceTree } from './trees.ts';
 
@@ -207,8 +207,7 @@ export function buildFleet(
       // Another program may have stored an empty UUID, which a new provider has before it gets its own.
       if (known === undefined || provider.uuid !== row.uuid || byUuid.get(row.uuid) !== provider) {
         inUuidOrder.add(row.uuid);
-        provider.uuid = row.uuid;
-        provider.uuidText = /^[\w-]*$/.test(row.uuid) ? row.uuid : asciiJson(row.uuid).slice(1, -1);
+        setUuid(provider, row.uuid);
         byUuid.set(row.uuid, provider);
       }
       // An empty name may stand for null in the database, so the map may lack it.

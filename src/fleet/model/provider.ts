@@ -1,5 +1,6 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import { capacity, type InventoryFields, type JudgedFields } from '../../placement/inventory.ts';
+import { asciiJson } from '../../text/strings.ts';
 
 // One provider
 
@@ -24,10 +25,6 @@ export type Inventory = {
 export type Provider = {
   readonly id: number;
   uuid: string;
-  /**
-   * The UUID escaped for an ASCII JSON string. It differs from `uuid` only if a program other than the API wrote it.
-   */
-  uuidText: string;
   name: string;
   generation: number;
   /** In seconds since 1970, like `updatedAtSeconds`. */
@@ -43,10 +40,9 @@ export type Provider = {
   slot: number;
   /** Its index among the roots of the fleet; -1 if it is no root. */
   rootIndex: number;
-  children: readonly Provider[];
   /**
-   * All providers of the tree, the root first and parents before children. Only a root with children has this list, since
-   * a list of one takes 56 bytes; others have an empty one. Read it by `treeOf`.
+   * All providers of the tree: each is followed by all that are below it, children by ascending id. Only a root with children has this
+   * list, since a list of one takes 56 bytes; others have an empty one. Read it by `treeOf`.
    */
   tree: readonly Provider[];
   /** By class id, ascending. */
@@ -74,7 +70,6 @@ export function blankProvider(id: number): Provider {
   const provider: Omit<Provider, 'root'> & { root: Provider | undefined } = {
     id,
     uuid: '',
-    uuidText: '',
     name: '',
     generation: 0,
     createdAtSeconds: undefined,
@@ -83,7 +78,6 @@ export function blankProvider(id: number): Provider {
     root: undefined,
     slot: nowhere,
     rootIndex: nowhere,
-    children: none,
     tree: none,
     inventories: none,
     traitIds: none,
@@ -94,6 +88,20 @@ export function blankProvider(id: number): Provider {
   lone.root = lone;
   return lone;
 }
+
+/** Whether no provider has had a UUID that JSON escapes: only programs other than the API can write such a one. */
+let areUuidsPlain = true;
+const isPlain = (uuid: string): boolean => /^[\w-]*$/.test(uuid);
+
+/** Gives a provider its UUID. */
+export function setUuid(provider: Provider, uuid: string): void {
+  provider.uuid = uuid;
+  areUuidsPlain &&= isPlain(uuid);
+}
+
+/** The UUID of a provider, escaped for an ASCII JSON string. */
+export const jsonUuid = ({ uuid }: Provider): string =>
+  areUuidsPlain || isPlain(uuid) ? uuid : asciiJson(uuid).slice(1, -1);
 
 /** The row of a provider, as the database has it; an empty name may be null there. */
 export const rowOf = (provider: Provider): ProviderRow => ({
@@ -109,8 +117,7 @@ export const rowOf = (provider: Provider): ProviderRow => ({
 const none: readonly never[] = [];
 
 /** Whether a provider is a tree by itself. A search may meet a provider that was a root only when the search began. */
-export const isAloneInTree = (provider: Provider): boolean =>
-  provider.root === provider && provider.children.length === 0;
+export const isAloneInTree = (provider: Provider): boolean => provider.root === provider && provider.tree.length === 0;
 
 /** All providers of the tree of a root, the root first and parents before children; none for a provider below a root. */
 export const treeOf = (root: Provider): readonly Provider[] => (isAloneInTree(root) ? [root] : root.tree);
@@ -148,17 +155,16 @@ export function freeOf(provider: Provider, classId: number): number | undefined 
 export const aboveOf = (provider: Provider): Provider | undefined =>
   provider === provider.root ? undefined : provider.parent;
 
-/**
- * The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree.
- */
-export function subtreeOf(provider: Provider): Provider[] {
-  const found: Provider[] = [];
-  const open = [provider];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    found.push(next);
-    for (const child of next.children.toReversed()) open.push(child);
+/** The provider and all its descendants, parents before children. */
+export function subtreeOf(provider: Provider): readonly Provider[] {
+  const tree = treeOf(provider.root);
+  const found = new Set([provider]);
+  for (let index = tree.indexOf(provider) + 1; index < tree.length; index++) {
+    const next = tree[index];
+    if (next?.parent === undefined || !found.has(next.parent)) break;
+    found.add(next);
   }
-  return found;
+  return [...found];
 }
 
 // All providers of a fleet

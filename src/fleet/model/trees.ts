@@ -8,7 +8,6 @@ import {
   type Provider,
   type ProvidersById,
   type Slots,
-  subtreeOf,
   treeOf,
 } from './provider.ts';
 
@@ -58,21 +57,30 @@ export function linkTrees(
     else siblings.push(node);
   }
   for (const node of nodes) {
-    node.children = childrenOf.get(node)?.toSorted((a, b) => a.id - b.id) ?? none;
     setRoot(node, isRoot(node));
     node.cache = undefined;
-    if (!isRoot(node)) node.tree = none;
+    node.tree = none;
   }
   for (const node of nodes) {
     if (!isRoot(node)) continue;
-    // A copy has no spare capacity, which would need more memory than most trees.
-    node.tree = node.children.length === 0 ? none : subtreeOf(node).slice();
+    if (childrenOf.has(node)) node.tree = treeBelow(node, childrenOf);
     node.root = node;
     for (const provider of node.tree) provider.root = node;
   }
 }
 
 const none: readonly never[] = [];
+
+/** Without recursion: nothing bounds the depth of a tree. */
+function treeBelow(root: Provider, childrenOf: ReadonlyMap<Provider, Provider[]>): readonly Provider[] {
+  const found: Provider[] = [];
+  const open = [root];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    found.push(next);
+    for (const child of childrenOf.get(next)?.sort((a, b) => b.id - a.id) ?? none) open.push(child);
+  }
+  return found.slice(); // a list that grew has memory to spare, more than most trees need
+}
 
 /**
  * The provider with the smallest id of each loop of parents. The API refuses such loops, but other programs can make
@@ -144,7 +152,6 @@ function copyTree(root: Provider): ReadonlyMap<Provider, Provider> {
   for (const [provider, copy] of copies) {
     copy.parent = provider.parent && copyOf(provider.parent);
     copy.root = copyOf(provider.root);
-    if (provider.children.length > 0) copy.children = provider.children.map(copyOf);
     if (provider.tree.length > 0) copy.tree = provider.tree.map(copyOf);
   }
   return copies;
@@ -154,7 +161,6 @@ function copyTree(root: Provider): ReadonlyMap<Provider, Provider> {
 function copyAlone(provider: Provider): Provider {
   const copy = blankProvider(provider.id);
   copy.uuid = provider.uuid;
-  copy.uuidText = provider.uuidText;
   copy.name = provider.name;
   copy.generation = provider.generation;
   copy.createdAtSeconds = provider.createdAtSeconds;
