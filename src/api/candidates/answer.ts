@@ -1,6 +1,6 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import { cacheOf, jsonUuid, type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { cacheOf, type Inventory, jsonUuid, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { roundsPerClockRead, type Turns } from '../../request/turns.ts';
@@ -8,7 +8,7 @@ import { type ChunkMaker, jsonWriter, separator } from '../../rest/json_body.ts'
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Candidate, takenByProvider } from '../../search/choices.ts';
 import type { CandidateRequest } from '../../search/request.ts';
-import { Cache } from '../../text/cache.ts';
+import { Cache, remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 
 /**
@@ -37,6 +37,7 @@ export function* candidatesJson(
 ): ChunkMaker {
   const json = jsonWriter();
   const names = { traits: fleet.traits, classes: fleet.classes };
+  const textOfTree = treeSummaries(fleet, names);
   // From 1.29 on: the trees that candidates use, by their roots. In the first chunk each with its summaries, which are at hand
   // when its candidates are found; later they are not kept, since a slow client may leave them in memory for long.
   const roots = new Set<Provider>();
@@ -50,7 +51,7 @@ export function* candidatesJson(
     if (root !== latest && !roots.has(root)) {
       roots.add(root);
       if (keepsSummaries) {
-        const summary = treeSummary(fleet, names, root);
+        const summary = textOfTree(root);
         summaries.push(summary);
         if (summary.length > smallText) ofLarge += summary.length;
       }
@@ -89,7 +90,7 @@ export function* candidatesJson(
   skipped = separator.length;
   written = 0;
   for (const root of roots) {
-    const summary = summaries[written++] ?? treeSummary(fleet, names, root);
+    const summary = summaries[written++] ?? textOfTree(root);
     json.bytes(summary, skipped);
     skipped = 0;
     if (summary.length > smallText) ofLarge += summary.length;
@@ -162,49 +163,55 @@ const listed = <Item>(
 /** The names of traits and resource classes in the snapshot of an answer. */
 type NamesOfSnapshot = Pick<Fleet, 'traits' | 'classes'>;
 
-/** The summary of a provider as a member of a JSON object, up to 1.28. */
-const summaryText = (names: NamesOfSnapshot, provider: Provider, request: CandidateRequest, version: number): string =>
-  member(provider, summary(names, provider, version, requestedClasses(request)));
-
 /**
  * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend only on
  * the tree, and are cached with it until something in the tree changes.
  *
  * @param names if these are no longer the names of the fleet, nothing is cached, as for a tree that the fleet has no more
  */
-function treeSummary(fleet: Fleet, names: NamesOfSnapshot, root: Provider): Buffer {
-  const hasNames = names.traits === fleet.traits && names.classes === fleet.classes;
-  const cached = hasNames ? root.cache?.summary : undefined;
-  if (cached !== undefined) return cached;
-  const text = Buffer.from(
-    treeOf(root)
-      .map((provider) => `, ${member(provider, summary(names, provider, since.nestedCandidates))}`)
-      .join(''),
-    'latin1',
-  );
-  if (hasNames && fleet.byId.get(root.id) === root) cacheOf(root).summary = text;
-  return text;
+function treeSummaries(fleet: Fleet, names: NamesOfSnapshot): (root: Provider) => Buffer {
+  const textOf = summaryWriter(names);
+  return (root) => {
+    const hasNames = names.traits === fleet.traits && names.classes === fleet.classes;
+    const cached = hasNames ? root.cache?.summary : undefined;
+    if (cached !== undefined) return cached;
+    const text = Buffer.from(treeOf(root).map(textOf).join(''), 'latin1');
+    if (hasNames && fleet.byId.get(root.id) === root) cacheOf(root).summary = text;
+    return text;
+  };
 }
 
-const member = (provider: Provider, value: unknown): string => `"${jsonUuid(provider)}": ${asciiJson(value)}`;
+/** Writes one of these members. Many hosts have equal inventories and traits, and so share the objects: each text is made once. */
+function summaryWriter({ traits, classes }: NamesOfSnapshot): (provider: Provider) => string {
+  const untilUsed = remembering(
+    (fields: Inventory['fields']) =>
+      `${asciiJson(nameOf(classes, fields.classId))}:{"capacity":${JSON.stringify(exactNumber(capacity(fields)))},"used":`,
+  );
+  const traitsText = remembering((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(traits, id))));
+  return (provider) => {
+    let resources = '';
+    for (const { fields, used } of provider.inventories) {
+      resources += `${resources === '' ? '' : ','}${untilUsed(fields)}${used}}`;
+    }
+    const parent = provider.parent === undefined ? 'null' : `"${jsonUuid(provider.parent)}"`;
+    return (
+      `, "${jsonUuid(provider)}": {"resources":{${resources}},"traits":${traitsText(provider.traitIds)},` +
+      `"parent_provider_uuid":${parent},"root_provider_uuid":"${jsonUuid(provider.root)}"}`
+    );
+  };
+}
 
-const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
-  new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
-
-function summary(names: NamesOfSnapshot, provider: Provider, version: number, requested?: ReadonlySet<string>) {
+/** The summary of a provider as a member of a JSON object, up to 1.28. */
+function summaryText(names: NamesOfSnapshot, provider: Provider, request: CandidateRequest, version: number): string {
+  const requested = new Set(request.groups.flatMap(({ resources }) => [...resources.keys()]));
   const resources: Record<string, { capacity: unknown; used: number }> = {};
   for (const inventory of provider.inventories) {
     const name = nameOf(names.classes, inventory.fields.classId);
-    if (version < since.allResources && !requested?.has(name)) continue;
+    if (version < since.allResources && !requested.has(name)) continue;
     resources[name] = { capacity: exactNumber(capacity(inventory.fields)), used: inventory.used };
   }
-  return {
-    resources,
-    ...(version >= since.candidateTraits ? { traits: provider.traitIds.map((id) => nameOf(names.traits, id)) } : {}),
-    ...(version >= since.nestedCandidates
-      ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
-      : {}),
-  };
+  const traits = provider.traitIds.map((id) => nameOf(names.traits, id));
+  return `"${jsonUuid(provider)}": ${asciiJson(version < since.candidateTraits ? { resources } : { resources, traits })}`;
 }
 
 /**
