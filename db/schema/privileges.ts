@@ -7,13 +7,13 @@ import { onlyRow } from '../engine/only_row.ts';
 async function withRemedy<T>(
   database: Database,
   work: () => Promise<T>,
-  remedied: (message: string, found: Found) => string,
+  remedied: (message: string, role: RoleInDatabase) => string,
 ): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
-    throw new Error(remedied(error.message, await look(database)), { cause: error });
+    throw new Error(remedied(error.message, await readRole(database)), { cause: error });
   }
 }
 
@@ -61,7 +61,7 @@ const readOnlyProblem =
   'primary in [placement_database] connection, or switch it off.';
 
 /** What a remedy depends on. The message of the refusal does not tell it: PostgreSQL may write its messages in another language. */
-type Found = {
+type RoleInDatabase = {
   /** The names of the role, the database and the schema, quoted for SQL. A schema that the role may not use is not the current one. */
   readonly role: string;
   readonly name: string;
@@ -70,10 +70,10 @@ type Found = {
   readonly hasTablesOfOthers: boolean;
 };
 
-const look = ({ kysely }: Database) =>
+const readRole = ({ kysely }: Database) =>
   onlyRow(
     kysely,
-    sql<Found>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
+    sql<RoleInDatabase>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
       quote_ident(coalesce(current_schema(), 'public')) as schema,
       exists (select from pg_class join pg_namespace n on n.oid = relnamespace where nspname = current_schema()
         and relname in ('resource_providers', 'kysely_migration', 'alembic_version')
