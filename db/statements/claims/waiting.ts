@@ -217,18 +217,26 @@ export async function noteAlive({ transaction }: Pick<Database, 'transaction'>, 
   return counted?.rows ?? 0;
 }
 
-/** Finds which of some claims have no row of the process any more. */
+/** A claim that has no row of its process any more that still waits. */
+export type LostRow = {
+  readonly claim: string;
+  /** When the request came whose row DELETE /waiting has ended, in milliseconds since 1970; null where the row is gone, or left by its client. */
+  readonly endedAskedAtMs: number | null;
+};
+
+/** Finds which of some claims have no row of the process any more that still waits. */
 export async function lostRows(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
   claims: readonly string[],
-): Promise<readonly string[]> {
+): Promise<readonly LostRow[]> {
   const [lost] = await transaction([
-    sql<{ claim: string }>`
-      select claim from unnest(${claims}::text[]) as c (claim)
-      where not exists (select from waiting w where w.claim = c.claim and w.process = ${process}::uuid and w.left_at is null)`,
+    sql<LostRow>`
+      select c.claim, case when w.is_removed then ${inMs(sql`w.asked_at`)} end as "endedAskedAtMs"
+      from unnest(${claims}::text[]) as c (claim) left join waiting w on w.claim = c.claim and w.process = ${process}::uuid
+      where w.claim is null or w.left_at is not null`,
   ]);
-  return lost.map(({ claim }) => claim);
+  return lost;
 }
 
 /**

@@ -193,9 +193,12 @@ export function openWaitingLines(
       const stored = await repeatLostRaces(() => noteAlive(database, process));
       if (stored >= own.length) return;
       const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
-      for (const key of await repeatLostRaces(() => lostRows(database, process, keys))) {
-        const waiter = waiters.get(key);
-        if (waiter?.isStored) enterAgain(waiter);
+      for (const { claim, endedAskedAtMs } of await repeatLostRaces(() => lostRows(database, process, keys))) {
+        const waiter = waiters.get(claim);
+        if (!waiter?.isStored) continue;
+        // The news of it may be on their way here. If the claim were stored again before, its row would wait again.
+        if (endedAskedAtMs !== null && endedAskedAtMs === waiter.askedAtMs) endWithoutRow(waiter, waitEnded());
+        else enterAgain(waiter);
       }
     },
   };
