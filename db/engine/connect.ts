@@ -68,9 +68,9 @@ export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
 export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for work that may take long, such as migrations: a separate connection without time limits. */
-  readonly patient: Kysely<Tables>;
-  /** As `patient`, on one of the connections of requests. */
-  readonly patientOfRequests: Kysely<Tables>;
+  readonly unlimited: Kysely<Tables>;
+  /** As `unlimited`, on one of the connections of requests. */
+  readonly unlimitedOfRequests: Kysely<Tables>;
   readonly withMigrationLock: WithMigrationLock;
   readonly engine: 'postgresql' | 'embedded';
   /**
@@ -146,23 +146,23 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       opened.pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
       return opened;
     };
-    const unlimited = (max: number): OpenPool => {
+    const unlimitedPool = (max: number): OpenPool => {
       const opened = openPool({ ...common, max }, true);
       opened.pool.on('connect', prepareWithoutLimits);
       return opened;
     };
-    const [patientPool, lockPool] = [unlimited(1), unlimited(1)];
+    const [longPool, lockPool] = [unlimitedPool(1), unlimitedPool(1)];
     return database(limited(settings.maxPoolSize), {
       engine: 'postgresql',
       slowPool: limited(slowConnections, { hasOther: true }),
-      lendPatiently: lendingWithoutLimits(patientPool.take),
+      lendUnlimited: lendingWithoutLimits(longPool.take),
       breaks,
       preparedStatements,
       statementTimeoutMs,
       onStatement,
       withMigrationLock: migrationLockOn(lendingWithoutLimits(lockPool.take)),
       closeEngine: async () => {
-        await Promise.all([patientPool.pool.end(), lockPool.pool.end()]);
+        await Promise.all([longPool.pool.end(), lockPool.pool.end()]);
       },
     });
   }
@@ -225,7 +225,7 @@ function database(
   {
     engine,
     slowPool,
-    lendPatiently,
+    lendUnlimited,
     breaks,
     preparedStatements,
     statementTimeoutMs,
@@ -235,7 +235,7 @@ function database(
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: OpenPool;
     /** Lends connections without time limits. If the server has no room for another one, `database` lends a connection of the requests. */
-    readonly lendPatiently?: Connect;
+    readonly lendUnlimited?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;
     readonly onStatement: OnStatement | undefined;
@@ -256,11 +256,11 @@ function database(
   const kysely = kyselyOn(lend);
   const slowKysely = kyselyOn(slow);
   const lendOfRequests = async () => withoutLimits(await lend(), statementTimeoutMs);
-  const patient =
-    lendPatiently === undefined
+  const unlimited =
+    lendUnlimited === undefined
       ? kysely
       : kyselyOn(() =>
-          lendPatiently().catch((error: unknown) => {
+          lendUnlimited().catch((error: unknown) => {
             if (isTooManyConnections(error)) return lendOfRequests();
             throw error;
           }),
@@ -290,8 +290,8 @@ function database(
   const onSharedConnections = oneAfterTheOther(pauseOnSharedMs);
   return {
     kysely,
-    patient,
-    patientOfRequests: kyselyOn(lendOfRequests),
+    unlimited,
+    unlimitedOfRequests: kyselyOn(lendOfRequests),
     engine,
     transaction: transact,
     write: async (statements) => {
@@ -347,10 +347,10 @@ async function transaction(
   const connection = await connect();
   let broken: unknown;
   // No other program can hold a lock in the embedded engine.
-  const isPatient = lockTimeoutMs === undefined || engine === 'embedded';
+  const takesEachLock = lockTimeoutMs === undefined || engine === 'embedded';
   // A single statement is a transaction already.
-  const isSingle = queries.length === 1 && isPatient;
-  const beginning = isPatient ? begin : `${begin}; set local lock_timeout = ${lockTimeoutMs}`;
+  const isSingle = queries.length === 1 && takesEachLock;
+  const beginning = takesEachLock ? begin : `${begin}; set local lock_timeout = ${lockTimeoutMs}`;
   try {
     const texts = isSingle
       ? queries

@@ -15,11 +15,11 @@ import type { BreakWatch } from './pool.ts';
  */
 export type OnStatement = (text: string, ms: number) => void;
 
-/** @param options.isPatient whether the answer may take any time; otherwise the pool or `CommitWatch` ends what takes too long */
+/** @param options.isUnlimited whether the answer may take any time; otherwise the pool or `CommitWatch` ends what takes too long */
 export type Send = (
   text: string,
   values?: readonly unknown[],
-  options?: { readonly isPatient?: boolean },
+  options?: { readonly isUnlimited?: boolean },
 ) => Promise<pg.QueryResult>;
 
 /** A connection to the server that is lent for some statements. */
@@ -93,15 +93,15 @@ export function lendingFrom(
       const answer = answered.catch(failed);
       return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
     };
-    const send: Send = (text, parameters = [], { isPatient = false } = {}) => {
+    const send: Send = (text, parameters = [], { isUnlimited = false } = {}) => {
       const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
       const named = preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values };
-      const patient = { ...named, query_timeout: neverMs };
-      if (isPatient) return noted(client.query(patient));
+      const unlimited = { ...named, query_timeout: neverMs };
+      if (isUnlimited) return noted(client.query(unlimited));
       if (commits?.isWatched(text)) {
         const refusal = commits.refusalOf(text);
         if (refusal !== undefined) return Promise.reject(refusal);
-        return noted(commits.watch(holder, client.query(patient)));
+        return noted(commits.watch(holder, client.query(unlimited)));
       }
       return noted(client.query(named));
     };
@@ -173,23 +173,23 @@ export const lendingWithoutLimits =
  * @param timeoutMs the limit that `prepareConnection` has set
  */
 export function withoutLimits(connection: Connection, timeoutMs: number): Connection {
-  const sendPatiently: Send = (text, values) => connection.send(text, values, { isPatient: true });
+  const sendUnlimited: Send = (text, values) => connection.send(text, values, { isUnlimited: true });
   // If this fails, the connection is broken.
-  const setTimeLimit = (ms: number) => void sendPatiently(`set statement_timeout = ${ms}`).catch(() => {});
+  const setTimeLimit = (ms: number) => void sendUnlimited(`set statement_timeout = ${ms}`).catch(() => {});
   let isInTransaction = false;
   const send: Send = (text, values) => {
     if (isBegin(text)) {
       isInTransaction = true;
-      return sendPatiently(`${text}; ${noLimits}`);
+      return sendUnlimited(`${text}; ${noLimits}`);
     }
     if (isInTransaction) {
       isInTransaction = !isEnd(text);
-      return sendPatiently(text, values);
+      return sendUnlimited(text, values);
     }
-    if (timeoutMs === 0) return sendPatiently(text, values);
+    if (timeoutMs === 0) return sendUnlimited(text, values);
     // All three are sent at once, so that a pooler in transaction mode has no time to give this connection of the server to another client.
     setTimeLimit(0);
-    const answer = sendPatiently(text, values);
+    const answer = sendUnlimited(text, values);
     setTimeLimit(timeoutMs);
     return answer;
   };
@@ -207,7 +207,7 @@ const neverMs = 2 ** 31 - 1;
 const timed =
   (send: Send, onStatement: OnStatement): Send =>
   async (text, values, options) => {
-    if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
+    if (options?.isUnlimited) return send(text, values, options); // such as a load of the fleet, which may take long
     const startedMs = performance.now();
     const report = (): void => onStatement(text, performance.now() - startedMs);
     try {

@@ -60,12 +60,12 @@ export async function forgetTags({ kysely }: Pick<Database, 'kysely'>, providerI
  * @throws an error of the database if it has no connection left, or leads to another server
  */
 export async function besideSnapshot(
-  { patientOfRequests }: Pick<Database, 'patientOfRequests'>,
+  { unlimitedOfRequests }: Pick<Database, 'unlimitedOfRequests'>,
   beside: Transaction<Tables>,
   read: (db: Kysely<Tables>) => Promise<void>,
 ): Promise<void> {
   const { name } = await onlyRow(beside, sql<{ readonly name: string }>`select pg_export_snapshot() as name`);
-  await patientOfRequests.connection().execute(async (db) => {
+  await unlimitedOfRequests.connection().execute(async (db) => {
     try {
       // In one text, since nothing may be read before the snapshot is set.
       await sql`start transaction isolation level repeatable read, read only; set transaction snapshot ${sql.lit(name)}`.execute(
@@ -85,11 +85,11 @@ export async function besideSnapshot(
  * @throws `lockNotAvailable` if another transaction holds a lock for longer
  */
 export const inSnapshot = <Result>(
-  { patient }: Pick<Database, 'patient'>,
+  { unlimited }: Pick<Database, 'unlimited'>,
   read: (transaction: Transaction<Tables>) => Promise<Result>,
   lockTimeoutMs?: number,
 ): Promise<Result> =>
-  patient
+  unlimited
     .transaction()
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')

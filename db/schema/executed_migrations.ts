@@ -58,9 +58,9 @@ const missingMigrations = (executed: readonly string[]): readonly string[] =>
  * The names of all migrations that were run on the database, oldest first, including those of other releases; an empty
  * list if none was run.
  */
-export async function executedMigrations({ patient }: Pick<Database, 'patient'>): Promise<readonly string[]> {
+export async function executedMigrations({ unlimited }: Pick<Database, 'unlimited'>): Promise<readonly string[]> {
   const rows = await noneWithoutTable(
-    patient
+    unlimited
       .transaction()
       .execute((trx) => selectExecuted.execute(trx))
       .then((result) => result.rows),

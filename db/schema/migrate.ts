@@ -73,7 +73,7 @@ async function migrate(database: Database, others: Migrations | undefined): Prom
   const newer = newerOf(executed, names);
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, schema, executed, others);
-  await correctRevision(database.patient);
+  await correctRevision(database.unlimited);
   return applied;
 }
 
@@ -91,24 +91,24 @@ async function apply(
   ]);
   const all: Migrations = others ?? migrations;
   const takeIn = async (): Promise<void> => {
-    if (executed.some((name) => isUnreleased(name) && !(name in all))) await takeInUnreleased(database.patient);
+    if (executed.some((name) => isUnreleased(name) && !(name in all))) await takeInUnreleased(database.unlimited);
   };
   // No other process uses an embedded database.
   if (database.engine === 'embedded') {
     await takeIn();
-    return namesOf(await newMigrator(database.patient, schema, all).migrateToLatest());
+    return namesOf(await newMigrator(database.unlimited, schema, all).migrateToLatest());
   }
   return database.withMigrationLock(async () => {
     if (executed.length === 0) await completeUpstream(database);
     await takeIn();
-    const migrator = newMigrator(database.patient, schema, withBriefLocks(all));
+    const migrator = newMigrator(database.unlimited, schema, withBriefLocks(all));
     const applied: string[] = [];
     for (;;) {
       const step = await repeatUntilLocked(async () => namesOf(await migrator.migrateUp()));
       if (step.length === 0) break;
       applied.push(...step);
     }
-    if (applied.length > 0) await analyzeTables(database.patient);
+    if (applied.length > 0) await analyzeTables(database.unlimited);
     return applied;
   });
 }

@@ -33,8 +33,8 @@ export async function readRevision(database: Database): Promise<string | undefin
 }
 
 /** All revisions in table alembic_version: databases of other services may have several. */
-async function readRevisions({ patient }: Database): Promise<readonly string[]> {
-  const query = patient.selectFrom('alembic_version').select('version_num').orderBy('version_num');
+async function readRevisions({ unlimited }: Database): Promise<readonly string[]> {
+  const query = unlimited.selectFrom('alembic_version').select('version_num').orderBy('version_num');
   return (await noneWithoutTable(query.execute())).map(({ version_num }) => version_num);
 }
 
@@ -115,7 +115,7 @@ async function createVersionTable(db: QueryExecutorProvider): Promise<void> {
 export async function stampRevision(database: Database, name: string): Promise<void> {
   const revision = findRevision(name);
   await refuseForeignDatabase(database);
-  await database.patient.transaction().execute(async (trx) => {
+  await database.unlimited.transaction().execute(async (trx) => {
     await createVersionTable(trx);
     // If two processes do this at the same time, the second one must see the row of the first.
     await sql`lock table alembic_version in share row exclusive mode`.execute(trx);

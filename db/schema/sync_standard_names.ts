@@ -11,7 +11,7 @@ import { standardTraits } from './standard_traits.ts';
  * Traits get their ids in the order of their names, so that standard traits come before custom ones. Names are added without a time limit:
  * where providers have inventories of an added class, as an old Nova left them, the entity tags of all these inventories are made anew.
  */
-export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kysely' | 'patient'>): Promise<void> {
+export async function syncStandardNames({ kysely, unlimited }: Pick<Database, 'kysely' | 'unlimited'>): Promise<void> {
   const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, index)
     where not exists (select from traits t where t.name = standard.name)`;
   const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, index)
@@ -23,13 +23,13 @@ export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kys
   if (missing.rows[0]?.traits) {
     const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by index
       on conflict (name) do nothing`;
-    await withFreeIds(kysely, () => patient.transaction().execute((trx) => insert.execute(trx)));
+    await withFreeIds(kysely, () => unlimited.transaction().execute((trx) => insert.execute(trx)));
   }
   if (missing.rows[0]?.classes) {
     const last = sql`select greatest(max(id), ${standardResourceClasses.length}) from resource_classes where id < ${firstCustomClassId}`;
     const id = sql`case when exists (select from resource_classes where id = index - 1) then (${last}) + index else index - 1 end`;
     const insert = sql`insert into resource_classes (id, name, created_at) select ${id}, name, ${utcNow} ${classes}
       on conflict do nothing`;
-    await patient.transaction().execute((trx) => insert.execute(trx));
+    await unlimited.transaction().execute((trx) => insert.execute(trx));
   }
 }

@@ -26,9 +26,9 @@ export const usagesAreReleasedWhole = sql`set_config('placement.released_whole',
  * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether the history was off
  */
-export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
+export function switchHistoryOn({ unlimited }: Pick<Database, 'unlimited'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
-    patient.transaction().execute(async (trx) => {
+    unlimited.transaction().execute(async (trx) => {
       signal?.throwIfAborted();
       await waitBriefly(trx);
       await lockTogether(trx, ['allocations', 'consumers'], 'share row exclusive');
@@ -52,9 +52,9 @@ export function switchHistoryOn({ patient }: Pick<Database, 'patient'>, signal?:
  * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether the history was on
  */
-export function switchHistoryOff({ patient }: Pick<Database, 'patient'>, signal?: AbortSignal): Promise<boolean> {
+export function switchHistoryOff({ unlimited }: Pick<Database, 'unlimited'>, signal?: AbortSignal): Promise<boolean> {
   return repeatUntilLocked(() =>
-    patient.transaction().execute(async (trx) => {
+    unlimited.transaction().execute(async (trx) => {
       signal?.throwIfAborted();
       await waitBriefly(trx);
       await sql`select from usage_history for update`.execute(trx);
@@ -172,7 +172,7 @@ const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
  * @param limit how many consumers at most
  * @returns how many
  */
-export async function giveOwners(
+export async function assignOwners(
   { kysely, write }: Pick<Database, 'kysely' | 'write'>,
   limit: number,
 ): Promise<number> {

@@ -29,11 +29,11 @@ export type Affinity = {
 export function namedOutside({ consumers, placing = [] }: Claim): readonly string[] {
   if (!consumers.some(namesOthers)) return none;
   const named = new Set<string>();
-  const own = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
+  const written = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
   for (const index of placing) {
     const { queries = none } = consumers[index] ?? {};
     for (const uuid of [...namedBy(queries, 'with'), ...namedBy(queries, 'apartFrom')]) {
-      if (own.has(normalUuid(uuid))) continue;
+      if (written.has(normalUuid(uuid))) continue;
       named.add(uuid);
       named.add(normalUuid(uuid));
     }
@@ -76,7 +76,7 @@ export function affinityOf(
   const reliedOn = new Set<number>();
   const treesOfProviders = (providers: readonly Provider[]): ReadonlySet<Provider> => {
     for (const provider of providers) {
-      // By the parent itself, so that of a loop of parents all are among them.
+      // By the parent and not by the root: if rows of the database form a loop of parents, all providers of the loop are added.
       for (
         let node: Provider | undefined = provider;
         node !== undefined && !reliedOn.has(node.id);
@@ -107,7 +107,7 @@ export function affinityOf(
     if (index !== undefined) return after.get(index) ?? none;
     return treesBefore(uuid).union(treesBefore(normalUuid(uuid)));
   };
-  /** By the index of a consumer, the trees of the placed consumers that want to be apart from it. */
+  /** By the index of a consumer, the trees of the placed consumers that name this consumer in `apart_from`. */
   const avoidedBy = new Map<number, Set<Provider>>();
   return {
     allowedTrees: (index, request) => {

@@ -7,7 +7,7 @@ import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
 
-/** The allocations that a consumer is to have after a claim, instead of all that it has now. */
+/** The allocations that a consumer has after a claim. They replace all its present allocations. */
 export type ConsumerClaim = {
   readonly uuid: string;
   /**
@@ -15,7 +15,7 @@ export type ConsumerClaim = {
    * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
-  /** Whether the generation goes on from that of a former consumer with the same UUID (microversion 2.1 and above). */
+  /** Whether the generation continues the generation of a former consumer with the same UUID (microversion 2.1 and above). */
   readonly generationGoesOn?: boolean;
   readonly projectId: string;
   readonly userId: string;
@@ -47,7 +47,7 @@ export type ExpectedAllocations = {
   readonly incompleteOwner: Owner;
 };
 
-/** The inventories that a provider is to have instead of all that it has now. The client sends its generation. */
+/** The inventories that replace all present inventories of a provider. The client sends the generation of the provider. */
 export type InventoryClaim = {
   readonly providerUuid: string;
   readonly knownGeneration: number;
@@ -60,7 +60,7 @@ export type InventoryClaim = {
 export type Claim = {
   readonly consumers: readonly ConsumerClaim[];
   readonly inventories: readonly InventoryClaim[];
-  /** Whether it moves what consumers have (POST /reshaper), which no limit stops. */
+  /** Whether the claim moves existing allocations (POST /reshaper), which no limit refuses. */
   readonly isReshape?: true;
   /** The consumers that are placed by query: their indexes in `consumers`, in the order in which they are placed. */
   readonly placing?: readonly number[] | undefined;
@@ -70,17 +70,17 @@ export type Claim = {
   readonly precedence?: Precedence | undefined;
 };
 
-/** How a claim that waits, or may wait, lets the claims go first that came to the process before it. */
+/** The order of arrival: a claim that waits, or may wait, is written after the claims that reached the process earlier. */
 export type Precedence = {
-  /** Whether the claim must not be written now: its client has left, its wait was ended, or it is to wait behind claims like it. */
-  isGivenUp(): boolean;
+  /** Whether the claim must not be written now: its client has disconnected, its wait was ended, or it must wait behind claims like it. */
+  isCancelled(): boolean;
   /**
    * Whether a claim that came before it is being judged or written.
    *
    * @param judged claims of its batch that need not be waited for
-   * @param isPatient whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
+   * @param waitsForAll whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
    */
-  isBehind(judged: ReadonlySet<Precedence>, isPatient: boolean): boolean;
+  isBehind(judged: ReadonlySet<Precedence>, waitsForAll: boolean): boolean;
   /** Notes that a row which the claim needs is locked, or that the claim is judged again. */
   noteHeldUp(isHeldUp: boolean): void;
   /** Its row among the claims that wait, and whether this must be stored by now. */
@@ -112,7 +112,7 @@ export const isByQuery = ({ placing }: Claim): boolean => placing !== undefined 
 export type RefusalReason =
   /** The policy does not allow the client to write a consumer of this owner; the message is only the name of the rule. */
   | 'not allowed'
-  /** A consumer's allocations, or a provider's inventories, are not those that the client has seen. */
+  /** The allocations of a consumer, or the inventories of a provider, have changed since the client read them. */
   | 'unmatched consumer'
   | 'unmatched inventories'
   /** A consumer or a provider is not at the generation that the client knows. */
@@ -136,9 +136,9 @@ export type RefusalReason =
   | 'query'
   /** The claim lost a guard to another write each time that it was judged. */
   | 'concurrent update'
-  /** Its client has left, or its wait was ended, before the claim was written. */
+  /** The client has disconnected, or the wait was ended, before the claim was written. */
   | 'given up'
-  /** Another claim is before it in its line. */
+  /** Another claim is ahead in the same line. */
   | 'not its turn';
 
 /**
@@ -169,12 +169,13 @@ type RefusedAbout = {
   readonly fault?: InventoryFault;
   /** A sentence with the numbers of the inventory that refuses the claim, for the versions that are not upstream's. */
   readonly numbers?: string;
-  /** The consumer that is meant: for a `consumer generation`, or the consumer of another owner. */
+  /** The refused consumer: for a `consumer generation`, or the consumer of another owner. */
   readonly consumer?: string;
 };
 
-/** The refusal of a claim whose wait has ended, or that is to wait behind claims like it, before it was written. */
-export const givenUp = (): ClaimRefused => new ClaimRefused('given up', 'The wait ended before the claim was written.');
+/** The refusal of a claim whose wait ended, or that must wait behind claims like it, before it was written. */
+export const cancelled = (): ClaimRefused =>
+  new ClaimRefused('given up', 'The wait ended before the claim was written.');
 
 /** The refusal of a claim that has lost too many races. */
 export const lostTooOften = (): ClaimRefused => new ClaimRefused('concurrent update', concurrentlyUpdated);
@@ -184,7 +185,7 @@ export type Mappings = ReadonlyMap<string, readonly string[]>;
 
 /** What was found for the consumers by query of a claim. */
 export type Placement = {
-  /** The claim with what these consumers are to have. */
+  /** The claim with the allocations of these consumers. */
   readonly claim: Claim;
   /** By the UUID of the consumer. */
   readonly mappings: ReadonlyMap<string, Mappings>;
@@ -225,6 +226,6 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly generation: number;
   /** Null for a consumer that has nothing. */
   readonly etag: EntityTag | null;
-  /** When the term of the consumer ends, in milliseconds since 1970; null for a consumer without a term. */
+  /** When the term of the consumer expires, in milliseconds since 1970; null for a consumer without a term. */
   readonly expiresAtMs: number | null;
 };

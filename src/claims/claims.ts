@@ -27,7 +27,7 @@ import {
   readBy,
   rowsOf,
 } from './pending_claim.ts';
-import { openTryOut } from './try_out.ts';
+import { openDryRuns } from './try_out.ts';
 import { confirmRefusals, limitsBeforeRoom, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
@@ -40,10 +40,10 @@ export type Claims = {
    */
   write(claim: Claim): Promise<ClaimOutcome>;
   /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
-  tryOut(claim: Claim): Promise<ClaimOutcome>;
-  /** Makes the projects, users and types that requests name, also those without a claim. */
+  dryRun(claim: Claim): Promise<ClaimOutcome>;
+  /** Creates the projects, users and types that requests name, also requests that are not claims. */
   readonly owners: Owners;
-  /** Whether a claim that is being written must let another one go first which has a consumer in common with it. */
+  /** Whether a claim that is being written waits in the queue behind another claim for the same consumer. */
   isQueuedBehind(claim: Precedence): boolean;
 };
 
@@ -66,16 +66,15 @@ const placedAsOne = 2;
 
 /**
  * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement. The
- * guards of the statement prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard
- * goes again with a later batch. While a batch with gangs is written, the next batch is judged (judge_batch.ts). A claim
- * that the known fleet does not allow goes again too, and is judged on a fresh fleet: a claim may be refused only by a fresh
- * fleet (write_batch.ts).
+ * guards of the statement prove that nothing which the claims were judged by has changed (write_batch.ts). A claim that loses a
+ * guard is retried with a later batch. While a batch with gangs is written, the next batch is judged (judge_batch.ts). A claim
+ * that the known fleet does not allow is retried too, on a fresh fleet: only a fresh fleet may refuse a claim (write_batch.ts).
  *
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
-export function openClaims(database: Database, fleet: FleetKeeper, given: ClaimsOptions): Claims {
-  const options = { ...allCount, ...given };
+export function openClaims(database: Database, fleet: FleetKeeper, overrides: ClaimsOptions): Claims {
+  const options = { ...allCount, ...overrides };
   const limits = openLimitReads(database, options);
   const staleness = watchForStaleness(fleet);
   const owners = openOwners(database);
@@ -107,7 +106,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, given: Claims
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
     const judgedAhead = ahead.outcomeFor(batch);
     if (judgedAhead !== undefined) return writeJudged(judgedAhead, true, wait);
-    // What a claim takes from a project must be known while usages are counted.
+    // While usages are counted, the owners are needed: the claim changes the usage of their projects.
     const haveOwners = fleet.known.limits.isCounting;
     const read = batch.filter(({ item }) => item.readsConsumers);
     const reading = readStates(read, haveOwners);
@@ -122,7 +121,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, given: Claims
     });
     if (isFleetSuspected) staleness.suspect();
     for (const { entry, item } of again) {
-      // A claim that does not wait must not wait for one that lets others go first, because they have a consumer in common.
+      // A claim of the same consumer that does not wait must not be delayed by a claim that lets earlier claims go first.
       if (item.yields > entry.item.yields) entry.again(item, yielding(), true);
       else entry.again(item);
     }
@@ -164,14 +163,14 @@ export function openClaims(database: Database, fleet: FleetKeeper, given: Claims
   const queued = openQueuedClaims();
   return {
     write: async (claim) => {
-      const asked = pending(claim);
-      const leave = queued.enter(claim.precedence ?? asked, asked.conflictKeys);
+      const item = pending(claim);
+      const leave = queued.enter(claim.precedence ?? item, item.conflictKeys);
       try {
-        const outcome = await write(asked);
-        given.onEnd?.('written');
+        const outcome = await write(item);
+        overrides.onEnd?.('written');
         return outcome;
       } catch (error) {
-        given.onEnd?.(error instanceof ClaimRefused ? error.reason : 'error');
+        overrides.onEnd?.(error instanceof ClaimRefused ? error.reason : 'error');
         throw error;
       } finally {
         leave();
@@ -179,7 +178,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, given: Claims
     },
     owners,
     isQueuedBehind: queued.isBehind,
-    tryOut: openTryOut(database, fleet, { ...options, limits }),
+    dryRun: openDryRuns(database, fleet, { ...options, limits }),
   };
 }
 
@@ -189,7 +188,7 @@ const yielding = (): Promise<unknown> => new Promise((resolve) => setTimeout(res
 
 // The queue of claims
 
-/** The claims in the queue of claims, also those that never wait, by what the queue keeps in order. */
+/** The claims in the queue, also claims that never wait, by the keys by which the queue orders them. */
 type QueuedClaims = {
   /**
    * Adds a claim in the order in which the queue gets it.

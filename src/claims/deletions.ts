@@ -50,7 +50,7 @@ export function openDeletions(
       },
       async (batch, wait) => {
         const uuids = batch.map(({ item }) => item);
-        // What one transaction has deleted stays deleted, also where the next transaction fails and its consumers are tried again.
+        // The deletions of one transaction are final, also where the next transaction fails and its consumers are retried.
         const settle = ({ counts, xid, released }: Deleted): void => {
           if (xid !== undefined) onReleased({ xid, effects: effectsOf(released) });
           for (const { item, resolve } of batch) {
@@ -73,7 +73,7 @@ const effectsOf = (released: Deleted['released']): readonly Effect[] =>
     used: amounts.map(({ classId, used }) => ({ classId, delta: -used })),
   }));
 
-/** The time between two searches for ended terms, in milliseconds. */
+/** The time between two searches for expired terms, in milliseconds. */
 const everyMs = 500;
 
 /** The largest number of consumers that one transaction removes. Their rows stay locked until its end. */
@@ -83,16 +83,16 @@ const removedAtOnce = 256;
 type RemovalOptions = Reported & {
   /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
-  /** Called after each search with how long ago the oldest term ended whose consumer still exists. */
+  /** Called after each search with how long ago the oldest term expired whose consumer still exists. */
   readonly onSearched?: (overdueSeconds: number) => void;
   /** Called with whether usages are counted, after each search. */
   readonly onCounting?: (isCounting: boolean) => void;
 };
 
 /**
- * Removes consumers soon after their terms have ended. Every process searches for ended terms; an advisory lock in the
- * database lets one process at a time remove consumers. A consumer that another program has locked is left out, and
- * tried again at the next search.
+ * Removes consumers soon after their terms have expired. Every process searches for expired terms; an advisory lock in the
+ * database lets one process at a time remove consumers. A consumer that another program has locked is skipped, and retried
+ * at the next search.
  *
  * @returns a function that stops the removal, and resolves when its last transaction has ended
  */
@@ -102,9 +102,9 @@ export function removeEndedConsumers(database: Database, options: RemovalOptions
     everyMs,
     failed: reporting(options, 'Consumers whose terms have ended could not be removed; the next try is soon'),
     round: async (stopping) => {
-      const askedMs = performance.now();
+      const sentMs = performance.now();
       const { overdueSeconds, isCounting } = await haveTermsEnded(database);
-      outages.answered(askedMs);
+      outages.answered(sentMs);
       onCounting?.(isCounting);
       onSearched?.(overdueSeconds ?? 0);
       let position: TermPosition | undefined = overdueSeconds === null ? undefined : firstPosition;
@@ -119,7 +119,7 @@ export function removeEndedConsumers(database: Database, options: RemovalOptions
         for (const consumer of removed) logger.info(removalLine(consumer));
         onRemoved?.(removed.length);
         position = next;
-        // When thousands of terms end at the same time, claims have the database for half of the time.
+        // When thousands of terms expire at the same time, half of the time of the database is left for claims.
         if (position !== undefined) await rest(performance.now() - startedMs, stopping);
       }
     },

@@ -1,8 +1,8 @@
 import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import {
+  assignOwners,
   closeRecords,
-  giveOwners,
   type HeldPosition,
   pruneUsageRecords,
   switchHistoryOff,
@@ -12,23 +12,23 @@ import {
 import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 
-/** How many allocations one transaction takes in. The consumers that have them are locked until its end. */
+/** How many existing allocations one transaction records. Their consumers are locked until it ends. */
 const takenInAtOnce = 500;
 /** How many records one statement closes. */
 const closedAtOnce = 1000;
 /** How many records one statement removes, and the time between two searches for old ones. */
 const [prunedAtOnce, pruneEveryMs] = [1000, 600_000];
-/** How many consumers without an owner get their owner in one transaction, and the time between two such transactions. */
-const [givenAtOnce, giveEveryMs] = [100, 10_000];
-/** The time between two tries to switch the history. */
+/** How many consumers without an owner one transaction assigns to their owner, and the time between two such transactions. */
+const [assignedAtOnce, assignEveryMs] = [100, 10_000];
+/** The time between two attempts to switch the history. */
 const switchEveryMs = 5_000;
-/** How long a start waits until the history is on. A transaction that writes allocations may keep the switch waiting for longer. */
+/** How long a start waits until the history is on. The switch may take longer, since it waits for transactions that write allocations. */
 const startsWithinMs = 2_000;
 
 /**
- * Switches the history of usages on or off where the database has it otherwise, and removes old records from time to time. Triggers of
- * the database write the history. The process that starts last decides for all processes. Once the promise has resolved, all writes are
- * recorded, unless the switch waits for a transaction.
+ * Switches the history of usages on or off if the database has the other setting, and removes old records from time to time. Triggers of
+ * the database write the history. The setting of the process that starts last is used by all processes. Once the promise has resolved,
+ * all writes are recorded, unless the switch waits for a transaction.
  *
  * @param options.keep how many seconds a record is kept after its end
  * @returns a function that stops it, and resolves when its last statement has ended
@@ -51,29 +51,29 @@ export async function keepHistory(
   const stopPruning = inBackground({
     everyMs: pruneEveryMs,
     failed: reporting(reported, 'Old records of the history could not be removed; it is tried again later'),
-    round: async (ended) => {
-      for (let count = prunedAtOnce; count === prunedAtOnce && !ended.aborted; ) {
+    round: async (stopping) => {
+      for (let count = prunedAtOnce; count === prunedAtOnce && !stopping.aborted; ) {
         const startedMs = performance.now();
         count = await pruneUsageRecords(database, { keepSeconds: keep, limit: prunedAtOnce });
-        await rest(4 * (performance.now() - startedMs), ended);
+        await rest(4 * (performance.now() - startedMs), stopping);
       }
     },
   });
-  const stopGiving = enabled
+  const stopAssigning = enabled
     ? inBackground({
-        everyMs: giveEveryMs,
+        everyMs: assignEveryMs,
         failed: reporting(
           reported,
           'Records of the history could not be given to their consumers; it is tried again later',
         ),
         round: async () => {
-          await giveOwners(database, givenAtOnce);
+          await assignOwners(database, assignedAtOnce);
         },
       })
     : async () => {};
   return async () => {
     stopping.abort();
-    await Promise.all([switched, stopPruning(), stopGiving()]);
+    await Promise.all([switched, stopPruning(), stopAssigning()]);
   };
 }
 
@@ -119,7 +119,7 @@ function takeIn(database: Database, signal: AbortSignal): Promise<void> {
 const close = (database: Database, signal: AbortSignal): Promise<void> =>
   inParts(() => closeRecords(database, closedAtOnce), signal);
 
-/** Repeats a part of some work while there is more of it. Requests have the database for at least half of the time. */
+/** Repeats a part of some work until all is done. At least half of the time of the database is left for requests. */
 async function inParts(part: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
   for (let isMore = true; isMore && !signal.aborted; ) {
     const startedMs = performance.now();

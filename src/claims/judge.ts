@@ -34,25 +34,24 @@ import {
 import { onCertainFleet, type PlacingOptions, placeConsumers } from './placing.ts';
 
 /**
- * Judges a claim by the fleet and by what the database has of its consumers. Returns what is to be written, and the
- * generations that must still be the same when it is written. Entity tags are checked first; the other checks come in
- * upstream's order.
+ * Judges a claim by the fleet and by the rows of its consumers. Returns the write, and the generations that must not change before
+ * it. Entity tags are checked first; the other checks come in upstream's order.
  *
  * @param states the consumers of the claim; a missing consumer is taken to be new, which the guard of the write proves
  * @throws ClaimRefused
  */
 export function judge(
   fleet: Fleet,
-  asked: Claim,
+  requested: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly usageChanges: readonly UsageChange[]; readonly placement: Placement | undefined } {
-  checkRights(asked, states);
-  checkExpectations(fleet, asked, states, options.isCertain);
-  const newInventories = judgeInventories(fleet, asked.inventories);
-  for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
-  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, options) : undefined;
-  const claim = placement?.claim ?? asked;
+  checkRights(requested, states);
+  checkExpectations(fleet, requested, states, options.isCertain);
+  const newInventories = judgeInventories(fleet, requested.inventories);
+  for (const consumer of requested.consumers) checkGeneration(consumer, states.get(consumer.uuid));
+  const placement = isByQuery(requested) ? placeConsumers(fleet, requested, states, options) : undefined;
+  const claim = placement?.claim ?? requested;
   const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
   const allocations = wanted.map((providers) => findClasses(fleet, providers));
 
@@ -80,16 +79,16 @@ export function judge(
   );
   return {
     providers: [...bumps].map(([provider, by]) => guardOf(provider, by)),
-    // Where nothing is wanted and nothing is there, nothing is written (upstream leaves an empty consumer record behind).
+    // A claim of nothing for consumers that have nothing is not written (upstream leaves an empty consumer record behind).
     consumers: consumers.every(isAbsent) ? [] : consumers,
     inventories: [...newInventories.values()].map(({ provider, inventories, removed }) => ({
       providerId: provider.id,
       put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
       remove: removed,
     })),
-    ...nameGuards(fleet, asked, { allocated: allocations.flat(), newInventories, states, placement }),
-    ...(placement === undefined ? {} : placementGuards(asked, placement)),
-    ...relied(fleet, asked, states, { placement, locked: bumps }),
+    ...nameGuards(fleet, requested, { allocated: allocations.flat(), newInventories, states, placement }),
+    ...(placement === undefined ? {} : placementGuards(requested, placement)),
+    ...relied(fleet, requested, states, { placement, locked: bumps }),
     usageChanges,
     placement,
   };
@@ -127,7 +126,7 @@ function relied(
 const seenAllocations = ({ consumers }: Claim, states: ReadonlyMap<string, ConsumerState>) =>
   consumers.filter(({ expected }) => expected !== undefined).flatMap(({ uuid }) => states.get(uuid)?.allocations ?? []);
 
-/** The classes and traits that a claim names, and by whose ids it is written. */
+/** The classes and traits that a claim names, whose ids are in the write. */
 function nameGuards(
   fleet: Fleet,
   claim: Claim,
@@ -166,7 +165,7 @@ const classesOf = ({ classes }: Fleet, rows: readonly OfClass[]): NamedId[] =>
 
 const customOf = (classes: readonly NamedId[]): NamedId[] => classes.filter(({ name }) => isCustom(name));
 
-/** What an If-Match of the claim describes: its entity tag is made of the names of these classes. */
+/** The classes that an If-Match of the claim describes: their names are part of its entity tag. */
 const seenBy = (fleet: Fleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): readonly OfClass[] => [
   ...claim.inventories
     .filter(({ ifMatch }) => ifMatch !== undefined)
@@ -188,8 +187,8 @@ function checkRights({ consumers, rights }: Claim, states: ReadonlyMap<string, C
   for (const { uuid, consumerType, ...owner } of consumers) {
     const state = states.get(uuid);
     if (!maySee(rights, state)) throw new ClaimRefused('not allowed', rights.rule, { consumer: uuid });
-    const kept = consumerType === undefined ? (state?.consumerType ?? undefined) : undefined;
-    if (kept !== undefined && uncounted?.types.includes(kept) && !uncounted.allows(owner)) {
+    const presentType = consumerType === undefined ? (state?.consumerType ?? undefined) : undefined;
+    if (presentType !== undefined && uncounted?.types.includes(presentType) && !uncounted.allows(owner)) {
       throw new ClaimRefused('not allowed', uncounted.rule);
     }
   }

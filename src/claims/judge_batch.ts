@@ -11,7 +11,7 @@ import { exactCapacity } from '../placement/inventory.ts';
 import {
   type Claim,
   ClaimRefused,
-  givenUp,
+  cancelled,
   isByQuery,
   lostTooOften,
   type Placement,
@@ -20,9 +20,9 @@ import {
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
 import { allCount, type CountingOptions, limitGuards, projectUsageChangesOf } from './limits.ts';
-import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
+import { type BatchedClaim, noteChosen, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
-/** The claims of a batch, by what happens to them next. None of them is settled. */
+/** The claims of a batch, by the next step for each. No claim is settled yet. */
 type JudgedBatch = {
   /** Claims that can be written. */
   readonly judged: readonly Judged[];
@@ -40,8 +40,8 @@ type JudgedBatch = {
 };
 
 /**
- * Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. What a claim frees does not
- * count as free: if the claim loses its guards, claims that took the freed amount would exceed the capacity.
+ * Judges the claims of a batch in order. The amounts that a claim takes count as used for later claims. The amounts that a claim
+ * frees do not count as free: if the claim loses its guards, claims that took the freed amounts would exceed the capacity.
  */
 export function judgeBatch(
   fleet: Fleet,
@@ -66,8 +66,8 @@ export function judgeBatch(
   for (const entry of batch) {
     const { item } = entry;
     item.claim.precedence?.noteHeldUp(false);
-    if (item.claim.precedence?.isGivenUp()) {
-      failed.push({ entry, error: givenUp() });
+    if (item.claim.precedence?.isCancelled()) {
+      failed.push({ entry, error: cancelled() });
       continue;
     }
     if (precedences.mustYield(item)) {
@@ -79,17 +79,17 @@ export function judgeBatch(
       again.push({ entry, item });
       continue;
     }
-    // Usages are counted since the consumers were read: their owners must be known.
+    // The counting of usages began after the consumers were read without their owners.
     if (isCounting && !haveOwners && item.readsConsumers) {
       again.push({ entry, item });
       continue;
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !isAnyPromised;
-      const { avoided } = item.tried;
+      const { avoided } = item.choice;
       const options = { isCertain, avoided, onSteps };
       const { usageChanges, placement, ...write } = judge(fleet, item.claim, states, options);
-      if (placement !== undefined) noteTried(item, placement);
+      if (placement !== undefined) noteChosen(item, placement);
       const taken = usageChanges.flatMap(({ provider, classId, inventory, freed, wanted }) =>
         inventory === undefined || wanted <= freed ? [] : [{ provider, classId, amount: wanted - freed }],
       );
@@ -109,8 +109,7 @@ export function judgeBatch(
         isFleetSuspected = true;
         again.push({ entry, item: onFreshFleet(item) });
       }
-      // Claims before this one in the batch may be the reason, and may still lose their guards. So this claim is judged again
-      // in the next batch.
+      // Claims ahead in the batch may be the reason, and may still lose their guards. So this claim is judged again in the next batch.
       else if (isAnyPromised) again.push({ entry, item });
       else {
         refused.push({ entry, refusal: error });
@@ -122,10 +121,10 @@ export function judgeBatch(
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
-/** After this number of batches a claim goes before earlier claims; before an equal claim only if a locked row holds up the equal one. */
+/** After this number of batches a claim no longer waits for earlier claims, except for an equal claim that no locked row holds up. */
 const mostYields = 200;
 
-/** Keeps the claims of a batch that have waited in the order in which they came. */
+/** Keeps the order of arrival among the claims of a batch that have waited. */
 function followPrecedence() {
   const judged = new Set<Precedence>();
   return {
@@ -137,14 +136,14 @@ function followPrecedence() {
   };
 }
 
-/** What a batch is judged by besides the fleet and what its consumers have. */
+/** What a batch is judged by, in addition to the fleet and the allocations of its consumers. */
 type JudgedBy = {
   readonly counting?: CountingOptions;
   /** Whether the owners of the consumers were read; without owners it is unknown from which project a claim takes something. */
   readonly haveOwners?: boolean;
 };
 
-/** Sums up by how much the claims of a batch may raise the limited usages. What claims lower is left out: a claim may lose its guards. */
+/** Sums up by how much the claims of a batch may raise the limited usages. Reductions do not count: a claim may lose its guards. */
 function sumOfRaises() {
   const sums = new Map<string, number>();
   return {
@@ -185,8 +184,8 @@ export type Judged = {
 export const canBeApplied = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 /**
- * What the fleet shows of a claim as soon as it is written, before the next refresh: one effect for each provider, since to show an
- * effect takes as long for three classes as for one.
+ * The effects of a claim, which the fleet shows as soon as the claim is written, before the next refresh. There is one effect for each
+ * provider, since an effect of three classes takes no longer than an effect of one.
  */
 export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
   const effects = new Map<number, { providerId: number; bump: number; used: { classId: number; delta: number }[] }>();
@@ -261,7 +260,7 @@ export type LostRaceOptions = {
 };
 
 /**
- * Puts a claim back to be judged again, because another request has changed what the claim was judged by; refuses a claim
+ * Puts a claim back to be judged again, because another request has changed data that the claim was judged by; refuses a claim
  * that has lost too often.
  *
  * @param item the claim in the form that replaces it
@@ -290,9 +289,9 @@ export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRef
  */
 const fewestPlaced = 16;
 
-/** Judges the next batch while a batch is being written, as if all claims of the batch under way were written already. */
+/** Judges the next batch while a batch is being written, as if all claims of that batch were written already. */
 type JudgeAhead = {
-  /** Whether to judge a claim takes so long that it should be judged ahead. */
+  /** Whether the judgement of a claim takes so long that it should be made ahead. */
   isWorthIt(claim: PendingClaim): boolean;
   /** Judges a batch ahead. @returns false where it cannot be judged ahead, or where one of its claims is not allowed */
   prepare(batch: readonly BatchedClaim[]): boolean;
@@ -301,7 +300,7 @@ type JudgeAhead = {
   /**
    * Notes that claims are being written.
    *
-   * @param isWhole whether `judged` are all claims of their batch; the other claims go again before any other batch
+   * @param isWhole whether `judged` are all claims of their batch; the other claims are retried before any other batch
    * @returns a function to be called after the write, with whether all of the claims were written and the known fleet shows them
    */
   noteWrite(judged: readonly Judged[], isWhole: boolean): (isAsExpected: boolean) => void;
@@ -318,13 +317,13 @@ type Prepared = {
   readonly snapshot: FleetKeeper['snapshot'];
 };
 
-/** Opens it while no claim is being written. */
+/** Call it while no claim is being written. */
 export function openJudgeAhead(
   fleet: FleetKeeper,
   staleness: Pick<Staleness, 'isSuspected'>,
   counting: CountingOptions = allCount,
 ): JudgeAhead {
-  /** More than one batch where one takes long or is repeated in parts. */
+  /** More than one batch if a batch takes long or is repeated in parts. */
   const underWay = new Set<Premise>();
   /** The batch whose write began last. */
   let latest: Premise | undefined;
@@ -370,7 +369,7 @@ export function openJudgeAhead(
   };
 }
 
-/** Its consumers must not be read, nor the fleet be refreshed, before it is judged. */
+/** Whether a claim can be judged at once: its consumers need not be read, and the fleet need not be refreshed. */
 const canBeAhead = ({ item }: BatchedClaim): boolean =>
   item.judgedOn === 'known fleet' &&
   !item.readsConsumers &&

@@ -5,14 +5,14 @@ import { capacity, fitsUnits, type InventoryFields, mayBeUsed } from '../placeme
 import { inventoryInUse, noSuchClass, noSuchProvider } from '../request/errors.ts';
 import { ClaimRefused, type InventoryClaim, type InventoryFault } from './claim.ts';
 
-/** An allocation by ids, as the database keeps it. */
+/** An allocation by ids, as the database stores it. */
 export type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
 
 /** How a claim changes the usage of one class on one provider. */
 export type UsageChange = {
   readonly provider: Provider;
   readonly classId: number;
-  /** The inventory in the fleet; undefined if the fleet has none, or if the claim itself brings it (the reshaper). */
+  /** The inventory in the fleet; undefined if the fleet has none, or if the claim itself creates it (the reshaper). */
   readonly inventory: Inventory | undefined;
   /** The amount that the claim's consumers had before. */
   readonly freed: number;
@@ -26,7 +26,7 @@ export type UsageChange = {
  * since March 2025).
  *
  * @param freed the allocations that the consumers have now
- * @param newInventories inventories that the same claim brings (the reshaper)
+ * @param newInventories inventories that the same claim writes (the reshaper)
  * @returns one entry for each class of each provider in `freed` or `wanted`
  * @throws ClaimRefused `invalid inventory`
  */
@@ -105,13 +105,13 @@ function checkSomeInventory(
   throw invalidInventory(classIds.map((id) => nameOf(fleet.classes, id)).join(', '), without);
 }
 
-/** By provider id, the inventories that a reshape gives it. */
+/** By provider id, the inventories that a reshape writes. */
 export type NewInventories = ReadonlyMap<
   number,
   {
     readonly provider: Provider;
     readonly inventories: ReadonlyMap<number, InventoryFields>;
-    /** The classes that it loses. */
+    /** The classes whose inventories are removed. */
     readonly removed: readonly number[];
   }
 >;

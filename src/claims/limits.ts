@@ -37,10 +37,10 @@ export const countingOptions = ({ placement }: Pick<Config, 'placement'>): Count
   incompleteProject: placement.incompleteConsumerProjectId,
 });
 
-/** All types count, and no project stands for old allocations. */
+/** All types count, and old allocations count for no project. */
 export const allCount: CountingOptions = { uncountedTypes: [], incompleteProject: '' };
 
-/** What a consumer has, or is to have. */
+/** The amounts that a consumer has, or will have after a write. */
 export type Holding = {
   /** Null for allocations without a consumer record. */
   readonly project: string | null;
@@ -49,7 +49,7 @@ export type Holding = {
   readonly amounts: readonly { readonly classId: number; readonly used: number }[];
 };
 
-/** What a write changes in the usages of projects. Changes that add up to nothing are left out. */
+/** How a write changes the usages of projects. Changes that cancel out are left out. */
 export function projectUsageChanges(before: readonly Holding[], after: readonly Holding[]): readonly ProjectUsage[] {
   const changes = new Map<string, ProjectUsage & { amount: number }>();
   const add = (usage: ProjectUsage): void => {
@@ -68,7 +68,7 @@ export function projectUsageChanges(before: readonly Holding[], after: readonly 
   return [...changes.values()].filter(({ amount }) => amount !== 0);
 }
 
-/** The limits in force that a write comes nearer to. */
+/** The limits in force on usages that a write raises. */
 export function limitGuards(
   { limits, classes }: Pick<Fleet, 'limits' | 'classes'>,
   usages: readonly ProjectUsage[],
@@ -116,7 +116,7 @@ export function limitExceeded(
   );
 }
 
-/** What the consumers of a judged claim have, and what they are to have. */
+/** How a judged claim changes the usages of projects. */
 export function projectUsageChangesOf(
   consumers: readonly ConsumerWrite[],
   states: ReadonlyMap<string, ConsumerState>,
@@ -137,7 +137,7 @@ const holdingsOf = (state: ConsumerState | undefined): readonly Holding[] =>
     : [{ project: state.projectId, consumerType: state.consumerType, amounts: state.allocations }];
 
 /**
- * The limits that a claim comes nearer to wherever its consumers are placed: a consumer by query takes what one of its queries asks for.
+ * The limits on usages that a claim raises, wherever its consumers are placed: a consumer by query takes the amounts of one of its queries.
  */
 function guardsOfQueries(
   fleet: Fleet,
@@ -160,15 +160,15 @@ function leastAmounts({ classes }: Fleet, { allocations, queries }: ConsumerClai
     for (const [name, amount] of resources) summed.set(name, (summed.get(name) ?? 0) + amount);
     return summed;
   };
-  const asked =
+  const amountsOfQueries =
     queries === undefined
       ? [sums([...allocations.values()].flatMap((amounts) => [...amounts]))]
       : queries.map(({ request }) => sums(request.groups.flatMap(({ resources }) => [...resources])));
-  const [first = new Map<string, number>(), ...others] = asked;
+  const [first = new Map<string, number>(), ...others] = amountsOfQueries;
   return [...first].flatMap(([name, amount]) => {
     const resourceClass = classes.byName.get(name);
     const used = Math.min(amount, ...others.map((other) => other.get(name) ?? 0));
-    // Also with none of it for certain: the consumer itself counts.
+    // Also with an amount of 0: the consumer itself counts.
     return resourceClass === undefined ? [] : [{ classId: resourceClass.id, used }];
   });
 }
@@ -274,7 +274,7 @@ export function compactFromTimeToTime(
       const startedMs = performance.now();
       await compactUsages(database);
       const isDue = startedMs - correctedAtMs > correctEveryMs;
-      // Reads count anew what is in doubt, and leave it in doubt.
+      // Reads recount usages that are in doubt, and do not store the result.
       await correctUsages(database, isDue ? 'all' : 'doubtful');
       if (isDue) correctedAtMs = startedMs;
       // With many projects a search takes longer: requests have the database for most of the time.

@@ -4,13 +4,13 @@ import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
 import { inBatches } from '../queue/queue.ts';
 
-/** The project, user and type that a consumer is to have. */
+/** The project, user and type that a write sets for a consumer. */
 type NamedOwner = Pick<ConsumerWrite, 'projectExternalId' | 'userExternalId' | 'consumerType'>;
 
 /** Creates the projects, users and consumer types that claims name. */
 export type Owners = {
   /**
-   * Resolves when the projects, users and types of a claim exist. It waits for a transaction that has inserted one and has not ended.
+   * Resolves when the projects, users and types of a claim exist. It waits for a transaction that has inserted one and is not committed.
    */
   ensure(claim: { readonly consumers: readonly NamedOwner[] }): Promise<unknown>;
 };

@@ -15,9 +15,9 @@ export type PendingClaim = {
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   /** How often it lost a race. */
   readonly lostRaces: number;
-  /** How often it has let a claim that came before it go first. */
+  /** How often the claim has let an earlier claim go first. */
   readonly yields: number;
-  /** Whether it has waited until its project, user and types were made. */
+  /** Whether the claim has waited until its project, user and types were created. */
   readonly hadOwnersMade: boolean;
   /** The consumers that its queries name and that it does not write. They are read together with the consumers that the claim writes. */
   readonly affinity: readonly string[];
@@ -26,7 +26,7 @@ export type PendingClaim = {
   /** The keys of the locks by which the queue keeps two claims out of one batch. */
   readonly conflictKeys: readonly string[];
   /** Of a claim by query: the UUIDs of the providers that were chosen last, and of all chosen providers that were found locked. */
-  readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
+  readonly choice: { chosen: readonly string[]; readonly avoided: Set<string> };
 };
 
 /** A claim in a batch. */
@@ -52,24 +52,24 @@ export function pending(claim: Claim): PendingClaim {
     affinity,
     related,
     conflictKeys: [...readBy({ claim, affinity }).map(consumerLock), ...related.map(relationLock)],
-    tried: { chosen: [], avoided: new Set() },
+    choice: { chosen: [], avoided: new Set() },
   };
 }
 
 /** Notes which providers were chosen for the consumers by query of a claim. */
-export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placement): void {
+export function noteChosen({ choice }: PendingClaim, { claim, mappings }: Placement): void {
   const placed = claim.consumers.filter(({ uuid }) => mappings.has(uuid));
-  tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
+  choice.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
 }
 
 /**
  * Notes that some providers are locked. A claim by query that had chosen one of them avoids all of them, and need not wait for the lock.
  */
 export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
-  for (const { tried } of claims) {
-    if (!tried.chosen.some(isLocked)) continue;
-    for (const uuid of tried.chosen) if (isLocked(uuid)) tried.avoided.add(uuid);
-    tried.chosen = [];
+  for (const { choice } of claims) {
+    if (!choice.chosen.some(isLocked)) continue;
+    for (const uuid of choice.chosen) if (isLocked(uuid)) choice.avoided.add(uuid);
+    choice.chosen = [];
   }
 }
 
@@ -94,10 +94,10 @@ export const readBy = (claim: Pick<PendingClaim, 'claim' | 'affinity'>): string[
  * The UUIDs of the providers that a claim locks: the providers that it names, and those that were chosen for it. A claim may also
  * lock the providers of its consumers' present allocations; these are not in the list.
  */
-export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
+export const providersOf = ({ claim, choice }: PendingClaim): string[] => [
   ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
   ...claim.inventories.map(({ providerUuid }) => providerUuid),
-  ...tried.chosen,
+  ...choice.chosen,
 ];
 
 /** The rows that some claims lock. */

@@ -27,7 +27,7 @@ import {
 export type PlacingOptions = {
   /**
    * Whether the fleet is fresh and shows no claims that may still fail. Only then does a query that fits nowhere count
-   * as such: the next query of the list is tried, and a refusal names the reason.
+   * as such: the next query of the list is searched, and a refusal names the reason.
    */
   readonly isCertain: boolean;
   /**
@@ -35,7 +35,7 @@ export type PlacingOptions = {
    * order they are not avoided: the claim waits for the first tree that fits.
    */
   readonly avoided: ReadonlySet<string>;
-  /** Whether only to find out if the consumers fit somewhere: all queries are tried, and a refusal names no reason. */
+  /** Whether to find out only if the consumers fit somewhere: all queries are searched, and a refusal names no reason. */
   readonly isPrediction?: boolean;
   /** The trees to search, by their roots; absent for all. */
   readonly only?: ReadonlySet<Provider> | undefined;
@@ -52,8 +52,8 @@ const stepsOfOne = 400_000;
 const stepsOfAll = 1_000_000;
 
 /**
- * Finds candidates for the consumers by query of a claim. For the search, what all consumers of the claim have now counts as
- * free, and its plain allocations count as taken. Then the consumers are placed one after the other, in the order of `placing`.
+ * Finds candidates for the consumers by query of a claim. For the search, the present allocations of all consumers of the claim count
+ * as free, and its plain allocations count as used. Then the consumers are placed one after the other, in the order of `placing`.
  *
  * @throws ClaimRefused `no candidates`, `query too wide` or `query`
  */
@@ -94,7 +94,7 @@ export function placeConsumers(
     claim: { ...claim, consumers },
     mappings,
     reliedOn: [...reliedOn.union(affinity.reliedOn)],
-    // What the claim may not see had no part in the choice.
+    // Consumers that the claim may not see had no influence on the choice.
     affinity: namedOutside(claim)
       .filter((uuid) => maySee(claim.rights, states.get(uuid)))
       .map((uuid) => affinityGuard(uuid, states.get(uuid))),
@@ -136,7 +136,7 @@ function placeOne(
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   const shown = withName(uuid, consumer.name);
-  // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
+  // All queries are checked first, so that an unknown name in the last query refuses the claim also where the first query fits.
   asRefusals(shown, () => {
     for (const { request, conditions } of queries) {
       if (known.has(request)) continue;
@@ -149,15 +149,15 @@ function placeOne(
     const work = { steps: granted, forLists: 0 };
     const options = { allowed: allowedTrees(request), work, known };
     const found = asRefusals(shown, () => {
-      const beside = avoided.size > 0 && request.order.length === 0;
-      const place = beside
+      const avoidsTrees = avoided.size > 0 && request.order.length === 0;
+      const place = avoidsTrees
         ? findPlace(fleet, request, { ...options, allowed: without(fleet, options.allowed, avoided) })
         : 'nowhere';
       return place === 'nowhere' ? findPlace(fleet, request, options) : place;
     });
     const spent = granted - work.steps;
     workOfAll.steps -= spent;
-    // Lists that the search made for later ones count for the batch, but not for the other consumers of the claim.
+    // The cost of lists that serve later searches counts for the batch, but not for the other consumers of the claim.
     workOfAll.spent += spent + work.forLists;
     if (found === 'too wide') throw tooWide(shown, index, queries.length);
     if (found !== 'nowhere') return { ...found, request };
@@ -223,7 +223,7 @@ function unmetOf(
   return reasons.map((reason, index) => `query ${index + 1}: ${reason}`).join(' ');
 }
 
-/** What to say of an amount that no provider gives to one consumer, even where nothing is used: releases do not help. */
+/** A sentence about an amount that no provider could give to one consumer even if nothing were used: waiting for releases does not help. */
 function beyondAll({ classes, withClass }: Fleet, { name, amount }: ResourceCondition): string {
   const classId = classes.byName.get(name)?.id;
   if (classId === undefined) return '';

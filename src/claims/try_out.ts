@@ -18,14 +18,14 @@ import { generationsAfter, haveTheSame, isByCapacity, outcomeOf } from './write_
 const batchLimit = 256;
 
 /** Judges a claim, and writes nothing. @returns the outcome that a write would have @throws ClaimRefused */
-type TryOut = (claim: Claim) => Promise<ClaimOutcome>;
+type DryRun = (claim: Claim) => Promise<ClaimOutcome>;
 
-type TryOutOptions = Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads };
+type DryRunOptions = Pick<LostRaceOptions, 'conflictRetryCount'> & { readonly limits: LimitReads };
 
-/** Claims that are tried out at the same time share the statements that read their consumers. */
-export function openTryOut(database: Database, fleet: FleetKeeper, options: TryOutOptions): TryOut {
+/** Dry runs at the same time share the statements that read their consumers. */
+export function openDryRuns(database: Database, fleet: FleetKeeper, options: DryRunOptions): DryRun {
   const read = openSharedReads(database);
-  return (claim) => tryOut({ database, fleet, read }, claim, options);
+  return (claim) => dryRun({ database, fleet, read }, claim, options);
 }
 
 /**
@@ -35,31 +35,31 @@ export function openTryOut(database: Database, fleet: FleetKeeper, options: TryO
  * @returns the outcome that a write of the claim would have
  * @throws ClaimRefused
  */
-async function tryOut(
+async function dryRun(
   { database, fleet, read }: { database: Database; fleet: FleetKeeper; read: SharedReads },
   claim: Claim,
-  { conflictRetryCount, limits }: TryOutOptions,
+  { conflictRetryCount, limits }: DryRunOptions,
 ): Promise<ClaimOutcome> {
-  const asked = pending(claim);
-  const consumers = readBy(asked);
+  const item = pending(claim);
+  const consumers = readBy(item);
   const readStates = () => read(consumers);
   const expiresAtMs = await endsOfTerms(database, claim);
   let before = await readStates();
   const attempt = async (): Promise<ClaimOutcome | undefined> => {
     const states = before;
     const known = await fleet.fresh();
-    const tried = judgeOn(known, claim, states, expiresAtMs);
-    const outcome = (await exceededBy(tried, { known, snapshot: fleet.snapshot })) ?? tried;
+    const judged = judgeOn(known, claim, states, expiresAtMs);
+    const outcome = (await exceededBy(judged, { known, snapshot: fleet.snapshot })) ?? judged;
     before = await readStates();
     if (outcome === 'changed' || !haveTheSame(consumers, states, before)) return undefined;
     if (outcome instanceof ClaimRefused) throw outcome;
     return outcome.outcome;
   };
   /** The refusal for a limit comes before the refusal for lack of room. */
-  const exceededBy = async (tried: Tried, judging: JudgingFleet): ReturnType<LimitReads['ofClaim']> => {
+  const exceededBy = async (judged: JudgedDryRun, judging: JudgingFleet): ReturnType<LimitReads['ofClaim']> => {
     if (!judging.known.limits.isCounting) return undefined;
-    if (!(tried instanceof ClaimRefused)) return limits.ofUsages(judging, tried.usages);
-    return isByCapacity(tried) ? limits.ofClaim(judging, claim, before) : undefined;
+    if (!(judged instanceof ClaimRefused)) return limits.ofUsages(judging, judged.usages);
+    return isByCapacity(judged) ? limits.ofClaim(judging, claim, before) : undefined;
   };
   return untilDone(attempt, { attempts: conflictRetryCount + 1, lostRace: lostTooOften });
 }
@@ -84,23 +84,23 @@ const openSharedReads = (database: Database): SharedReads =>
     }
   });
 
-/** The ends of the terms that a claim would give, by the clock of the database. */
+/** When the terms of a claim would expire, by the clock of the database. */
 async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<ReadonlyMap<string, number>> {
-  const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
-  if (given.length === 0) return new Map();
+  const granted = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
+  if (granted.length === 0) return new Map();
   const nowMs = await repeatLostRaces(() => readClock({ kysely }));
-  return new Map(given.map(({ uuid, seconds }) => [uuid, nowMs + seconds * 1000]));
+  return new Map(granted.map(({ uuid, seconds }) => [uuid, nowMs + seconds * 1000]));
 }
 
 /** The outcome that a write of a claim would have, and what it would add to the usages of projects. */
-type Tried = { readonly outcome: ClaimOutcome; readonly usages: readonly ProjectUsage[] } | ClaimRefused;
+type JudgedDryRun = { readonly outcome: ClaimOutcome; readonly usages: readonly ProjectUsage[] } | ClaimRefused;
 
 function judgeOn(
   fleet: Fleet,
   claim: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   expiresAtMs: ReadonlyMap<string, number>,
-): Tried {
+): JudgedDryRun {
   try {
     const { usageChanges, placement, ...write } = judge(fleet, claim, states);
     const formerGenerations = new Map([...states].map(([uuid, state]) => [uuid, state.formerGenerations]));

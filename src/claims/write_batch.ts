@@ -8,7 +8,7 @@ import type { ConsumerState } from '../../db/statements/claims/read_allocations.
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { laterGeneration } from '../../db/statements/generations.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { type ClaimOutcome, ClaimRefused, givenUp, type RefusalReason } from './claim.ts';
+import { type ClaimOutcome, ClaimRefused, cancelled, type RefusalReason } from './claim.ts';
 import {
   canBeApplied,
   effectsOf,
@@ -25,7 +25,7 @@ import { type BatchedClaim, readBy } from './pending_claim.ts';
 
 /**
  * The age at which the fleet is refreshed while other transactions claim on the same providers. Each batch reads in the
- * change log what these transactions did since the last refresh, so the last refresh should be recent.
+ * change log the changes of these transactions since the last refresh, so the last refresh should be recent.
  */
 const contestedAgeSeconds = 0.02;
 
@@ -33,7 +33,7 @@ const contestedAgeSeconds = 0.02;
 const expectedAfterwards = 8;
 
 /**
- * How often a batch is sent again if a consumer that should be new has a record. After these tries each claim is judged again.
+ * How often a batch is sent again if a consumer that should be new has a record. After these attempts each claim is judged again.
  */
 const sendsAgain = 3;
 
@@ -57,7 +57,7 @@ export function openBatchWriter(
   /** For how many more batches it is expected that consumers which should be new have a record. */
   let expectingRecords = 0;
 
-  /** What the claims were judged by. It must be noted before anything is awaited: a refresh may change the fleet. */
+  /** What the claims were judged by. Call it before any `await`: a refresh may change the fleet. */
   const judgedBy = (judged: readonly Judged[]): Pick<WriteOptions, 'judgedOn' | 'leeway'> => ({
     judgedOn: fleet.snapshot,
     leeway:
@@ -86,9 +86,9 @@ export function openBatchWriter(
   };
 
   /**
-   * After a failure, with which nothing of the batch was written.
+   * Handles a failure after which nothing of the batch was written.
    *
-   * @throws the same error if it would not help to judge again.
+   * @throws the same error if judging again would not help.
    */
   const afterFailure = (judged: readonly Judged[], error: unknown): void => {
     if (isLockRefused(error) || isOfOneWrite(error)) throw error;
@@ -104,7 +104,7 @@ export function openBatchWriter(
     judgeAgain(entry, again, options);
   };
 
-  /** Lets the owners of a claim be made, and judges the claim again. That happens once, unless another program removes the owners again. */
+  /** Creates the owners of a claim, and judges the claim again. That happens once, unless another program removes the owners again. */
   const afterMissingOwner = ({ entry, write }: Judged): void => {
     const { item } = entry;
     if (item.hadOwnersMade) judgeAgain(entry, item, options, () => owners.ensure(write));
@@ -124,7 +124,7 @@ export function openBatchWriter(
   /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */
   const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): boolean => {
     expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
-    // Then the next batch finds few changes of others in the change log. No request waits for this refresh; if the
+    // After the refresh the next batch finds few changes in the change log. No request waits for this refresh; if the
     // database is unavailable, the next write gets the error.
     if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
     const won = judged.filter((_, index) => lost[index] === undefined);
@@ -137,7 +137,7 @@ export function openBatchWriter(
   return async (all, wait) => {
     const judged: Judged[] = [];
     for (const each of all) {
-      if (each.entry.item.claim.precedence?.isGivenUp()) each.entry.reject(givenUp());
+      if (each.entry.item.claim.precedence?.isCancelled()) each.entry.reject(cancelled());
       else judged.push(each);
     }
     if (judged.length === 0) return true;
@@ -168,7 +168,7 @@ export function openBatchWriter(
 /** Whether a claim that lost the guard may have been judged by a stale fleet. */
 const isOfFleet = (guard: string): boolean => !['owner', 'limit', 'usages', 'line', 'earlier claim'].includes(guard);
 
-/** The refusal of a claim that is not the first one of its line, or whose row in `waiting` is gone. */
+/** The refusal of a claim that is not the first one of its line, or whose row in `waiting` is missing. */
 const notItsTurn = (): ClaimRefused =>
   new ClaimRefused('not its turn', 'Another claim is before this one in its line.');
 
@@ -176,7 +176,7 @@ const notItsTurn = (): ClaimRefused =>
 
 const noOutcome: ClaimOutcome = { consumers: [], providers: new Map() };
 
-/** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
+/** The generations that the providers of a claim have after it, by their ids, if no other claim is written. */
 export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
   new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
 
@@ -287,7 +287,7 @@ export async function confirmRefusals(
   return changed;
 }
 
-/** Refusals that compare the fleet, or what a project uses, with what the consumers have. */
+/** Refusals that depend on the usage of the fleet or of a project, and on the allocations of the consumers. */
 const capacityReasons: ReadonlySet<RefusalReason> = new Set([
   'invalid inventory',
   'inventory in use',

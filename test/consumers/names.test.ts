@@ -210,7 +210,7 @@ test('a name stays until a write replaces or removes it, or the consumer goes', 
     assert.equal(await nameOf(send, consumer), null);
     accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), name: 'f' }));
     accepted(await send('PUT', path, { ...(await rewriteOf(send, consumer)), allocations: {}, name: 'g' }));
-    const { rows } = await service.database.patient.connection().execute((connection) =>
+    const { rows } = await service.database.unlimited.connection().execute((connection) =>
       connection
         .selectFrom('consumer_names')
         .selectAll()

@@ -54,9 +54,9 @@ suite('several servers in one URL', () => {
 
   /** The port of the server that both pools of a database connect to. */
   const reached = (connection: string): Promise<number> =>
-    withDatabase(connection, async ({ kysely, patient }) => {
+    withDatabase(connection, async ({ kysely, unlimited }) => {
       const [port, ...others] = await Promise.all(
-        [kysely, patient, kysely].map(async (each) => {
+        [kysely, unlimited, kysely].map(async (each) => {
           const { rows } = await sql<{ port: string }>`select current_setting('port') as port`.execute(each);
           return Number(rows[0]?.port);
         }),

@@ -41,7 +41,7 @@ const shown = (names: readonly string[]): RawBuilder<Row> =>
 
 /** What a statement shows in each way in which the service sends statements. */
 async function ways(database: Database, statement: RawBuilder<Row>): Promise<Readonly<Record<string, Row>>> {
-  const { kysely, patient } = database;
+  const { kysely, unlimited } = database;
   const inTransaction = (on: Kysely<Tables>) => on.transaction().execute((trx) => onlyRow(trx, statement));
   const last = (results: readonly (readonly Row[])[]): Row => results.at(-1)?.[0] ?? {};
   return {
@@ -52,8 +52,8 @@ async function ways(database: Database, statement: RawBuilder<Row>): Promise<Rea
     'a transaction in the slow lane': last(await database.transaction([statement, statement], { isSlow: true })),
     'a write': last(await database.write([statement, statement])),
     'a transaction of Kysely': await inTransaction(kysely),
-    'a patient statement': await onlyRow(patient, statement),
-    'a patient transaction': await inTransaction(patient),
+    'an unlimited statement': await onlyRow(unlimited, statement),
+    'an unlimited transaction': await inTransaction(unlimited),
   };
 }
 
@@ -132,7 +132,7 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
       try {
         const {
           'a statement': _,
-          'a patient statement': __,
+          'an unlimited statement': __,
           'a transaction of one statement': ___,
           ...transactions
         } = await ways(database, isolation);

@@ -90,10 +90,10 @@ test('the parts of changed providers are read by indexes', async () => {
 });
 
 /** How often the connection on which fleets are read has read a whole table of parts of providers. */
-async function wholeReads({ patient }: Database): Promise<number> {
-  await sql`select pg_stat_force_next_flush()`.execute(patient);
+async function wholeReads({ unlimited }: Database): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(unlimited);
   const { count } = await onlyRow(
-    patient,
+    unlimited,
     sql<{ count: number }>`select sum(seq_scan)::integer as count from pg_stat_user_tables
       where relname in ('inventories', 'allocations', 'resource_provider_traits')`,
   );
@@ -118,16 +118,16 @@ async function openInTime(database: Database): Promise<FleetKeeper> {
 
 test('if reading the changes reaches the time limit, the next refresh has no limit and succeeds', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
-    const [database, patient] = await Promise.all([openDatabase(withTimeout(settings, 10)), openDatabase(settings)]);
+    const [database, unlimited] = await Promise.all([openDatabase(withTimeout(settings, 10)), openDatabase(settings)]);
     try {
-      await makeProviders(patient, 1500);
+      await makeProviders(unlimited, 1500);
       const fleet = await openInTime(database);
-      await changeMany(patient, 1000);
+      await changeMany(unlimited, 1000);
       await assert.rejects(fleet.fresh(), isTimedOut, 'otherwise this test proves nothing');
-      await assertTrue(fleet, patient);
+      await assertTrue(fleet, unlimited);
       assert.equal(fleet.counts.loads, 1);
     } finally {
-      await Promise.all([database.close(), patient.close()]);
+      await Promise.all([database.close(), unlimited.close()]);
     }
   });
 });

@@ -30,8 +30,8 @@ export const waitingMistakes: readonly Mistake[] = [
     name: 'a client that has left gets its claim',
     needs: 'schedules',
     file: waiting,
-    from: 'isGivenUp: () => wait.gone.aborted ||',
-    to: 'isGivenUp: () => false &&',
+    from: 'isCancelled: () => wait.gone.aborted ||',
+    to: 'isCancelled: () => false &&',
     more: [{ from: "leave: () => end(waiter, clientLeft(), 'left'),", to: 'leave: () => {},' }],
   },
   {

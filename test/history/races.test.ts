@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
 import { isLostRace } from '../../db/engine/failures.ts';
-import { giveOwners, pruneUsageRecords } from '../../db/statements/usage_history.ts';
+import { assignOwners, pruneUsageRecords } from '../../db/statements/usage_history.ts';
 import { accepted } from '../support/requests.ts';
 import {
   checkHistory,
@@ -71,7 +71,7 @@ test('a record that was begun while its consumer was made by another program get
       );
     });
     assert.equal((await differences(world)).length, 2);
-    assert.deepEqual([await giveOwners(world.database, 10), await giveOwners(world.database, 10)], [1, 0]);
+    assert.deepEqual([await assignOwners(world.database, 10), await assignOwners(world.database, 10)], [1, 0]);
     assert.deepEqual(await differences(world), []);
     assert.deepEqual(await told(world, consumer), ['2 VCPU of 1 by : owner', '2 VCPU of 1 by p/u/INSTANCE: open']);
   });

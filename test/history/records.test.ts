@@ -6,8 +6,8 @@ import { type RawBuilder, sql } from 'kysely';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import {
+  assignOwners,
   closeRecords,
-  giveOwners,
   pruneUsageRecords,
   switchHistoryOff,
   switchHistoryOn,
@@ -318,7 +318,7 @@ for (const engine of engines) {
       await claim(world, consumer, { [host2]: { VCPU: 1 } });
       accepted(await world.send('DELETE', `/allocations/${consumer}`));
       assert.equal(await takeInHeld(world.database, undefined, 10), undefined);
-      assert.equal(await giveOwners(world.database, 10), 0);
+      assert.equal(await assignOwners(world.database, 10), 0);
       assert.deepEqual(await recordsOf(world), []);
     });
   });

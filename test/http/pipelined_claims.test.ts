@@ -64,10 +64,10 @@ for (const engine of engines) {
 test('claims that wait for a lock are answered, too', () =>
   withTestService('postgresql', {}, async (service) => {
     await makeProvider(requestsTo(service), host, { VCPU: { total: 8 } });
-    const { kysely, patient } = service.database;
+    const { kysely, unlimited } = service.database;
     const { promise: mayEnd, resolve: letEnd } = Promise.withResolvers<void>();
     const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
-    const holder = patient.transaction().execute(async (transaction) => {
+    const holder = unlimited.transaction().execute(async (transaction) => {
       await sql`select from resource_providers where uuid = ${host} for update`.execute(transaction);
       lock();
       await mayEnd;

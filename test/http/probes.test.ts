@@ -145,7 +145,7 @@ suite('/metrics', () => {
     withHost(async ({ app, database }) => {
       const { promise: unlocked, resolve: unlock } = Promise.withResolvers<void>();
       const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
-      const holder = database.patient.transaction().execute(async (transaction) => {
+      const holder = database.unlimited.transaction().execute(async (transaction) => {
         await sql`lock table provider_changes in access exclusive mode`.execute(transaction);
         lock();
         await unlocked;

@@ -332,7 +332,7 @@ test('a consumer counts by whichever of its queries it is placed, whether there 
 async function whileOthersWrite<T>({ database }: PlacementService, use: () => Promise<T>): Promise<T> {
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
-  const other = database.patient.transaction().execute(async (trx) => {
+  const other = database.unlimited.transaction().execute(async (trx) => {
     await sql`update consumers set updated_at = updated_at`.execute(trx);
     begun();
     await isOver;
@@ -375,9 +375,9 @@ test('the counting ends where a first limit is not stored, at once or some minut
   const placementDatabase = { statementTimeout: 1 };
   await withTestService('postgresql', { placementDatabase }, async (service) => {
     const send = requestsTo(service, 'placement 2.7');
-    const { kysely, patient } = service.database;
+    const { kysely, unlimited } = service.database;
     const countings = async (): Promise<number> => (await sql`select from usage_counting`.execute(kysely)).rows.length;
-    await patient.transaction().execute(async (trx) => {
+    await unlimited.transaction().execute(async (trx) => {
       // As claims of all projects hold them.
       await sql`select pg_advisory_xact_lock_shared(1460000, key) from generate_series(0, 1023) as key`.execute(trx);
       assert.equal((await limit(send, { resources: { VCPU: 1 } })).status, 503);

@@ -17,7 +17,7 @@ test('migrations that begin at once wait for each other, also if each has a sing
         const database = await opened;
         return database.kysely
           .connection()
-          .execute((kysely) => migrateToLatest({ ...database, kysely, patient: kysely }));
+          .execute((kysely) => migrateToLatest({ ...database, kysely, unlimited: kysely }));
       }),
     );
     assert.deepEqual(run.map((names) => names.length).toSorted(), [0, Object.keys(migrations).length].toSorted());

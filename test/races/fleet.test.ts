@@ -163,7 +163,7 @@ test('the pages of a second reader that fails are read by the first one', async 
       );
       const ids = rows.map(({ id }) => id);
       const read: number[] = [];
-      await database.patient.transaction().execute((first) =>
+      await database.unlimited.transaction().execute((first) =>
         database.kysely.transaction().execute(async (second) => {
           await assert.rejects(sql`select 1 / 0`.execute(second));
           const pages = readPages(

@@ -129,8 +129,8 @@ suite('PostgreSQL has no free connection slot', () => {
       // Longer than the server's limit, and than the time after which the client would give up.
       const seconds = sql.lit((statementTimeoutMs + graceMs + 500) / 1000);
       const answers = await Promise.all([
-        sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(${seconds})`.execute(database.patient),
-        database.patient.transaction().execute(async (trx) => {
+        sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(${seconds})`.execute(database.unlimited),
+        database.unlimited.transaction().execute(async (trx) => {
           const made = sql`insert into made select 1 from pg_sleep(${seconds})`;
           await made.execute(trx);
           return sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);

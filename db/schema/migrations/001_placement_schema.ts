@@ -24,19 +24,19 @@ export async function up(db: Kysely<unknown>): Promise<void> {
  * Adds to tables that upstream made, before the migration, what cannot be added within its transaction: indexes are built while others
  * write. If it was interrupted, it goes on where it ended. Without upstream's tables nothing is done.
  */
-export async function completeUpstream({ patient }: Pick<Database, 'patient'>): Promise<void> {
-  const { rows } = await sql`select where to_regclass('consumers') is not null`.execute(patient);
+export async function completeUpstream({ unlimited }: Pick<Database, 'unlimited'>): Promise<void> {
+  const { rows } = await sql`select where to_regclass('consumers') is not null`.execute(unlimited);
   if (rows.length === 0) return;
   const addConsumerTypes = () =>
-    patient.transaction().execute(async (trx) => {
+    unlimited.transaction().execute(async (trx) => {
       await waitBriefly(trx);
       await createTable(trx, 'consumer_types');
       await addMissingColumns(trx, consumerType);
     });
   await repeatUntilLocked(addConsumerTypes);
-  for (const { name, isUnfinished } of await missingIndexes(patient)) {
-    if (isUnfinished) await sql`drop index concurrently ${sql.id(name)}`.execute(patient);
-    await sql`create index concurrently ${sql.id(name)} on ${sql.raw(indexes[name] ?? '')}`.execute(patient);
+  for (const { name, isUnfinished } of await missingIndexes(unlimited)) {
+    if (isUnfinished) await sql`drop index concurrently ${sql.id(name)}`.execute(unlimited);
+    await sql`create index concurrently ${sql.id(name)} on ${sql.raw(indexes[name] ?? '')}`.execute(unlimited);
   }
 }
 

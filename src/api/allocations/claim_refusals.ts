@@ -37,7 +37,7 @@ export async function writeClaim(
   { isDryRun, wait, ...wording }: Writing,
 ): Promise<ClaimOutcome> {
   try {
-    if (isDryRun) return await claims.tryOut(claim);
+    if (isDryRun) return await claims.dryRun(claim);
     return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
   } catch (error) {
     if (!(error instanceof ClaimRefused)) throw error;

@@ -1,7 +1,7 @@
 /**
  * Runs a function, one run at a time: calls during a run share one further run after it.
  *
- * @param work.failed called if a run throws; then there is no further run until the next call
+ * @param work.failed called if a run throws; then nothing runs until the next call
  */
 export function coalesceCalls({
   run,

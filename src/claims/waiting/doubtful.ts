@@ -5,15 +5,15 @@ import type { Claims } from '../claims.ts';
 import { noteCondition, type Waiter } from './waiter.ts';
 
 /** How many claims are judged in each round. */
-const triedAtOnce = 10;
+const judgedAtOnce = 10;
 
-/** Claims that wait and are to be judged: they were not so far, or another request may have written their consumers since. */
+/** Waiting claims that must be judged: they were not judged before, or another request may have written their consumers since. */
 export type DoubtfulClaims = {
   add(waiter: Waiter): void;
   /** Removes a claim, if it is there. */
   remove(waiter: Waiter): void;
-  /** Judges some of these claims, by one statement: ends those that are wrong, and finds what the others wait for. */
-  tryOutSome(): void;
+  /** Judges some of these claims, by one statement: ends wrong claims, and finds what the other claims wait for. */
+  judgeSome(): void;
 };
 
 /**
@@ -22,14 +22,14 @@ export type DoubtfulClaims = {
  * @param onWrong called with a claim that can never be written, with its refusal, and with how it leaves
  */
 export function openDoubtfulClaims(
-  tryOut: Claims['tryOut'],
+  dryRun: Claims['dryRun'],
   onWrong: (waiter: Waiter, error: unknown, how: LeavingClaim['how']) => void,
 ): DoubtfulClaims {
   const doubtful = new Set<Waiter>();
 
-  const tryOutOne = async (waiter: Waiter): Promise<void> => {
+  const judgeOne = async (waiter: Waiter): Promise<void> => {
     try {
-      await tryOut(waiter.claim);
+      await dryRun(waiter.claim);
     } catch (error) {
       if (isJudgedElsewhere(waiter)) return;
       if (!(error instanceof ClaimRefused) && !(error instanceof ApiError)) {
@@ -38,7 +38,7 @@ export function openDoubtfulClaims(
       }
       const reason = error instanceof ClaimRefused ? error.reason : undefined;
       if (reason === 'no candidates' || reason === 'limit') {
-        // A waiting claim waits for the same as the claims like it, whatever refuses it now.
+        // A claim in state `waiting` keeps its reason, which it has in common with the claims like it.
         if (waiter.state === 'in line') waiter.waitsFor = reason === 'limit' ? 'limit' : 'room';
         noteCondition(waiter, error);
       } else onWrong(waiter, error, reason === undefined ? 'left' : 'ended');
@@ -52,10 +52,10 @@ export function openDoubtfulClaims(
     remove: (waiter) => {
       doubtful.delete(waiter);
     },
-    tryOutSome: () => {
-      for (const waiter of [...doubtful.values().take(triedAtOnce)]) {
+    judgeSome: () => {
+      for (const waiter of [...doubtful.values().take(judgedAtOnce)]) {
         doubtful.delete(waiter);
-        if (!isJudgedElsewhere(waiter)) void tryOutOne(waiter);
+        if (!isJudgedElsewhere(waiter)) void judgeOne(waiter);
       }
     },
   };

@@ -8,12 +8,12 @@ import { canBePredicted, fitKey, type TakenAmount, wouldTake } from './would_tak
 /** A claim that waits for room. */
 export type WaitingForRoom = {
   readonly claim: Claim;
-  /** When it came, by `performance.now()`; claims with the same value are in the order of `index`. */
+  /** When the wait began, by `performance.now()`; claims with the same value are in the order of `index`. */
   readonly sinceMs: number;
   readonly index: number;
 };
 
-/** Whether a claim came before another one. */
+/** Whether a claim arrived before another one. */
 export const isBefore = (
   a: Pick<WaitingForRoom, 'sinceMs' | 'index'>,
   b: Pick<WaitingForRoom, 'sinceMs' | 'index'>,
@@ -32,12 +32,12 @@ export function insertInOrder<Item extends Pick<WaitingForRoom, 'sinceMs' | 'ind
   list.splice(low, 0, item);
 }
 
-/** Claims that fit on the same providers: where the first one fits nowhere, none of them does. */
+/** Claims that fit on the same providers: if the first claim fits nowhere, no claim of the group fits. */
 type Group<Item> = {
   readonly key: string;
   /** In the order of arrival. */
   readonly items: Item[];
-  /** Whether the fleet alone tells if they fit. Otherwise the claim itself is tried after each change. */
+  /** Whether the fleet alone decides if the claims fit. Otherwise the first claim is submitted after each change. */
   readonly isPredictable: boolean;
   /** All entries of `freed` before this index were checked. */
   checkedUpTo: number;
@@ -45,8 +45,8 @@ type Group<Item> = {
   mustCheckAllTrees: boolean;
   /** The group is not checked before this time, by `performance.now()`. */
   notBeforeMs: number;
-  /** The number of changes of the fleet when its first claim was tried last. */
-  triedAt: number;
+  /** The number of changes of the fleet when its first claim was last submitted. */
+  judgedAt: number;
 };
 
 /** The claims that wait for room, and what became free since they were checked. */
@@ -59,7 +59,7 @@ export type WaitingGroups<Item> = {
   remove(item: Item): void;
   /** Whether a claim waits that fits on the same providers as this one. */
   hasAlike(claim: Claim): boolean;
-  /** Whether a claim waits that fits on the same providers as this one, and came before it. */
+  /** Whether an earlier claim waits that fits on the same providers as this one. */
   hasAlikeBefore(item: Item): boolean;
   /** Whether a claim was not checked since something changed that may let it fit. */
   isUnchecked(item: Item): boolean;
@@ -83,8 +83,8 @@ export type WaitingGroups<Item> = {
 };
 
 /**
- * The time between two tries of a claim if the fleet alone cannot tell whether the claim fits. If many such claims wait, it is longer: as
- * many milliseconds as twice their number.
+ * The time between two attempts to write a claim if the fleet alone does not decide whether the claim fits. If many such claims wait, the
+ * time is longer: twice their number, in milliseconds.
  */
 const tryEveryMs = 100;
 /** With more entries all trees are checked instead. */
@@ -97,12 +97,12 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   let freed: (readonly number[] | 'all')[] = [];
   let changes = 0;
   let unpredictable = 0;
-  /** For claims that the fleet alone cannot judge: the number of changes when the claim was last tried. */
-  const triedAtChange = new WeakMap<Item, number>();
+  /** For claims that the fleet alone cannot judge: the number of changes when the claim was last submitted. */
+  const judgedAtChange = new WeakMap<Item, number>();
 
   const needsCheck = (group: Group<Item>, nowMs: number): boolean => {
     if (nowMs < group.notBeforeMs) return false;
-    if (!group.isPredictable) return group.triedAt < changes;
+    if (!group.isPredictable) return group.judgedAt < changes;
     return group.mustCheckAllTrees || group.checkedUpTo < freed.length;
   };
   const forget = (group: Group<Item>, item: Item): void => {
@@ -138,8 +138,8 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
       let group = groups.get(key);
       const nowMs = performance.now();
       if (group === undefined) {
-        // A change may have come after a claim was judged that was not tried before.
-        const triedAt = triedAtChange.get(item) ?? -1;
+        // A claim that was never submitted may have been judged before the last change.
+        const judgedAt = judgedAtChange.get(item) ?? -1;
         group = {
           key,
           items: [],
@@ -147,7 +147,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           checkedUpTo: freed.length,
           mustCheckAllTrees: true,
           notBeforeMs: 0,
-          triedAt,
+          judgedAt,
         };
         groups.set(key, group);
         if (!isPredictable) unpredictable += 1;
@@ -182,7 +182,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     },
     take: (fleet, promised, mostMs) => {
       const startedMs = performance.now();
-      // The last one is the next.
+      // The last group of the list is checked next.
       const toCheck: Group<Item>[] = [];
       for (const group of groups.values()) if (needsCheck(group, startedMs)) toCheck.push(group);
       if (toCheck.length === 0) return { taken: [], isDone: true };
@@ -208,11 +208,11 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
           if (amounts === undefined || !group.isPredictable) {
             group.checkedUpTo = freed.length;
             group.mustCheckAllTrees = false;
-            group.triedAt = changes;
+            group.judgedAt = changes;
           }
           if (amounts === undefined) continue;
           show(amounts);
-          if (!group.isPredictable) triedAtChange.set(item, changes);
+          if (!group.isPredictable) judgedAtChange.set(item, changes);
           taken.push({ item, amounts });
           forget(group, item);
           if (group.items.length > 0 && group.isPredictable) insertGroup(toCheck, group);
@@ -231,7 +231,7 @@ function firstIsBefore<Item extends WaitingForRoom>({ items: [a] }: Group<Item>,
   return a !== undefined && b !== undefined && isBefore(a, b);
 }
 
-/** Puts a group into a list whose last one has the first claim. */
+/** Inserts a group into a list that is sorted by first claims, the earliest at the end. */
 function insertGroup<Item extends WaitingForRoom>(list: Group<Item>[], group: Group<Item>): void {
   let index = list.length;
   for (let before = list[index - 1]; before !== undefined && firstIsBefore(before, group); before = list[index - 1])

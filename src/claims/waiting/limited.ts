@@ -15,7 +15,7 @@ export type LimitedClaims = {
   /** Removes a claim, if it is there. */
   remove(waiter: Waiter): void;
   hasKind(kind: string): boolean;
-  /** Whether a claim of its kind waits that came before it. */
+  /** Whether an earlier claim of its kind waits. */
   hasKindBefore(waiter: Waiter): boolean;
   /**
    * Finds the claims that do not exceed their limits any more, in the order of arrival: of each kind as many as the limits allow, since
@@ -71,9 +71,9 @@ export function openLimitedClaims(): LimitedClaims {
         const index = predictable.indexOf(kind);
         const [first] = kind;
         const count = times?.[index] ?? 1;
-        // The limit that refused a claim of several queries may be that of one of them: then only the judgement of the claim tells.
+        // The limit that refused a claim of several queries may concern one of the queries: then only judging the claim decides.
         if (count < Number.POSITIVE_INFINITY || !hasSeveralQueries(first.claim)) return kind.slice(0, count);
-        first.mustBeTried = true;
+        first.mustBeJudged = true;
         return kind.slice(0, 1);
       });
       return fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce);
@@ -83,7 +83,7 @@ export function openLimitedClaims(): LimitedClaims {
   };
 }
 
-/** The claims of a project; all of a kind are of one. */
+/** The claims of a project. All claims of a kind are of the same project. */
 function* claimsOf(kinds: Iterable<OfKind>, projectId: string): Generator<Waiter> {
   for (const claims of kinds) if (claims[0].wait.owner.projectId === projectId) yield* claims;
 }

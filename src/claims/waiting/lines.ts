@@ -19,13 +19,13 @@ const aloneAfterMs = 1_000;
 /** How long to wait after a read that failed. */
 const afterFailureMs = 500;
 
-/** The lines of the claims of this process, and what other processes do with the rows of its claims. */
+/** The lines of this process: whose turn it is, and whether other processes have changed the rows of its claims. */
 export type WaitingLines = {
   /** Puts a claim into its line by its number. */
   enter(waiter: Waiter, claim: Pick<EnteredClaim, 'number' | 'isFirst'>): void;
   /** Removes a claim, if it is in a line: the next claim has its turn. */
   leave(waiter: Waiter): void;
-  /** Checks in the database when it is the turn of a claim that was refused since it was not, or since it has no row. */
+  /** Checks in the database when the turn of a claim comes that was refused because it was not its turn, or because its row was missing. */
   checkTurn(waiter: Waiter): void;
   /** Does not check the turn of a claim any more. */
   dropTurnCheck(waiter: Waiter): void;
@@ -36,21 +36,21 @@ export type WaitingLines = {
   /** Does `readNews`, if the last time is long enough ago. */
   readNewsIfDue(): void;
   /**
-   * Notes in the database that this process is alive, and stores the claims again whose rows are gone: another process has deleted the
+   * Notes in the database that this process is alive, and stores claims again whose rows are missing: another process has deleted the
    * rows, because it took this process for dead, or has taken them over; or another program has deleted them.
    */
   keepRows(): Promise<void>;
 };
 
-/** What becomes of a claim. */
+/** Events of a claim. */
 type LineEvents = {
   /** It is the turn of a claim. */
   onTurn(waiter: Waiter): void;
-  /** A claim may be written if it fits: its line has no other process, or its row is there again. */
+  /** A claim may be written if it fits: no other process has claims of its line, or its row is stored again. */
   onMayFit(waiter: Waiter): void;
   /** Another request may have written the consumers of a claim. */
   onDoubtful(waiter: Waiter): void;
-  /** The row of a claim is stored again: until the claim has its number, it waits for nothing else. */
+  /** The row of a claim is being stored again: the claim waits only for its number. */
   onReentering(waiter: Waiter): void;
   onEnded(waiter: Waiter, error: ApiError): void;
 };
@@ -76,9 +76,9 @@ export function openWaitingLines(
   },
   events: LineEvents,
 ): WaitingLines {
-  /** The claims of each line that have their numbers, in the order of these. */
+  /** The claims of each line that have numbers, in the order of the numbers. */
   const lines = new Map<string, Waiter[]>();
-  /** Claims without a line that were refused because their rows are not there, or because their wait was ended. */
+  /** Claims without a line that were refused because their rows are missing, or because their wait was ended. */
   const inDoubt = new Set<Waiter>();
   let readAtMs = 0;
   /** When a claim of another process was found before one of this process. */
@@ -92,13 +92,13 @@ export function openWaitingLines(
     const [next] = line;
     if (next === undefined) lines.delete(lineOf(waiter));
     else if (index > 0) return;
-    // If no other process had a first claim of late, the next claim of the line is of this process; the write of the claim proves that.
+    // If no other process had a first claim recently, the next claim of the line is assumed to be of this process; its write proves it.
     else if (next.state === 'in line' && next.isPredictable && performance.now() - elsewhereAtMs > aloneAfterMs)
       events.onMayFit(next);
     else void readNews();
   };
 
-  /** Asks the database which claims are the first ones of their lines, and which another process has ended. */
+  /** Reads from the database which claims are the first ones of their lines, and which claims another process has ended. */
   const readNews = coalesceCalls({
     failed: () => {
       readAtMs = performance.now() + afterFailureMs;
@@ -124,7 +124,7 @@ export function openWaitingLines(
       if (isOlder) endWithoutRow(waiter, takenOver());
       else enterAgain(waiter);
     } else if (what === 'removed') {
-      // The row may be that of an earlier request, which this request replaces, or has replaced since the row was read.
+      // The row may be of an earlier request, which this request replaces, or has replaced since the row was read.
       const isOwn = waiter.isStored && waiter.askedAtMs === askedAtMs;
       if (isOwn) endWithoutRow(waiter, waitEnded());
       else void endIfRemoved(waiter);
@@ -144,9 +144,9 @@ export function openWaitingLines(
   };
   const endIfRemoved = async (waiter: Waiter): Promise<void> => {
     await rows.entered(waiter);
-    // The row was of an earlier request. What is read below would be older than the row that this request may get meanwhile.
+    // The row was of an earlier request. The read below would be older than the row that this request may get meanwhile.
     if (!waiter.isStored) return;
-    // If the database is unavailable, the row is looked for again within a second.
+    // If the database is unavailable, `keepRows` looks for the row again within a second.
     const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
     if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
   };
@@ -189,14 +189,16 @@ export function openWaitingLines(
       if (performance.now() >= readAtMs) void readNews();
     },
     keepRows: async () => {
-      const own = [...waiters.values()].filter(({ isStored }) => isStored).sort((a, b) => a.number - b.number);
+      const storedWaiters = [...waiters.values()]
+        .filter(({ isStored }) => isStored)
+        .sort((a, b) => a.number - b.number);
       const stored = await repeatLostRaces(() => noteAlive(database, process));
-      if (stored >= own.length) return;
-      const keys = own.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
+      if (stored >= storedWaiters.length) return;
+      const keys = storedWaiters.flatMap(({ key, state }) => (state === 'under way' ? [] : [key]));
       for (const { claim, endedAskedAtMs } of await repeatLostRaces(() => lostRows(database, process, keys))) {
         const waiter = waiters.get(claim);
         if (!waiter?.isStored) continue;
-        // The news of it may be on their way here. If the claim were stored again before, its row would wait again.
+        // The news that the wait was ended may not have arrived yet. If the claim were stored again now, its row would wait again.
         if (endedAskedAtMs !== null && endedAskedAtMs === waiter.askedAtMs) endWithoutRow(waiter, waitEnded());
         else enterAgain(waiter);
       }

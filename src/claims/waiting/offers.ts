@@ -10,28 +10,28 @@ import type { TakenAmount } from './would_take.ts';
 
 /** For how long the process looks for claims that fit before other requests have their turn. */
 const searchForMs = 10;
-/** How long a claim that was refused although it seemed to fit is not tried: longer each time. */
+/** How long a claim that was refused although it seemed to fit is not retried: longer each time. */
 const [shortestPauseMs, longestPauseMs] = [20, 80];
-/** The time between two tries of a claim if the limits alone do not tell whether the claim exceeds one of them. */
+/** The time between two attempts to write a claim if the limits alone do not decide whether the claim exceeds one of them. */
 const tryEveryMs = 1_000;
 
 /** The claims that wait for room or for a limit: which of them can be written now, and which go first. */
 export type Offers = {
-  /** Lets a claim wait for what it was refused for. If it was refused although it seemed to fit, it is not tried for a while. */
+  /** Lets a refused claim wait for room or for a limit. If it was refused although it seemed to fit, it is not retried for a while. */
   add(waiter: Waiter): void;
-  /** Adds a claim again that was removed because the time since which it waits is another one. */
+  /** Adds a claim again that was removed because the time at which its wait began has changed. */
   addAgain(waiter: Waiter): void;
   /** Removes a claim, if it is there. */
   remove(waiter: Waiter): void;
-  /** What claims like this one wait for. A claim is like another one if both fit, or both do not fit, and exceed the same limits. */
+  /** What claims like this one wait for. Two claims are alike if they fit on the same providers and exceed the same limits. */
   alikeWaitFor(waiter: Waiter): Waiter['waitsFor'] | undefined;
-  /** Whether claims like this one wait that came before it. */
+  /** Whether earlier claims like this one wait. */
   hasAlikeBefore(waiter: Waiter): boolean;
-  /** Whether a claim that is judged must let an earlier one go first. @param isPatient whether it waits, so that it goes behind all of them */
-  isBehind(waiter: Waiter, judged: ReadonlySet<Precedence>, isPatient: boolean): boolean;
-  /** Notes that providers may have more room, or with an empty list that something else has changed. */
+  /** Whether a claim that is judged must let an earlier one go first. @param waitsForAll as in `Precedence` */
+  isBehind(waiter: Waiter, judged: ReadonlySet<Precedence>, waitsForAll: boolean): boolean;
+  /** Notes that providers may have more room; an empty list means another change. */
   noteFreed(freed: readonly number[] | 'all'): void;
-  /** Notes that a claim is not under way any more, which may have taken something else than what was promised to it. */
+  /** Notes that a claim is not under way any more: it may have taken other providers than the promised ones. */
   noteEnded(promised: Waiter['promised']): void;
   /** Offers room to the claims that wait for it. */
   offerRoom(): void;
@@ -53,7 +53,7 @@ export function openOffers(
   onFits: (waiter: Waiter) => void,
 ): Offers {
   /** The claims that were refused although they seemed to fit, until all trees were checked again. */
-  const tried = new Set<Waiter>();
+  const refusedOffers = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
   const forLimit = openLimitedClaims();
 
@@ -95,25 +95,25 @@ export function openOffers(
 
   return {
     add: (waiter) => {
-      const wasTried = waiter.promised !== undefined;
+      const wasOffered = waiter.promised !== undefined;
       waiter.promised = undefined;
-      const pauseMs = wasTried ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
-      waiter.refusals = wasTried ? waiter.refusals + 1 : 0;
+      const pauseMs = wasOffered ? Math.min(longestPauseMs, shortestPauseMs * 2 ** waiter.refusals) : 0;
+      waiter.refusals = wasOffered ? waiter.refusals + 1 : 0;
       list(waiter, pauseMs);
       const { isPredictable } = waiter;
       if (waiter.waitsFor === 'room') {
-        if (wasTried || !isPredictable) tried.add(waiter);
+        if (wasOffered || !isPredictable) refusedOffers.add(waiter);
       } else {
         const longMs = Math.max(tryEveryMs, 10 * forLimit.size);
-        waiter.notBeforeMs = performance.now() + (isPredictable && !waiter.mustBeTried ? pauseMs : longMs);
-        waiter.mustBeTried = false;
+        waiter.notBeforeMs = performance.now() + (isPredictable && !waiter.mustBeJudged ? pauseMs : longMs);
+        waiter.mustBeJudged = false;
       }
       offerRoom();
     },
     addAgain: (waiter) => list(waiter, 0),
     remove: (waiter) => {
       forRoom.remove(waiter);
-      tried.delete(waiter);
+      refusedOffers.delete(waiter);
       forLimit.remove(waiter);
     },
     alikeWaitFor: ({ kind, claim }) => {
@@ -121,16 +121,16 @@ export function openOffers(
       return forRoom.hasAlike(claim) ? 'room' : undefined;
     },
     hasAlikeBefore: (waiter) => forLimit.hasKindBefore(waiter) || forRoom.hasAlikeBefore(waiter),
-    isBehind: (waiter, judged, isPatient) => {
+    isBehind: (waiter, judged, waitsForAll) => {
       for (const other of underWay) {
         if (other === waiter || judged.has(other.precedence) || !isBefore(other, waiter)) continue;
-        const isWaitedFor = isPatient || (other.kind === waiter.kind && !other.isHeldUp);
+        const isWaitedFor = waitsForAll || (other.kind === waiter.kind && !other.isHeldUp);
         // If the queue keeps the other claim behind a third one, the third one may be behind this claim, whether it waits or not.
         if (isWaitedFor && !isQueuedBehind(other.precedence)) return true;
       }
-      if (!isPatient) return false;
-      for (const other of tried) {
-        if (!forRoom.isUnchecked(other)) tried.delete(other);
+      if (!waitsForAll) return false;
+      for (const other of refusedOffers) {
+        if (!forRoom.isUnchecked(other)) refusedOffers.delete(other);
         else if (isBefore(other, waiter)) return true;
       }
       return forLimit.hasUncheckedBefore(waiter);

@@ -19,12 +19,12 @@ const storedAtOnce = 1000;
 
 /** The rows of the claims that wait. All statements that write them run one after the other. */
 export type WaitingRows = {
-  /** Stores a claim, and gives one of a line its number. */
+  /** Stores a claim. A claim of a line gets its number. */
   enter(waiter: Waiter): void;
   /** Resolves when no statement is under way that stores the claim: from then on it is known whether it has a row. */
   entered(waiter: Waiter): Promise<void>;
   leave(waiter: Waiter, how: LeavingClaim['how']): void;
-  /** Stores what should be stored by now, and what has changed. */
+  /** Stores claims that have waited long enough to be stored, and changed descriptions. */
   keepUp(waiters: readonly Waiter[]): void;
   hasWork(): boolean;
   settled(): Promise<void>;
@@ -53,14 +53,14 @@ export function openWaitingRows(
   const isStoring = (waiter: Waiter): boolean => storing?.waiters.has(waiter) === true;
 
   const work = (): void => {
-    // All that comes in one iteration of the event loop shares a statement.
+    // All claims of one iteration of the event loop share a statement.
     working ??= new Promise<void>((resolve) => setImmediate(resolve)).then(workThrough).finally(() => {
       working = undefined;
     });
   };
   const workThrough = async (): Promise<void> => {
     while (entering.size + leaving.length + describing.length > 0) {
-      // If the same claim came again, its row is that of the new request.
+      // If the same claim was requested again, its row belongs to the new request.
       const gone = leaving.filter(({ waiter }) => !events.isTaken(waiter.key));
       leaving = [];
       const isLeft = await leave(gone).then(
@@ -159,20 +159,19 @@ export function openWaitingRows(
 
 /** An answer that took longer does not tell the time. */
 const promptMs = 100;
-/** How often the time is asked for until an answer is prompt; the last answer counts in any case. */
-const mostAsked = 3;
+/** How often the clock is read until an answer is prompt; the last answer counts in any case. */
+const mostAttempts = 3;
 
 /**
- * How far the clock of the database is ahead of `performance.now()`, in milliseconds. A statement may wait long for a connection, behind a
- * pooler or in the network: so the time at which a request came is found by the clock of the database before the request is stored, and not by
- * how long ago it came.
+ * How far the clock of the database is ahead of `performance.now()`, in milliseconds. The arrival of a request is stored as a time of the
+ * database, and not as an age: a statement may wait long for a connection, and the age would be wrong then.
  */
 async function clockAhead(database: Database): Promise<number> {
-  for (let asked = 1; ; asked += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     const sentMs = performance.now();
     const nowMs = await readClock(database);
     const answeredMs = performance.now();
-    if (answeredMs - sentMs < promptMs || asked === mostAsked) return nowMs - answeredMs;
+    if (answeredMs - sentMs < promptMs || attempt === mostAttempts) return nowMs - answeredMs;
   }
 }
 

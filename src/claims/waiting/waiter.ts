@@ -17,13 +17,13 @@ export type Wait = {
   readonly client: string;
   /** Aborted when the client leaves. */
   readonly gone: AbortSignal;
-  /** Makes the claim again when it is its turn. @throws ApiError 401 or 403 where the client may not make it any more */
+  /** Authorizes and reads the claim again when its turn comes. @throws ApiError 401 or 403 where the client may not make it any more */
   askAgain(): Promise<Claim>;
 };
 
 /**
- * `entering`: the claim gets its number. `in line`: another claim of its line is before it. `waiting`: it waits for room or for a limit.
- * `under way`: it is judged and written. `settled`: it is answered.
+ * `entering`: the claim gets its number. `in line`: another claim of its line is ahead. `waiting`: the claim waits for room or for a
+ * limit. `under way`: the claim is judged and written. `settled`: the claim is answered.
  */
 type WaitState = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
 
@@ -38,7 +38,7 @@ export type Waiter = {
   readonly isPredictable: boolean;
   readonly index: number;
   readonly precedence: Precedence;
-  /** When the wait began, by `performance.now()`; maybe with an earlier request for the same. */
+  /** When the wait began, by `performance.now()`; an earlier request for the same claim may have begun it. */
   sinceMs: number;
   /** When this request came, by `performance.now()`. */
   readonly cameAtMs: number;
@@ -54,12 +54,12 @@ export type Waiter = {
   isHeldUp: boolean;
   /** Whether it has one of the seats. */
   hasSeat: boolean;
-  /** Whether there may be a row of it, also one of an earlier request for the same. */
+  /** Whether the database may have a row of the claim, also a row of an earlier request for the same claim. */
   mayHaveRow: boolean;
-  /** Whether its row is stored, and has its condition. */
+  /** Whether the row is stored, and has the condition of the claim. */
   isStored: boolean;
   isDescribed: boolean;
-  /** What the claim would take, as found when the claim was found to fit; undefined before. */
+  /** What the claim would take, from the check by which it fits; undefined before. */
   promised: readonly TakenAmount[] | undefined;
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
@@ -67,7 +67,7 @@ export type Waiter = {
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
   /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
-  mustBeTried: boolean;
+  mustBeJudged: boolean;
   /** The answer to a claim that is under way, if the claim is not written. */
   ending: { readonly error: unknown; readonly how: LeavingClaim['how'] } | undefined;
   isTimeOver: boolean;
@@ -77,7 +77,7 @@ export type Waiter = {
   readonly reject: (error: unknown) => void;
 };
 
-/** A claim that comes now, and is not written yet. */
+/** A claim that has just arrived. */
 export function newWaiter(
   claim: Claim,
   wait: Wait,
@@ -110,7 +110,7 @@ export function newWaiter(
     ending: undefined,
     isTimeOver: false,
     refusals: 0,
-    mustBeTried: false,
+    mustBeJudged: false,
     timer: undefined,
   };
 }
@@ -144,7 +144,7 @@ export const takenOver = (): ApiError =>
   conflict('A later request for the same consumers waits in the place of this one.', errorCodes.concurrentUpdate);
 export const waitEnded = (): ApiError =>
   conflict('The wait of the claim was ended by DELETE /waiting.', errorCodes.noCandidates);
-/** The time of the claim was over before its turn came, or before it could be placed. */
+/** The wait timed out before the turn of the claim came, or before the claim could be placed. */
 export const timeRanOut = ({ wait: { line } }: Waiter): ClaimRefused =>
   new ClaimRefused(
     'no candidates',

@@ -33,11 +33,11 @@ export type WaitingClaims = {
   /**
    * Writes a claim by query. A claim that fits nowhere, or exceeds a limit, waits.
    *
-   * @throws ClaimRefused as `Claims.write`, where the time is over or it would not help to wait; ApiError 409 where a later request for
-   *   the same consumers replaces it or its wait is ended, 429 where too many claims wait, 503 where the process ends
+   * @throws ClaimRefused as `Claims.write`, where the wait has timed out or waiting would not help; ApiError 409 where a later request for
+   *   the same consumers replaces the claim or its wait is ended, 429 where too many claims wait, 503 where the process ends
    */
   write(claim: Claim, wait: Wait): Promise<ClaimOutcome>;
-  /** Notes that something was written that the known fleet may not show yet, and that may have made room. */
+  /** Notes a write that may have made room and that the known fleet may not show yet. */
   noteWrite(): void;
   /** Ends the waits of all claims, also of those that come later: the process ends. */
   end(): void;
@@ -66,12 +66,12 @@ const afterFailureMs = 500;
 
 /**
  * A claim is first written like any other claim. Only a claim that is refused for lack of room or for a limit waits: the process then
- * follows the changes of the fleet, and writes the claim again when the known fleet has room for it. Claims are offered room in the order
- * in which they came (offers.ts). Claims of a line are written one after the other, which the database guards over all processes
+ * follows the changes of the fleet, and retries the claim when the known fleet has room. Claims are offered room in the order of their
+ * arrival (offers.ts). Claims of a line are written one after the other: the database guards this order over all processes
  * (db/statements/claims/waiting.ts).
  *
- * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. A claim that seemed to
- * fit and is refused comes back, and all trees are checked again.
+ * No wake-up is lost: all trees are checked when a claim begins to wait, and from then on each tree that changes. When a claim is refused
+ * although it seemed to fit, it waits again, and all trees are checked again.
  */
 export function openWaiting(
   database: Database,
@@ -88,7 +88,7 @@ export function openWaiting(
   const underWay = new Set<Waiter>();
   const offers = openOffers(fleet, limits, claims, underWay, (waiter) => submit(waiter));
   const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
-  const doubtful = openDoubtfulClaims(claims.tryOut, (waiter, error, how) => end(waiter, error, how));
+  const doubtful = openDoubtfulClaims(claims.dryRun, (waiter, error, how) => end(waiter, error, how));
   const stored = openWaitingRows(database, process, {
     isTaken: (key) => {
       const waiter = waiters.get(key);
@@ -119,8 +119,8 @@ export function openWaiting(
       const waiter: Waiter = newWaiter(claim, wait, {
         index: count++,
         precedence: {
-          isGivenUp: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
-          isBehind: (judged, isPatient) => offers.isBehind(waiter, judged, isPatient),
+          isCancelled: () => wait.gone.aborted || waiter.ending !== undefined || mustJoin(waiter),
+          isBehind: (judged, waitsForAll) => offers.isBehind(waiter, judged, waitsForAll),
           noteHeldUp: (isHeldUp) => {
             waiter.isHeldUp = isHeldUp;
           },
@@ -153,13 +153,13 @@ export function openWaiting(
     });
 
   /**
-   * Whether claims like this one wait that came before it. Then this claim joins them unjudged: of a thousand such claims that come at
-   * once, one is judged. And if this claim waited for something else before, it is not written before them.
+   * Whether earlier claims like this one wait. Then this claim waits behind them without being judged: of a thousand such claims that
+   * arrive at once, one is judged. A claim that has waited for something else until now is not written before them either.
    */
   const mustJoin = (waiter: Waiter): boolean =>
     waiter.wait.line === undefined && !waiter.isTimeOver && offers.hasAlikeBefore(waiter);
 
-  /** Lets a claim wait behind the claims like it: the claim must not be written before them. */
+  /** Lets a claim wait behind the claims like it, which must be written first. */
   const joinAlike = (waiter: Waiter): boolean => {
     const waitsFor = offers.alikeWaitFor(waiter);
     if (waitsFor === undefined) return false;
@@ -191,7 +191,7 @@ export function openWaiting(
     return true;
   };
 
-  /** Answers a claim by an error; a claim that is under way gets the error only if it is refused. */
+  /** Answers a claim with an error; a claim that is under way gets this error only if it is refused. */
   const end = (waiter: Waiter, error: unknown, how: LeavingClaim['how'] = 'ended'): void => {
     if (waiter.state === 'settled') return;
     if (underWay.has(waiter)) {
@@ -227,7 +227,7 @@ export function openWaiting(
     if (waiter.state === 'under way') return;
     if (waiter.state === 'waiting') submit(waiter);
     else {
-      claims.tryOut(waiter.claim).then(
+      claims.dryRun(waiter.claim).then(
         () => end(waiter, timeRanOut(waiter)),
         (error: unknown) => end(waiter, error),
       );
@@ -321,7 +321,7 @@ export function openWaiting(
     let nextMs = checkEveryMs;
     try {
       const nowMs = performance.now();
-      doubtful.tryOutSome();
+      doubtful.judgeSome();
       if (fleet.ageSeconds() * 1000 >= checkEveryMs / 2) await fleet.fresh();
       offers.offerRoom();
       if (nowMs >= offerByLimitsAtMs) {
@@ -355,7 +355,7 @@ export function openWaiting(
   let forgetting: NodeJS.Timeout | undefined;
   const forgetLast = (): void => {
     forgetting = undefined;
-    // If the database is unavailable, they are forgotten with those that wait next.
+    // If the database is unavailable, these rows are deleted after the next claims that wait.
     if (seats.size === 0) forgetWaiting(database).catch(() => {});
   };
 

@@ -11,7 +11,7 @@ export type TakenAmount = { readonly providerId: number; readonly classId: numbe
 const prediction = { isCertain: false, isPrediction: true, avoided: new Set<string>() } as const;
 
 /**
- * What a claim would take now, as far as a fleet shows; undefined where it fits nowhere. Empty where only judging the claim can tell.
+ * The amounts that a claim would take now, as far as a fleet shows; undefined if the claim fits nowhere. Empty if only judging decides.
  *
  * @param claim one for which `canBePredicted` is true
  * @param only the trees to search, by their roots, for a claim of one consumer; undefined for all
@@ -39,7 +39,7 @@ export function wouldTake(
 }
 
 /**
- * Whether one of the consumers of a claim fits alone in some trees. If none of them does, what became free there does not help the claim.
+ * Whether one of the consumers of a claim fits alone in some trees. If no consumer fits, the room that became free there does not help.
  */
 const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>): boolean =>
   claim.consumers.some(namesOthers) ||
@@ -49,7 +49,7 @@ const mayFitTogether = (fleet: Fleet, claim: Claim, only: ReadonlySet<Provider>)
       wouldTake(fleet, { consumers: [consumer], inventories: [], placing: [0] }, only) !== undefined,
   );
 
-/** Whether the fleet alone tells if a claim fits: its consumers are new, and its queries name no other consumers. */
+/** Whether the fleet alone decides if a claim fits: its consumers are new, and its queries name no other consumers. */
 export const canBePredicted = (claim: Claim): boolean =>
   claim.consumers.every(({ knownGeneration }) => knownGeneration === null) && namedOutside(claim).length === 0;
 
@@ -63,7 +63,7 @@ export function fitKey(claim: Claim): string | undefined {
   return consumer.queries.map(({ request }) => numberOf(request)).join(' ');
 }
 
-/** The same text of a query is read as the same request (src/api/allocations), as long as it is kept. */
+/** Equal texts of a query are parsed to the same request object while it is cached (src/api/allocations). */
 function numberOf(request: CandidateRequest): number {
   const known = numbers.get(request) ?? ++last;
   numbers.set(request, known);

@@ -51,14 +51,14 @@ export async function importDeployment(
 ): Promise<Imported> {
   // One connection for all data: the lock is this connection's, and so nothing is copied without it.
   return database.kysely.connection().execute(async (kysely) => {
-    const target: Database = { ...database, kysely, patient: kysely };
+    const target: Database = { ...database, kysely, unlimited: kysely };
     await takeLock(target);
     const unfinished = await readUnfinishedImport(target);
     if (unfinished === undefined) refuseContent(await readContent(target));
     else if (unfinished.source !== source.name) throw otherSource(unfinished, source);
     const tables = await inspect(source, report);
     // On a server by a connection without time limits. The embedded database has no second connection.
-    await migrateToLatest(database.engine === 'embedded' ? target : { ...target, patient: database.patient });
+    await migrateToLatest(database.engine === 'embedded' ? target : { ...target, unlimited: database.unlimited });
     if (unfinished === undefined) await begin(source, target);
     const copied = unfinished === undefined ? {} : await resume(source, target, tables, unfinished, report);
     for (const table of tables) await copyTable(source, target, table, copied[table.table.name], report, pageSize);

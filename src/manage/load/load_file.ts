@@ -72,12 +72,12 @@ export async function loadFile(
     writing.catch(() => {}); // the error is thrown where it is awaited
   }
   await writing;
-  if (written > 0) await analyzeTables(database.patient);
+  if (written > 0) await analyzeTables(database.unlimited);
   return { found, written };
 }
 
 /** @returns how many providers there are. @throws Error that names the lines that are wrong */
-async function checkFile(file: string, { patient }: Database, partSize: number): Promise<number> {
+async function checkFile(file: string, { unlimited }: Database, partSize: number): Promise<number> {
   const lineOf = new Map<string, number>();
   const lineOfName = new Map<string, number>();
   const problems: Problem[] = [];
@@ -105,7 +105,7 @@ async function checkFile(file: string, { patient }: Database, partSize: number):
       lineOf.set(uuid, line);
       lineOfName.set(name, line);
     }
-    const judged = await patient.transaction().execute((trx) => judgePart(trx, right, (uuid) => lineOf.has(uuid)));
+    const judged = await unlimited.transaction().execute((trx) => judgePart(trx, right, (uuid) => lineOf.has(uuid)));
     refuse(judged.problems);
     done += part.length;
   }
@@ -191,12 +191,12 @@ const attempts = 3;
  *
  * @returns how many providers were written; or what is wrong with the lines, and then none is written
  */
-async function writePart({ patient }: Database, part: readonly FileProvider[]): Promise<number | readonly Problem[]> {
+async function writePart({ unlimited }: Database, part: readonly FileProvider[]): Promise<number | readonly Problem[]> {
   const uuids = new Set(part.map(({ uuid }) => uuid));
   for (let attempt = 1; ; attempt++) {
     try {
-      return await withFreeIds(patient, () =>
-        patient.transaction().execute(async (trx) => {
+      return await withFreeIds(unlimited, () =>
+        unlimited.transaction().execute(async (trx) => {
           await sql`select from ${providerTagsAreWritten}`.execute(trx);
           const judged = await judgePart(trx, part, (uuid) => uuids.has(uuid));
           if (judged.problems.length > 0) return judged.problems;
