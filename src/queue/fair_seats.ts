@@ -1,8 +1,8 @@
 /** A limited number of seats that clients share: for requests that wait, or for clients that follow changes. */
 type FairSeats<T> = {
-  /** How many are taken. */
+  /** How many seats are taken. */
   readonly size: number;
-  /** How many of them one client has. */
+  /** How many seats a client has. */
   sizeOf(client: string): number;
   /**
    * Takes a seat for a client. If all seats are taken, the client with most seats loses its youngest seat, but only if it then
@@ -11,27 +11,27 @@ type FairSeats<T> = {
    * @returns whether the client got a seat
    */
   take(client: string, occupant: T): boolean;
-  /** Gives a seat back. @returns whether the occupant still had it */
+  /** Frees the seat of an occupant. @returns whether the occupant still had the seat */
   leave(client: string, occupant: T): boolean;
-  /** Gives back the oldest seat of the client that is next, and returns its occupant. Clients take turns. */
+  /** Frees the oldest seat of the next client, and returns its occupant. Clients take turns. */
   next(): T | undefined;
-  /** Gives back all seats, and returns their occupants. */
+  /** Frees all seats, and returns their occupants. */
   clear(): readonly T[];
 };
 
 /**
- * There are no occupants at first. While seats are free, one client may take all of them. When no seat is free, clients with fewer seats go
- * before clients with more seats.
+ * Opens the seats; all are free. While seats are free, one client may take all of them. When no seat is free, a client with fewer seats
+ * takes a seat from the client with most seats.
  *
  * @param options.most how many seats there are
- * @param options.takeAway called with each occupant whose seat another client gets
+ * @param options.onEvicted called with each occupant whose seat another client gets
  */
 export function openFairSeats<T>({
   most,
-  takeAway,
+  onEvicted,
 }: {
   readonly most: number;
-  readonly takeAway: (occupant: T) => void;
+  readonly onEvicted: (occupant: T) => void;
 }): FairSeats<T> {
   /** The occupants by client, the oldest first; the first client is the next one. */
   const taken = new Map<string, Set<T>>();
@@ -54,7 +54,7 @@ export function openFairSeats<T>({
     if (occupants.size <= sizeOf(client) + 1) return false;
     for (const youngest of [...occupants].slice(-1)) {
       leave(greatest, youngest);
-      takeAway(youngest);
+      onEvicted(youngest);
     }
     return true;
   }

@@ -9,19 +9,19 @@ export type Entry<Item, Result> = {
   /**
    * Puts the item back to the head of the queue.
    *
-   * @param item what replaces it
+   * @param item the item that replaces it
    * @param after a promise that the item waits for first; if it fails, the item is rejected with the same error
    * @param letsPass whether, until then, later items with a common key may go before it
    */
   again(item?: Item, after?: Promise<unknown>, letsPass?: boolean): void;
 };
 
-/** An item from the time it was asked for until it is settled. */
+/** An item from its request until it is settled. */
 export type Queued<Item, Result> = Entry<Item, Result> &
   Batchable & {
     item: Item;
     share: number;
-    /** Whether the item is tried in a batch of its own, because a batch with it was refused a lock that no locked key explains. */
+    /** Whether the item is retried alone, because its batch was refused a lock that no locked key explains. */
     isAlone: boolean;
     /** How often a locked key explained that the item was refused a lock, in batches with others or alone. */
     explained: number;
@@ -29,9 +29,9 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     letsPass: boolean;
     state: 'queued' | 'under way' | 'again' | 'settled';
     readonly requestedBy: readonly RequestIds[];
-    /** How much of its time is left. */
+    /** How much of the time limit is left. */
     remainingMs(): number;
-    /** Lets the item expire when its time is over, if the item is in the queue then. An item under way may still succeed. */
+    /** Rejects the item at its time limit, if it is in the queue then. An item under way may still succeed. */
     expireInTime(): void;
     /** Rejects the item in any state. */
     readonly refuse: (error: unknown) => void;
@@ -47,7 +47,7 @@ type Listeners<Item, Result> = {
   onReady(): void;
   /** The promise that the item waited for has failed. */
   giveUp(queued: Queued<Item, Result>, error: unknown): void;
-  /** The time of the item is over. */
+  /** The time limit of the item is over. */
   onExpired(queued: Queued<Item, Result>): void;
 };
 
@@ -60,7 +60,7 @@ export const isUnderWay = ({ state }: { readonly state: string }): boolean => st
  * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
  */
 export function openQueued<Item, Result>(
-  asked: Pick<Queued<Item, Result>, 'item' | 'conflictKeys' | 'share' | 'weight' | 'requestedBy'>,
+  options: Pick<Queued<Item, Result>, 'item' | 'conflictKeys' | 'share' | 'weight' | 'requestedBy'>,
   timeLimitMs: number,
   { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
 ): Queued<Item, Result> {
@@ -83,7 +83,7 @@ export function openQueued<Item, Result>(
     onReady();
   };
   const queued: Queued<Item, Result> = {
-    ...asked,
+    ...options,
     isAlone: false,
     explained: 0,
     isReady: true,
@@ -176,7 +176,7 @@ export type BatchOptions<Item, Result = never> = {
   /** The conflict keys of an item. Of two items with a common one, the later item goes in a later batch. */
   readonly conflictKeysOf?: (item: Item) => readonly string[];
   /**
-   * Keys of what else an item locks in the database. Items with a common lock may share a batch, but none of them starts
+   * Keys of further locks that an item takes in the database. Items with a common lock may share a batch, but no item starts
    * beside a long batch that has the same lock.
    */
   readonly locksOf?: (item: Item) => readonly string[];
@@ -187,11 +187,11 @@ export type BatchOptions<Item, Result = never> = {
   /** Whether an item must be alone in its batch. */
   readonly isAlone?: (item: Item) => boolean;
   /**
-   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and each is tried
+   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and each item is retried
    * alone.
    */
   readonly isOfOne?: (error: unknown) => boolean;
-  /** Asks the database which keys of these items other transactions hold at the moment. */
+  /** Reads from the database which keys of these items other transactions hold at the moment. */
   readonly findLocked?: (items: readonly Item[]) => Promise<readonly string[]>;
   /**
    * Waits until a key is free, without holding another lock.

@@ -6,19 +6,19 @@ import type { BatchOptions, Queued } from './items.ts';
 /** An item, and its conflict keys. */
 type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'conflictKeys'>;
 
-/** The keys that other programs hold in the database, as far as this queue has met them. */
+/** The keys that other programs hold in the database and that have refused a lock to this queue. */
 export type LockedKeys<Item> = {
   has(key: string): boolean;
   areAny(): boolean;
-  /** Asks the database which keys that these items need are locked. An error means that none was found. */
+  /** Reads from the database which of the keys that these items need are locked. After an error no key counts as locked. */
   find(items: readonly Needing<Item>[]): Promise<readonly string[]>;
   /**
-   * Takes a key as locked until the slow lane got its lock, so that the items that need it stay in the queue.
+   * Treats a key as locked until the slow lane has got its lock: items that need the key stay in the queue.
    *
    * @param refusal the error by which the lock was refused
    */
   waitFor(key: string, refusal: unknown): void;
-  /** As `waitFor`, but only if the database says that the key, which these items need, is locked. */
+  /** As `waitFor`, but only if the key, which these items need, is locked in the database. */
   waitIfLocked(key: string, items: readonly Needing<Item>[], refusal: () => unknown): Promise<void>;
 };
 
@@ -26,8 +26,8 @@ export type LockedKeys<Item> = {
  * Starts without a locked key.
  *
  * @param queue.isWanted whether an item still needs a key; otherwise the slow lane need not wait for it
- * @param queue.onFree called when the wait for a key is over, also after an error: then the items are tried again, and
- *   each fails or succeeds by itself
+ * @param queue.onFree called when the wait for a key is over, also after an error: then the items are retried, and each item
+ *   fails or succeeds by itself
  */
 export function openLockedKeys<Item>(
   slowLane: Database['slowLane'],
@@ -67,22 +67,22 @@ export function openLockedKeys<Item>(
 }
 
 /**
- * After this many refusals that a locked key explains, an item is tried alone all the same. Otherwise a row that is often
+ * After this many refusals that a locked key explains, an item is retried alone nevertheless. Otherwise a row that is often
  * locked for a short time would hide another lock for ever.
  */
 const explainedRefusals = 3;
 
-/** How items go on whose batch failed, and for which nothing was done. */
+/** Handles the items of a failed batch for which nothing was done. */
 type FailedItems<Item, Result> = {
-  /** Rejects the items, puts them back to be tried again or to be tried alone, or hands one to the slow lane. Never rejects. */
+  /** Rejects the items, retries them together or alone, or hands an item to the slow lane. Never rejects. */
   goOn(failed: readonly Queued<Item, Result>[], error: unknown): Promise<void>;
   /** Items that are being repeated in the slow lane. */
   readonly slow: ReadonlySet<Queued<Item, Result>>;
-  /** Whether an item that is not settled is to be tried alone. */
+  /** Whether an item that is not settled must be retried alone. */
   areAnyAlone(): boolean;
   /** An item was settled. */
   forget(item: Pick<Queued<Item, Result>, 'isAlone'>): void;
-  /** The error by which a lock was refused last. */
+  /** The error of the last refused lock. */
   lastRefusal(): unknown;
 };
 
@@ -107,7 +107,7 @@ export function openFailedItems<Item, Result>(
   type Waiting = Queued<Item, Result>;
   const { locked } = queue;
   const slow = new Set<Waiting>();
-  /** How many items are to be tried alone. */
+  /** How many items must be retried alone. */
   let aloneCount = 0;
   let lastRefusal: unknown;
 
@@ -118,7 +118,7 @@ export function openFailedItems<Item, Result>(
       return;
     }
     lastRefusal = error;
-    // An item may have to wait behind many others before it is tried alone, so its time is measured from now on.
+    // An item may wait behind many others before it is retried alone, so its time limit must be enforced in the queue, too.
     for (const waiting of failed) waiting.expireInTime();
     const keys = await locked.find(failed);
     for (const key of keys) locked.waitFor(key, error);

@@ -6,35 +6,35 @@ import { type LockedKeys, openFailedItems, openLockedKeys } from './locks.ts';
 
 /** How many items of a failed batch are retried alone at the same time. */
 const aloneAtOnce = 4;
-/** How long an item that is tried alone waits for locks; there may be many such items. */
+/** How long an item that is retried alone waits for locks; there may be many such items. */
 const aloneWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
-/** The largest number of long batches beside each other. Each occupies a connection. */
+/** The largest number of long batches at the same time. Each batch occupies a connection. */
 const longBatches = 4;
 
 /**
- * Lets items that are asked for one by one share a batch. Items that come while a batch is under way go with the next
- * batch, and an idle process serves the first item at once. No item joins a batch that has started before the item came, so
- * a reader sees what was committed before.
+ * Lets items that are requested one by one share a batch. Items that arrive while a batch is under way go with the next batch,
+ * and an idle process serves the first item at once. No item joins a batch that started before the item arrived: so a reader
+ * sees everything that was committed before its request.
  *
- * A batch waits for a lock in the database only briefly (`briefWait`). If another program keeps the lock, the whole batch
- * fails, and nothing of it was done. Then each item is in one of three states, so that an item waits only for locks that it
- * needs, however many locks there are:
+ * A batch waits for a lock in the database only briefly (`briefWait`). If another program holds the lock for longer, the whole
+ * batch fails, and nothing of it was done. Then each item is in one of three states, so that an item waits only for locks that
+ * it needs, however many locks there are:
  *
  * | state | goes on to |
  * | --- | --- |
  * | in a batch with others | settled; *waits for a key* if the database names a locked key that the item needs; otherwise, if its batch had others, *alone* beside their batches, and if it had none, *slow lane* |
- * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row a named key explains no more |
+ * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row the item is retried alone, even if a key is locked |
  * | alone: a batch of its own with a brief wait, then the slow lane (db/engine/slow_lane.ts) | settled; *waits for a key*; *slow lane*, which repeats it until it is settled |
  *
- * An item that waits for a lock longer than a statement may take is rejected, in each of the states.
+ * In each state, an item that waits for a lock longer than a statement may take is rejected.
  *
  * While a batch is performed, the next one may be prepared (openWorkAhead).
  *
  * @param perform does a batch: it settles each entry or puts it back. What it throws applies to all entries that it has
  *   not settled.
- * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
+ * @returns a function that requests one item. It throws `LockWaitTooLong`, or the error with which `perform` rejects the item.
  */
 export function inBatches<Item, Result>(
   {
@@ -53,7 +53,7 @@ export function inBatches<Item, Result>(
   let queue: Waiting[] = [];
   /** Long batches. */
   const long = new Set<readonly Waiting[]>();
-  /** Items that are being tried alone. */
+  /** Items that are being retried alone. */
   const alone = new Set<Waiting>();
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
@@ -77,7 +77,7 @@ export function inBatches<Item, Result>(
     let prepared: readonly Waiting[] = [];
     for (;;) {
       if (prepared.length === 0) await untilGathered();
-      // Nothing may be awaited between this check of the queue and the end of the loop: an item that came then would begin no
+      // No `await` may come between this check of the queue and the end of the loop: an item that arrived then would start no
       // run, and would stay in the queue.
       const batch = prepared.length > 0 ? prepared : take(false);
       if (batch.length === 0) break;
@@ -99,7 +99,7 @@ export function inBatches<Item, Result>(
   };
 
   const gather = async (): Promise<void> => {
-    // If one item waits and the batch before had one, mostly one client sends at a time, and to gather more would only cost time.
+    // If one item waits and the batch before had one item, clients mostly send one request at a time: gathering would only cost time.
     if (engine === 'postgresql' && queue.length < 2 && performing.length < 2) return;
     await gatherMore(pollSockets, () => queue.length);
   };
@@ -121,7 +121,7 @@ export function inBatches<Item, Result>(
     }
   };
 
-  /** Takes the next batch from the queue, or the next item that is to be tried alone. */
+  /** Takes the next batch from the queue, or the next item that must be retried alone. */
   const take = (isAlone: boolean): readonly Waiting[] => {
     const batch = next(isAlone);
     start(batch);
@@ -179,7 +179,7 @@ export function inBatches<Item, Result>(
     for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
   };
 
-  /** Puts items back to the head of the queue. The items of the prepared batch go behind them: both may share a batch. */
+  /** Puts items back to the head of the queue. The items of the prepared batch go behind these items: both may share a batch. */
   const putBack = (again: readonly Waiting[]): void => {
     const items = [...again, ...ahead.drop()];
     for (const waiting of items) waiting.state = 'queued';
@@ -208,7 +208,7 @@ export function inBatches<Item, Result>(
         },
         statementTimeoutMs,
         {
-          // What the client does with the answer takes time. The next batch, if it is ready, begins before that.
+          // The work of the requester with the answer takes time. If the next batch is ready, it begins first.
           resolve: (result) => (ahead.isReady() ? setImmediate(resolve, result) : resolve(result)),
           reject,
           onSettled: failures.forget,
@@ -228,9 +228,9 @@ const none = (): readonly string[] => [];
 /** An item, and what it needs. */
 type NeedingNow<Item> = Pick<Queued<Item, unknown>, 'item' | 'conflictKeys' | 'state'>;
 
-/** What is done beside the next batch, or before it. */
+/** The work at the same time as the next batch, or before it. */
 type Others<Item> = {
-  /** Whether the next batch is an item that is tried alone. */
+  /** Whether the next batch is an item that is retried alone. */
   readonly isAlone: boolean;
   readonly long: Iterable<readonly NeedingNow<Item>[]>;
   readonly alone: Iterable<NeedingNow<Item>>;
@@ -239,7 +239,7 @@ type Others<Item> = {
   readonly before: readonly NeedingNow<Item>[];
 };
 
-/** Returns a check whether an item needs nothing that is locked or in use now. */
+/** Returns a check whether no lock that an item needs is held or in use now. */
 function freeBeside<Item>(
   {
     locked,
@@ -254,8 +254,8 @@ function freeBeside<Item>(
   const others = [...slowest, ...alone, ...slow, ...before];
   if (!locked.areAny() && others.length === 0) return () => true;
   const inUse = new Set(others.flatMap(({ conflictKeys }) => conflictKeys));
-  // If two items that are tried alone need the same lock, the item that gets it and waits for a further lock would make the other item
-  // fail.
+  // Two items that are retried alone must not need the same lock: the item that gets the lock and waits for a further one would make the
+  // other item fail.
   const lockedByUs = new Set((isAlone ? [...slowest, ...alone] : slowest).flatMap(({ item }) => locksOf(item)));
   return ({ conflictKeys, item }) =>
     !locked.has(sharedLock) &&
@@ -267,8 +267,8 @@ function freeBeside<Item>(
 const [mostIterations, mostGatherMs] = [5, 2];
 
 /**
- * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. The embedded database computes
- * in this process: requests are read at no other time, and without this each batch had one item.
+ * Reads the requests that wait at the sockets, and continues as long as more arrive, so that they share a batch. The embedded database
+ * runs in this process, which reads requests at no other time: without this each batch would have one item.
  *
  * @param count how many items wait
  */
@@ -299,11 +299,11 @@ function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
 type WorkAhead<Item, Waiting> = {
   /** A batch is performed from now on. */
   begin(): void;
-  /** The batch is not waited for any more. @returns the batch that was prepared meanwhile; empty if there is none */
+  /** The queue does not wait for the batch any more. @returns the batch that was prepared meanwhile; empty if there is none */
   end(): readonly Waiting[];
-  /** An item came. If it is worth it, the next batch is gathered and prepared. */
+  /** An item arrived. If the item is worth it, the next batch is gathered and prepared. */
   notice(item: Item): void;
-  /** Drops what was prepared. @returns the items that must go back to the queue */
+  /** Drops the prepared batch. @returns the items that must go back to the queue */
   drop(): readonly Waiting[];
   isReady(): boolean;
 };

@@ -1,12 +1,12 @@
 import { concurrentUpdate } from './errors.ts';
 
 /**
- * How often a request is judged whose client names no generation. Each time another request has changed what it was judged by, so that
- * many in a row mean that others always come first.
+ * How often a request is judged whose client sends no generation. After this many attempts in a row, other requests change the data
+ * faster than this request can be judged and written.
  */
 const mostAttempts = 32;
 
-/** How it ends that an attempt is made in vain again and again. */
+/** When the attempts end without success. */
 type End = {
   /** How many attempts are made at most. */
   readonly attempts?: number | undefined;
@@ -15,10 +15,9 @@ type End = {
 };
 
 /**
- * Judges a request and writes it, or reads what belongs to one moment; again and again until that is done or refused.
+ * Repeats an attempt to judge and write a request, or to read data of one snapshot, until it succeeds or is refused.
  *
- * @param attempt resolves with undefined if another request has changed meanwhile what it was judged by; it gets the number of earlier attempts
- *   before it
+ * @param attempt gets the number of earlier attempts; resolves with undefined if another request has changed the data meanwhile
  * @throws what `attempt` throws, or the error after the last attempt
  */
 export async function untilDone<Done>(

@@ -10,7 +10,7 @@ test('only the client with most seats loses one; a client is refused only if no 
   // What must be there: the clients that have a seat, the oldest first.
   let there: { readonly client: string; readonly id: number }[] = [];
   let lost: number[] = [];
-  const seats = openFairSeats<number>({ most, takeAway: (id) => lost.push(id) });
+  const seats = openFairSeats<number>({ most, onEvicted: (id) => lost.push(id) });
   const countOf = (client: string) => there.filter((each) => each.client === client).length;
   const greatest = () => Math.max(0, ...there.map(({ client }) => countOf(client)));
   let refused = 0;
@@ -65,7 +65,7 @@ test('only the client with most seats loses one; a client is refused only if no 
 });
 
 test('clients take turns, however many each has', () => {
-  const seats = openFairSeats<string>({ most: 100, takeAway: () => {} });
+  const seats = openFairSeats<string>({ most: 100, onEvicted: () => {} });
   for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) seats.take(name.charAt(0), name);
   assert.deepEqual(
     Array.from({ length: 7 }, () => seats.next()),
@@ -74,6 +74,6 @@ test('clients take turns, however many each has', () => {
 });
 
 test('without seats no client gets one', () => {
-  const seats = openFairSeats<string>({ most: 0, takeAway: () => {} });
+  const seats = openFairSeats<string>({ most: 0, onEvicted: () => {} });
   assert.ok(!seats.take('a', 'a1'));
 });

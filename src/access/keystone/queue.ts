@@ -49,7 +49,7 @@ export function openKeystoneQueue({
 }): KeystoneQueue {
   const waiting = openFairSeats<QueuedValidation>({
     most: mostWaiting,
-    takeAway: ({ refuse }) => refuse(busy(mostWaiting)),
+    onEvicted: ({ refuse }) => refuse(busy(mostWaiting)),
   });
   let running = 0;
   /** Since when validations run without any answer, by `performance.now()`. */

@@ -14,15 +14,15 @@ import { inBatches } from '../../queue/queue.ts';
 /** Writes providers and their parts. Writes that come while a batch is under way share the next transaction. */
 export type ProviderWrites = {
   /**
-   * Call it at once when the write was judged: what the fleet shows then is noted as what it was judged by.
+   * Call it without an `await` after the judgement: the present snapshot of the fleet is noted as the one that the write was judged by.
    *
-   * @returns the fleet, which shows the write; undefined if it was not done
-   * @throws the database error of the write.
+   * @returns the fleet, which shows the write; undefined if the write lost a guard
+   * @throws the database error of the write
    */
   perform(write: ProviderWrite): Promise<Fleet | undefined>;
 };
 
-/** How many writes one transaction takes: their providers stay locked until all of them are done. */
+/** The largest number of writes in one transaction: their providers stay locked until it ends. */
 const batchLimit = 64;
 
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
@@ -48,7 +48,7 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
       const isShown = first !== undefined && fleet.applyOwnWrite({ xid: first.xid, effects: [], providers });
       const shown = isShown || first === undefined ? fleet.known : fleet.fresh();
       for (const { item, resolve } of batch) resolve(done.has(item) ? shown : undefined);
-      // The next batch waits for a refresh, and gets what comes meanwhile.
+      // The next batch waits for a refresh, and also gets the writes that arrive meanwhile.
       await Promise.allSettled([shown]);
     },
   );

@@ -87,7 +87,7 @@ export function openWaiting(
   /** The claims that are about to be judged and written. */
   const underWay = new Set<Waiter>();
   const offers = openOffers(fleet, limits, claims, underWay, (waiter) => submit(waiter));
-  const seats = openFairSeats<Waiter>({ most: maxWaiting, takeAway: (waiter) => end(waiter, tooMany(waiter)) });
+  const seats = openFairSeats<Waiter>({ most: maxWaiting, onEvicted: (waiter) => end(waiter, tooMany(waiter)) });
   const doubtful = openDoubtfulClaims(claims.dryRun, (waiter, error, how) => end(waiter, error, how));
   const stored = openWaitingRows(database, process, {
     isTaken: (key) => {

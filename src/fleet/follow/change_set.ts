@@ -27,17 +27,17 @@ export type Change =
 
 /** Which changes a client wants. */
 export type Interest = {
-  /** The bits of the parts, and that of consumers. */
+  /** The bits of the parts, and the bit of consumers. */
   readonly bits: number;
   /** Only providers that have an inventory of the class with this name, or may have had one before. */
   readonly className?: string | undefined;
   /** Only providers of the tree that the provider with this UUID is in, or that may have been in it before. */
   readonly inTree?: string | undefined;
-  /** Equal for clients that want the same. */
+  /** Equal for clients with the same interest. */
   readonly key: string;
 };
 
-/** Makes the interest of a client. Without parts it is all parts of providers, and no consumers. */
+/** Makes the interest of a client. Without `parts` the client gets all parts of providers, and no consumers. */
 export function interestOf(
   parts: readonly (Part | 'consumers')[] = partNames,
   { className, inTree }: Pick<Interest, 'className' | 'inTree'> = {},
@@ -55,7 +55,7 @@ const decidingBits = ({ className, inTree }: Interest): number =>
 /** The bits of all parts that decide which changes a client gets. */
 export const bitsToRead = (interest: Interest): number => interest.bits | decidingBits(interest);
 
-/** What changed between two positions, for clients that want the same or other changes. */
+/** The changes between two positions, for clients with any interest. */
 export type ChangeSet = {
   /** How many entries there are for a client; infinite where any consumer may have changed and the client wants consumers. */
   size(interest: Interest): number;
@@ -165,7 +165,7 @@ function takeNames(
 const movedWith = (provider: Provider): readonly Provider[] =>
   provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
-/** What is reported to a client of the providers that exist. */
+/** The parts of existing providers that are reported to a client. */
 function* reportedParts(
   fleet: Fleet,
   parts: ReadonlyMap<string, number>,
@@ -180,7 +180,7 @@ function* reportedParts(
   for (const [uuid, bits] of parts) {
     const provider = fleet.byUuid.get(uuid);
     if (provider !== undefined && entered.has(provider)) continue;
-    // Of a provider that is of interest only from now on, the client knows nothing.
+    // The client has no copy of a provider that comes into its interest by this change: all requested parts are reported.
     const reported = bits & deciding ? requested : bits & requested;
     if (reported === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
     yield [uuid, reported];
@@ -188,8 +188,8 @@ function* reportedParts(
 }
 
 /**
- * The providers of the tree that the provider of `inTree` may just have moved to: these providers did not change, but the client does not
- * know them yet. Empty where the provider of `inTree` did not move, or nothing of the tree is reported to the client.
+ * The providers of the tree that the provider of `inTree` may just have moved to. They did not change, but the client has not got them
+ * yet. Empty if the provider of `inTree` did not move, or if nothing of the tree is reported to the client.
  */
 function treeEntered(fleet: Fleet, parts: ReadonlyMap<string, number>, { inTree }: Interest): ReadonlySet<Provider> {
   const anchor = inTree === undefined ? undefined : fleet.byUuid.get(inTree);

@@ -14,16 +14,16 @@ export type Follower = {
   /** Which changes it wants. */
   readonly interest: Interest;
   /**
-   * Called when something was logged, even if nothing of it is of interest. `expired`: the client must read everything
-   * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
-   * seat is given to another user. After `expired` or `ended` the function is not called again.
+   * Called after each entry of the log, also if the client is not interested in the entry. `expired`: the client must read everything
+   * again, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or
+   * another client got the seat. After `expired` or `ended` the function is not called again.
    */
   readonly send: (delivery: Delivery | 'expired' | 'ended') => void;
 };
 
 /** A seat for one request that follows changes. */
 export type FollowerSeat = {
-  /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the seat */
+  /** Follows from a position that the fleet has shown; to be called once. @returns a function that stops following, and frees the seat */
   follow(follower: Follower, from: Position): () => void;
 };
 
@@ -31,21 +31,21 @@ export type FollowerSeat = {
 export type Followers = {
   /** How many clients follow. */
   readonly size: number;
-  /** What was logged since a position, until the position that the fleet shows. */
+  /** The entries of the log from a position to the position that the fleet shows. */
   since(position: Position, interest: Interest): Promise<Delivery | 'expired'>;
   /**
-   * Takes a seat. If none is free, the user with most seats loses its youngest one.
+   * Takes a seat. If no seat is free, the client with most seats loses its youngest seat.
    *
-   * @returns undefined where no seat is free, and no user has more seats than this one
+   * @returns undefined if no seat is free, and no client has more seats than this one
    */
-  takeSeat(user: string): FollowerSeat | undefined;
-  /** How many seats a user has. */
-  seatsOf(user: string): number;
+  takeSeat(client: string): FollowerSeat | undefined;
+  /** How many seats a client has. */
+  seatsOf(client: string): number;
   /** Ends all followers, and from now on each new one immediately. */
   end(): void;
 };
 
-/** The largest number of entries in one delivery. If more has changed, the client must read everything anew. */
+/** The largest number of entries in one delivery. If more has changed, the client must read everything again. */
 export const mostEntries = 10_000;
 
 /** How long to wait after a refresh that failed, in milliseconds. */
@@ -56,8 +56,8 @@ const attempts = 3;
 
 type State = Follower & { position: Position };
 
-/** A seat. Another user may get it before or after a client follows from it. */
-type ReservedFollow = { state: State | undefined; isLost: boolean };
+/** A seat. It may be evicted before or after its client follows. */
+type ReservedFollow = { state: State | undefined; isEvicted: boolean };
 
 /**
  * Opens `Followers` without clients.
@@ -75,8 +75,8 @@ export function openFollowers(
   const following = new Set<State>();
   const seats = openFairSeats<ReservedFollow>({
     most: maxFollowers,
-    takeAway: (seat) => {
-      seat.isLost = true;
+    onEvicted: (seat) => {
+      seat.isEvicted = true;
       if (seat.state === undefined || !following.delete(seat.state)) return;
       seat.state.send('ended');
     },
@@ -178,13 +178,13 @@ export function openFollowers(
         rows === undefined ? await readLog(position, bitsToRead(interest)) : deliveryOf(rows, recent.position);
       return delivery === 'expired' || delivery.changes.size(interest) > mostEntries ? 'expired' : delivery;
     },
-    takeSeat: (user) => {
-      const seat: ReservedFollow = { state: undefined, isLost: false };
-      if (!seats.take(user, seat)) return undefined;
-      const giveBack = (): void => void seats.leave(user, seat);
+    takeSeat: (client) => {
+      const seat: ReservedFollow = { state: undefined, isEvicted: false };
+      if (!seats.take(client, seat)) return undefined;
+      const giveBack = (): void => void seats.leave(client, seat);
       return {
         follow: (follower, from) => {
-          if (hasEnded || seat.isLost) {
+          if (hasEnded || seat.isEvicted) {
             giveBack();
             follower.send('ended');
             return () => {};

@@ -27,19 +27,19 @@ function parseSnapshot(text: string): Snapshot {
   return { xmax: Number(xmax), underWay: new Set(underWay.map(Number)) };
 }
 
-/** The point of the log at which exactly what a client has got at a position was read. Its snapshot sees nothing else of the log. */
+/** The point of the log at a position. Its snapshot sees exactly the rows that a client has got at the position. */
 export const pointOf = ({ next, underWay }: Position): LogPoint => ({
   pgSnapshot: `${underWay[0] ?? next}:${next}:${underWay.join()}`,
   lastXid: String(next - 1),
 });
 
 /**
- * How many transactions under way a position has at most, so that its token is short. With more of them, `next` is set before the
+ * The largest number of transactions under way in a position, so that its token is short. If there are more, `next` is set before the
  * later ones: then some changes are delivered twice.
  */
 const mostUnderWay = 64;
 
-/** The position of what a snapshot sees. @param lastXid the newest transaction with rows in the log that the snapshot sees */
+/** The position that a snapshot has reached. @param lastXid the newest transaction with rows in the log that the snapshot sees */
 function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Position {
   const before = [...underWay].filter((xid) => xid <= lastXid).sort((a, b) => a - b);
   const first = before[mostUnderWay];
@@ -63,7 +63,7 @@ function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: numb
 }
 
 /*
- * A token says a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the
+ * A token encodes a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the
  * transactions under way as differences, downwards from `next`), and a check sum, which distinguishes a truncated token from a
  * token of another database.
  */
@@ -74,7 +74,7 @@ const checkBytes = 4;
 /** The name of a log in tokens. @param identity as `readLogState` gives it */
 const logName = (identity: string): string => digest(identity).subarray(0, logBytes).toString('base64url');
 
-/** The texts of positions that were asked for: many clients get the same one. */
+/** The tokens of positions that were sent: many clients get the same one. */
 const texts = new WeakMap<Position, string>();
 
 /** The token of a position: some 30 to 400 characters that need no escape in a URL. */
@@ -98,7 +98,7 @@ function textOf({ log, next, underWay }: Position): string {
   return Buffer.concat([body, digest(body).subarray(0, checkBytes)]).toString('base64url');
 }
 
-/** The position that a token says; undefined if the text is no token. */
+/** The position that a token encodes; undefined if the text is no token. */
 export function readToken(text: string): Position | undefined {
   if (!/^[\w-]{20,1000}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
@@ -140,19 +140,19 @@ function varintsOf(bytes: Buffer): readonly number[] {
   return values;
 }
 
-/** What refreshes of the fleet read from the change log lately, for clients that follow. */
+/** The entries that refreshes of the fleet have recently read from the change log, for clients that follow. */
 export type RecentChanges = {
   /** The position that the fleet shows. The object stays the same until something is logged, or the fleet is loaded. */
   readonly position: Position;
   /** Whether the fleet has reached a position: it is of this log (same database, same timeline), and the fleet shows all of it. */
   hasReached(position: Position): boolean;
-  /** What was logged between a position that the fleet has reached and the present one; undefined where this is not in memory. */
+  /** The entries between a position that the fleet has reached and the present position; undefined where they are not in memory. */
   since(position: Position): readonly ChangedParts[] | undefined;
   /** From now on, and for some minutes, refreshes read which parts changed. */
   record(): void;
   /** Whether refreshes should read which parts changed. */
   isRecording(): boolean;
-  /** Takes what a refresh read. Without `changedParts` the changed parts are unknown, and the record ends there. */
+  /** Adds the entries that a refresh read. Without `changedParts` the changed parts are unknown, and the record begins anew. */
   note(refresh: {
     readonly pgSnapshot: string;
     readonly lastXid: string | null;
@@ -164,7 +164,7 @@ export type RecentChanges = {
 
 type LoadedChanges = { readonly pgSnapshot: string; readonly log: LogState };
 
-/** What was logged until a refresh: `end` rows since the beginning. */
+/** The end of the log at a refresh: `end` rows since the beginning. */
 type Mark = {
   readonly end: number;
   readonly position: Position;
@@ -184,7 +184,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
   let snapshot: Snapshot;
   /** Rows by the refresh that read them, the oldest first. */
   let rows: ChangedParts[] = [];
-  /** The first mark is that of the first row; each other one is behind the rows of a refresh. */
+  /** The first mark is at the first row; each other mark is behind the rows of a refresh. */
   let marks: Mark[] = [];
   let present: Position;
   let recordUntilMs = 0;
@@ -212,7 +212,7 @@ export function createRecentChanges(loaded: LoadedChanges, mostRows = usualRows)
     rows = rows.slice(start);
     marks = marks.slice(kept).map((mark) => ({ ...mark, end: mark.end - start }));
   };
-  /** Whether all rows that are not delivered at a position are in memory, if those behind a mark are. */
+  /** Whether all rows that are not delivered at a position are in memory, if the rows behind a mark are. */
   const isBehind = (position: Position, mark: Mark): boolean =>
     position.next > mark.lastXid &&
     position.underWay.every((xid) => xid >= mark.snapshot.xmax || mark.snapshot.underWay.has(xid));

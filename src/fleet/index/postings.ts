@@ -23,10 +23,10 @@ export type Block = {
 /** The number of a block, and an index in it. */
 type ScanPosition = { readonly block: number; readonly index: number };
 
-/** At this number of doubts `mostFree` is computed anew: that takes as long as adding and removing some ten slots. */
+/** At this number of doubts `mostFree` is computed again, which takes as long as adding and removing some ten slots. */
 const mostDoubts = 16;
 
-/** Counts one doubt more. */
+/** Counts another doubt. */
 export function doubt(block: Block): void {
   block.doubts += 1;
   if (block.doubts < mostDoubts) return;
@@ -59,7 +59,7 @@ export function sortSlots(slots: readonly number[], compare: (one: number, other
     find,
     add: (slot) => {
       const found = find((other) => compare(other, slot) < 0);
-      // What comes behind all others goes to the end of the last block.
+      // A slot behind all others is added to the end of the last block.
       const number = Math.min(found.block, Math.max(0, blocks.length - 1));
       const block = blocks[number];
       if (block === undefined) {
@@ -176,7 +176,7 @@ export class Postings<Key> {
     for (const key of to) this.#add(key, provider);
   }
 
-  /** Puts a copy of a provider where the provider was. A dense set has its slot, which is that of the copy. */
+  /** Replaces a provider by its copy. In a dense set both have the same slot, so nothing changes. */
   replace(provider: Provider, copy: Provider, keys: readonly Key[]): void {
     for (const key of keys) {
       const set = this.#sets.get(key);
@@ -197,13 +197,13 @@ export class Postings<Key> {
   }
 }
 
-/** If the sets of several keys together have so many times as many entries as there are providers, the set of all takes less time. */
+/** If the sets of several keys together have this many times as many entries as there are providers, the set of all is faster. */
 const mostJoined = 4;
 
 /** If at least one of this number of providers has a key, one bit for each provider needs less memory than a `Set`. */
 const sparse = 256;
 
-/** A `Set` of up to this number of providers is always kept: its memory does not matter. */
+/** A `Set` of up to this number of providers is never replaced by bits: its memory does not matter. */
 const fewest = 64;
 
 /**

@@ -14,7 +14,7 @@ export type TreeRun = {
 export type TreeOrder = {
   /**
    * The roots in order: a run for each combination of values. Trees that cannot meet the demands may be left out; large
-   * numbers of such trees are passed at once. Use no run after anything was awaited.
+   * numbers of such trees are skipped at once. Use no run after an `await`.
    */
   runs(demands: readonly Demand[]): Generator<TreeRun>;
   /** Negative where the tree of the first root comes before that of the second; never 0. */
@@ -28,16 +28,16 @@ type LivingTreeOrder = TreeOrder & {
   /**
    * Notes that the tree of a root may have changed, or that a provider became a root or is no root any more.
    *
-   * @returns false once so many changes were noted that making the order anew takes less time
+   * @returns false once so many changes were noted that sorting all trees again is faster
    */
   note(provider: Provider): boolean;
-  /** Applies the changes that were noted. */
+  /** Applies the noted changes. */
   bringUpToDate(): void;
   /** Drops a provider that is about to lose its slot in the fleet. */
   forget(provider: Provider): void;
 };
 
-/** Up to this number of changes an order is always kept; in a large fleet up to a quarter of its trees. */
+/** An order is dropped only after more changes than this; in a large fleet after more than a quarter of its trees. */
 const fewChanges = 64;
 
 /** Orders all trees. The order takes 8 bytes for each root and key, and about 16 more for each root. */
@@ -46,7 +46,7 @@ function orderTrees(
   roots: readonly Provider[],
   { providers }: Pick<Slots, 'providers'>,
 ): LivingTreeOrder {
-  /** By slot of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
+  /** By slot of the root, the values by which its tree is ordered: the values of the keys, then its index among the roots. */
   const values = [...keys, undefined].map(() => new Float64Array(providers.length).fill(nowhere));
   /** By slot, since a provider may be replaced by a copy. */
   const dirty = new Set<number>();
@@ -88,7 +88,7 @@ function orderTrees(
     (one, other) => compareUpTo(one, other, keys.length + 1),
   );
 
-  /** Whether a provider of the trees of a block has as much free as one provider must have. */
+  /** Whether one provider of the trees of a block may have the free amounts that a single provider must have. */
   const mayMeet = (block: Block, demands: readonly Demand[]): boolean => {
     for (const { classId, ofOne } of demands) {
       if (block.mostFree === undefined) {
@@ -126,7 +126,7 @@ function orderTrees(
       return dirty.size <= Math.max(fewChanges, roots.length / 4);
     },
     bringUpToDate: () => {
-      // All are removed before one is added: a root that took the index of another one among the roots would be equal to it.
+      // All are removed before one is added: a root that got the index of a removed root would compare as equal to it.
       for (const slot of dirty) unlist(slot);
       for (const slot of dirty) {
         const provider = providers[slot];
@@ -158,7 +158,7 @@ function orderTrees(
           return value < least || value > most;
         });
         if (beyond !== -1) {
-          // If the value is too small, go on at the first tree with a sufficient value. If it is too large, go on behind all
+          // If the value is too small, continue at the first tree with a sufficient value. If it is too large, continue behind all
           // trees that are equal up to the key before.
           const column = values[beyond];
           const { least = 0 } = bounds[beyond] ?? {};
@@ -207,22 +207,22 @@ function raiseMostFree({ mostFree }: Block, tree: readonly Provider[]): void {
   for (const [classId, most] of mostFree) mostFree.set(classId, Math.max(most, mostOfOne(tree, classId)));
 }
 
-/** Slots of a run that follow each other in a block: the first of them, and how many of the run come before it. */
+/** Successive slots of a run in a block: the index of the first one, and how many slots of the run come before it. */
 type OrderPiece = { readonly before: number; readonly slots: readonly number[]; readonly start: number };
 
-/** The slot of the nth of a run. */
+/** The slot at an index of a run. */
 function slotAt(pieces: readonly OrderPiece[], number: number): number {
   const piece =
     pieces[pieces.length === 1 ? 0 : firstFailing(pieces.length, (n) => (pieces[n]?.before ?? 0) <= number) - 1];
   return piece?.slots[piece.start + number - piece.before] ?? nowhere;
 }
 
-/** The values of a key between which trees may be of any use. */
+/** The values of a key between which trees may meet the demands. */
 type Bounds = { readonly least: number; readonly most: number };
 
 /**
- * Orders of the trees of a fleet. An order is made when it is first asked for, and then follows the fleet. An order is dropped
- * when many other orders are asked for, or when a quarter of the trees has changed since it was asked for last.
+ * Orders of the trees of a fleet. An order is made when it is first used, and then follows the fleet. An order is dropped
+ * when many other orders are used, or when a quarter of the trees has changed since its last use.
  */
 export type TreeOrders = {
   /** The trees in the order of some keys, as they are now. */
@@ -235,13 +235,13 @@ export type TreeOrders = {
   forget(provider: Provider): void;
 };
 
-/** The largest number of orders that are kept. */
+/** The largest number of cached orders. */
 const mostOrders = 8;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeOrders(roots: readonly Provider[], slots: Slots): TreeOrders {
   /** The orders that were used last. */
-  const kept = new Cache<string, LivingTreeOrder>(mostOrders);
+  const cached = new Cache<string, LivingTreeOrder>(mostOrders);
   let made = 0;
   const make = (keys: readonly TreeKey[]): LivingTreeOrder => {
     made += 1;
@@ -253,27 +253,27 @@ export function createTreeOrders(roots: readonly Provider[], slots: Slots): Tree
     },
     of: (keys) => {
       const name = JSON.stringify(keys);
-      const order = kept.get(name) ?? make(keys);
-      kept.set(name, order);
+      const order = cached.get(name) ?? make(keys);
+      cached.set(name, order);
       order.bringUpToDate();
       return order;
     },
     note: (provider) => {
-      if (kept.size === 0) return;
-      for (const [name, order] of kept) if (!order.note(provider)) kept.delete(name);
+      if (cached.size === 0) return;
+      for (const [name, order] of cached) if (!order.note(provider)) cached.delete(name);
     },
     forget: (provider) => {
-      for (const order of kept.values()) order.forget(provider);
+      for (const order of cached.values()) order.forget(provider);
     },
   };
 }
 
-/** By what trees, and the providers of a tree, are ordered: smaller values come first. */
+/** The key by which trees, and the providers of a tree, are ordered: smaller values come first. */
 export type TreeKey =
   | { readonly kind: 'free'; readonly classId: number; readonly mostFirst: boolean }
   | { readonly kind: 'prefer'; readonly traitId: number };
 
-/** How much of a class a provider can still give: 0 where it has none, and where more is used than there is. */
+/** How much of a class a provider can still give: 0 where the provider has no such inventory, or is overcommitted. */
 const leftOf = (provider: Provider, classId: number): number => Math.max(0, freeOf(provider, classId) ?? 0);
 
 /**

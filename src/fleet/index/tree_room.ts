@@ -14,7 +14,7 @@ export type Demand = {
 /**
  * How much room each tree has, by class, in lists of numbers. To read the lists for a million trees takes about a
  * millisecond. To read the providers takes a tenth of a second or more, since most of their data is in no cache of
- * the processor. A list is made when it is first asked for, and then follows the fleet.
+ * the processor. A list is made when it is first used, and then follows the fleet.
  */
 export type TreeRoom = {
   /**
@@ -27,14 +27,14 @@ export type TreeRoom = {
   readonly made: number;
   /** Notes that another tree may be at an index of the roots, or that the tree there may have changed. */
   note(rootIndex: number): void;
-  /** Applies the noted changes if they are many, so that the next query need not do it. To be called only while trees and roots agree. */
+  /** Applies the noted changes if they are many, so that the next query need not do that. Call it only while trees and roots agree. */
   settle(): void;
 };
 
 /** How much room trees have for a class. */
 type RoomList = {
   readonly classId: number;
-  /** Whether the room is what all providers of a tree have together; else it is the largest allocation that one of them can give. */
+  /** Whether the room is the sum over all providers of a tree; otherwise it is the largest allocation that one of them can give. */
   readonly together: boolean;
   /** By index of the root. */
   room: Int32Array;
@@ -45,7 +45,7 @@ type RoomList = {
 /** A list, and the room that a tree must have in it. */
 type Need = Pick<RoomList, 'room' | 'mostOf'> & { readonly least: number };
 
-/** The largest number of lists that are kept. */
+/** The largest number of cached lists. */
 const mostLists = 16;
 
 /** `settle` leaves this number of changes to the next query. */
@@ -57,31 +57,31 @@ const inBlock = 1024;
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
   /** The lists that were used last. */
-  const kept = new Cache<string, RoomList>(mostLists);
+  const cached = new Cache<string, RoomList>(mostLists);
   let made = 0;
   /** Indexes at which the lists may be wrong. */
   const stale = new Set<number>();
 
   const bringUpToDate = (): void => {
-    for (const list of kept.values()) growTo(list, roots.length);
+    for (const list of cached.values()) growTo(list, roots.length);
     for (const index of stale) {
       const root = roots[index];
       const tree = root === undefined ? none : treeOf(root);
-      for (const list of kept.values()) write(list, index, roomIn(tree, list));
+      for (const list of cached.values()) write(list, index, roomIn(tree, list));
     }
     stale.clear();
   };
 
   const listOf = (classId: number, together: boolean): RoomList => {
     const name = `${classId} ${together}`;
-    let list = kept.get(name);
+    let list = cached.get(name);
     if (list === undefined) {
       made += 1;
       list = { classId, together, room: new Int32Array(), mostOf: new Int32Array() };
       growTo(list, roots.length);
       for (const [index, root] of roots.entries()) write(list, index, roomIn(treeOf(root), list));
     }
-    kept.set(name, list);
+    cached.set(name, list);
     return list;
   };
 
@@ -91,7 +91,7 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
     },
     meeting: (demands, most) => {
       bringUpToDate();
-      // With more lists than are kept, each query would make them anew. Fewer demands only find more trees.
+      // With more lists than the cache holds, each query would make them again. Fewer demands only find more trees.
       const needs = demands
         .slice(0, mostLists / 2)
         .flatMap(({ classId, total, ofOne }): Need[] => [
@@ -112,11 +112,11 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
       return found;
     },
     note: (rootIndex) => {
-      if (kept.size === 0 || rootIndex === nowhere) return;
+      if (cached.size === 0 || rootIndex === nowhere) return;
       stale.add(rootIndex);
       if (stale.size <= Math.max(fewChanges, roots.length / 4)) return;
-      // To make the lists anew takes less time.
-      kept.clear();
+      // Making the lists again takes less time.
+      cached.clear();
       stale.clear();
     },
     settle: () => {
@@ -147,7 +147,7 @@ function write({ room, mostOf }: RoomList, index: number, value: number): void {
   else if (former === most) mostOf[block] = unknown;
 }
 
-/** Stands for the largest value of a block after that value became smaller. The new one is computed only when it is needed. */
+/** Marks a block whose largest value became smaller. The new largest value is computed when it is first needed. */
 const unknown = maxInteger;
 
 function mostIn({ room, mostOf }: Need, block: number): number {
@@ -191,7 +191,7 @@ function roomOf(provider: Provider, classId: number): number {
   if (inventory === undefined) return 0;
   const { fields, used } = inventory;
   const usable = usableOf(fields);
-  // Beyond the safe integers a sum is rounded, so that a difference says nothing.
+  // Beyond the safe integers a sum is rounded, and a difference would be wrong.
   const free = usable > Number.MAX_SAFE_INTEGER ? maxInteger : Math.floor(usable) - used;
   return Math.max(0, Math.min(free, fields.maxUnit, maxInteger));
 }

@@ -1,16 +1,15 @@
 /**
- * The UUIDs of a fleet in order, for pages. The sorted list is made for the first page, and kept for the following
- * ones.
+ * The UUIDs of a fleet in order, for pages. The list is sorted for the first page, and cached for the following pages.
  */
 export type UuidOrder = {
   /** Adds a UUID that is new in the fleet. Deleted ones need not be removed. */
   add(uuid: string): void;
-  /** The UUIDs after this one, in order. It need not be in the fleet; after the empty text come all. */
+  /** The UUIDs after a text, in order: the text need not be a UUID of the fleet, and after the empty text come all UUIDs. */
   after(uuid: string): Generator<string, void>;
 };
 
 /**
- * With more new UUIDs than this, all are sorted again for the next page. With 100,000 UUIDs, inserting one takes some
+ * With more new UUIDs than this, all UUIDs are sorted again for the next page. With 100,000 UUIDs, inserting one takes some
  * 20 microseconds, and sorting all takes a tenth of a second.
  */
 const fewAdded = 1000;

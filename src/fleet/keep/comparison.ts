@@ -13,10 +13,10 @@ import { type Provider, rowOf } from '../model/provider.ts';
 import type { FleetKeeper } from './keeper.ts';
 
 /*
- * Writes that run no trigger leave nothing in the change log: with session_replication_role = replica, as logical replication and
- * pg_restore --disable-triggers write. They are found by reading all providers again from time to time, piece by piece, beside the
- * fleet. Providers that the log names since the snapshot of the fleet, as of the snapshot of the piece, are left out: so writes of other
- * transactions, which go on meanwhile, are no difference.
+ * Writes that run no trigger leave no row in the change log: logical replication and pg_restore --disable-triggers write so, with
+ * session_replication_role = replica. Such writes are found by reading all providers from time to time, piece by piece, and comparing
+ * them with the fleet. Providers with a row in the log since the snapshot of the fleet are left out: they were changed by ordinary
+ * transactions, which write meanwhile.
  */
 
 /** What differs between the fleet and the database. */
@@ -40,14 +40,14 @@ export type ComparisonOptions = Reported & {
 
 /** How many providers are compared at once: some milliseconds of the process. */
 const usualPiece = 500;
-/** Where several pieces are compared, the database is used for a part of the time only. */
+/** After each piece of several, the comparison pauses this many times as long as the piece took: most of the time is left for requests. */
 const pauseForEach = 4;
 /** How many UUIDs a line of the log names. */
 const mostNamed = 5;
 
 /**
- * Compares the fleet with the database from time to time. A difference is logged, and all processes load their fleets anew. On the embedded
- * database nothing is compared, since no other program can write to it.
+ * Compares the fleet with the database from time to time. A difference is logged, and all processes load their fleets again. The embedded
+ * database is not compared, since no other program can write to it.
  *
  * @returns a function that stops it
  */
@@ -93,7 +93,7 @@ type ComparedPiece = {
 };
 
 /**
- * Compares the whole fleet with the database, piece by piece. What seems to differ is compared once more, after a refresh.
+ * Compares the whole fleet with the database, piece by piece. Providers that seem to differ are compared again, after a refresh.
  *
  * @param options.pieceSize how many providers are compared at once
  * @returns the first difference that is found; undefined if there is none, or if `stopping` ends the search
@@ -127,7 +127,7 @@ async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
     (id < 0 ? below : ids).push(id);
     if (ids.length % 20_000 === 0) await nextIteration();
   }
-  // Ids below zero come only after all other ids were given, or from other programs: so there are few.
+  // Ids below zero are assigned only after all other ids are used, or by other programs: so there are few.
   return below.length === 0 ? ids : [...below.sort((a, b) => a - b), ...ids];
 }
 
@@ -152,7 +152,7 @@ async function compareSome(
 ): Promise<Difference | undefined> {
   await fleet.fresh();
   if (fleet.isInDoubt()) return undefined;
-  // In one step, so that the snapshot is that of these contents.
+  // Both are read without an `await` between them, so that the snapshot belongs to these contents.
   const { known, snapshot } = fleet;
   const contents = new Map<number, ComparedContent>();
   for (const id of piece.ids) {
@@ -183,7 +183,7 @@ async function compareSome(
   return { tables: [...tables], ids: different, uuids: different.slice(0, mostNamed).map(uuidOf) };
 }
 
-/** What a provider is, by the table that has it; texts, since the fleet changes meanwhile. */
+/** The content of a provider by table; as texts, since the fleet changes meanwhile. */
 type ComparedContent = Readonly<Record<string, string>>;
 
 const differingTables = (one: ComparedContent | undefined, other: ComparedContent | undefined): readonly string[] =>

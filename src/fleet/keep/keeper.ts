@@ -26,16 +26,16 @@ export type FleetKeeper = {
   readonly known: Fleet;
   /**
    * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes the write
-   * again, and reads what was really written.
+   * again, and reads the written rows.
    *
-   * @returns false if the write was not added: too many are shown already and no refresh has succeeded, or it does not fit to what is
-   * known.   Then a refresh must come before the next judgement.
+   * @returns false if the write was not added: too many writes are shown already because no refresh has succeeded, or the write does not
+   *   match the known fleet. Then a refresh must come before the next judgement.
    */
   applyOwnWrite(write: OwnWrite): boolean;
   /**
    * Holds the present snapshot of `known` for an answer that is sent while it is computed (held_snapshots.ts).
    *
-   * @param giveUp called if too much would be kept for held snapshots
+   * @param giveUp called if held snapshots would need too much memory
    */
   readonly hold: (giveUp: () => void) => HeldSnapshot;
   /** How many snapshots are held, and how many providers are kept for them. */
@@ -49,15 +49,15 @@ export type FleetKeeper = {
   readonly ownWrites: readonly string[];
   /**
    * Whether a connection broke since the last refresh, so that the server may have crashed, or another server may answer. Then `known` may
-   * show what no server has, with generations that now belong to other content.
+   * show writes that no server has, with generations that now belong to other content.
    */
   isInDoubt(): boolean;
-  /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
+  /** The recent changes of parts of providers, and the position in the log that `known` has reached, for clients that follow changes. */
   readonly recent: RecentChanges;
   /**
    * From now on a listener is called each time after `known` has changed, in the same iteration of the event loop.
    *
-   * @param listener called with the ids of the providers that may have more room than before; undefined ends it
+   * @param listener called with the ids of the providers that may have more room than before; undefined stops watching
    */
   watchRoom(listener: ((freed: readonly number[] | 'all') => void) | undefined): void;
   /** How often the fleet was refreshed, and how often it was loaded as a whole. */
@@ -67,23 +67,22 @@ export type FleetKeeper = {
 };
 
 /**
- * After this number of own writes a refresh begins though no request asks for it, so that the process keeps up with
- * the change log.
+ * After this number of own writes a refresh begins without a request for it, so that the process keeps up with the change log.
  */
 const ownWritesLimit = 64;
 /**
  * An own write that is shown after this time begins a refresh as well. While other transactions write thousands of rows to the change
- * log, such as when terms end, there would be more rows than one statement reads before `ownWritesLimit` is reached.
+ * log, such as when terms expire, there would be more rows than one statement reads before `ownWritesLimit` is reached.
  */
 const refreshAfterMs = 500;
 /**
- * How many own writes are shown at most, while refreshes fail or take long. Each own write takes memory, and has to be
- * excluded when claims read what other transactions did.
+ * The largest number of own writes that are shown while refreshes fail or take long. Each own write takes memory, and must be
+ * excluded when claims read the changes of other transactions.
  */
 const mostOwnWrites = 1024;
 /**
- * After so many refreshes in a row without a change, a refresh first checks whether there is one. The check is cheaper than to
- * read changes, but costs a second round trip if there is a change.
+ * After this number of refreshes in a row without a change, a refresh first checks whether there is one. The check is cheaper than
+ * reading changes, but costs a second round trip if there is a change.
  */
 const quietRefreshes = 2;
 
@@ -108,15 +107,15 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   let { living, snapshot, log } = await load();
   const recent = createRecentChanges({ pgSnapshot: snapshot.pgSnapshot, log });
 
-  /** The writes that `known` shows in addition to what its snapshot has. */
+  /** The writes that `known` shows in addition to its snapshot. */
   let ownWrites: OwnWrite[] = [];
   const show = (write: OwnWrite, sign: 1 | -1): void => {
     living.detach(write.effects);
     showEffects(living.fleet, write, sign);
   };
   /**
-   * Shows the providers of a write as the write left them. What the next refresh reads replaces these providers as a whole, so they need
-   * not be hidden before. @returns whether the providers are shown
+   * Shows the providers of a write as the write left them. The next refresh replaces these providers as a whole, so they need not be
+   * hidden before. @returns whether the providers are shown
    */
   const showProviders = ({ xid, providers = [] }: OwnWrite): boolean => {
     if (providers.length === 0) return true;
@@ -128,8 +127,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
 
   /**
-   * Whether the fleet must be loaded again. Either the database was unavailable, and the one that answers now may be a standby that lacks
-   * changes which the fleet has read; or its tables were gone, and may be others now; or an error left changes half applied.
+   * Whether the fleet must be loaded again. Either the database was unavailable, and the server that answers now may be a standby that
+   * lacks changes which the fleet has read; or its tables were missing, and may be other tables now; or an error left changes half applied.
    */
   let mustLoad = false;
   let roomListener: ((freed: readonly number[] | 'all') => void) | undefined;
@@ -170,9 +169,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       apply: () => living.apply(changes),
     };
   };
-  /** Whether the server may be another one than the fleet was read from, although its run says that it is the same. */
+  /** Whether another server may answer than the one that the fleet was read from, although the run is the same. */
   const mayBeAnother = async (): Promise<boolean> => {
-    // If a connection is left that is older than the break, this statement probably uses that connection, and ends the doubt.
+    // If a connection from before the break is still open, this statement probably uses it, which proves that the server is the same.
     if (breaks.isInDoubt()) await sql`select`.execute(database.kysely);
     return breaks.isInDoubt();
   };
@@ -219,8 +218,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   return {
     fresh: refreshes.next,
     applyOwnWrite: (write) => {
-      // The next refresh reads the changes without a check whether there are any. Where the write lost its guards, the change that it lost
-      // them to may be in the log of inventory changes alone, which only `readChanges` reads.
+      // The next refresh skips the check for changes. If the write lost its guards, the change that made it lose them may be in the log
+      // of inventory changes alone, which only `readChanges` reads.
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
       if (isEmpty || isRead(snapshot, write.xid)) return true;
@@ -258,10 +257,10 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
 }
 
-/** A change of the fleet that was read, and the ids of the providers that have more room by it; undefined if they are not known. */
+/** A change of the fleet that was read, and the ids of the providers that got more room; undefined if they are unknown. */
 type ReadChange = CaughtUp & Partial<Pick<Changes, 'changedParts'>> & { readonly freed?: readonly number[] };
 
-/** The providers that may have more room: by less usage, or by anything but usage. */
+/** The providers that may have more room: their usage became less, or anything but their usage changed. */
 const freedBy = ({ moved, whole }: Changes): readonly number[] => [
   ...(whole ?? []),
   ...(moved ?? []).flatMap(({ provider, deltas }) => (deltas.some((delta) => delta < 0) ? [provider] : [])),
@@ -295,8 +294,8 @@ function shareRefreshes<Result>(
   const start = (): Promise<Result> => {
     running = true;
     const refreshed = gather();
-    // The next refresh begins before the calls get the result of this one. Otherwise a call that asks again at once
-    // could start a second one in parallel, and both would apply the same changes.
+    // The next refresh begins before the calls get the result of this one. Otherwise a caller that refreshes again at once
+    // could start a second refresh in parallel, and both would apply the same changes.
     const end = (): void => {
       running = false;
       const waited = following;

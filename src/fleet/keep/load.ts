@@ -22,7 +22,7 @@ type LoadedFleet = {
  * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
  *
  * @param options.snapshots the held snapshots of the process
- * @param options.isStart whether the process needs its connections for nothing else yet
+ * @param options.isStart whether the process starts, and needs its connections for nothing else
  */
 export function loadFleet(
   database: Database,
@@ -54,7 +54,7 @@ export function loadFleet(
   });
 }
 
-/** With fewer pages the first transaction would have read all before a second one has begun. */
+/** With fewer pages the first transaction would have read all pages before a second one has begun. */
 const fewestForTwo = 8;
 
 type Readers = [Transaction<Tables>, ...Kysely<Tables>[]];
@@ -65,7 +65,7 @@ type Readers = [Transaction<Tables>, ...Kysely<Tables>[]];
  * Before it reads a page, it takes a lock on each table and index, as the first transaction has since its first page. Otherwise the second
  * transaction could wait behind a `VACUUM FULL` that waits for the first one.
  *
- * @returns a function that ends it
+ * @returns a function that ends the second transaction
  */
 function addReader(database: Database, readers: Readers): () => void {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ function addReader(database: Database, readers: Readers): () => void {
     for await (const _ of readPages([second], [noIds]));
     readers.push(second);
     await ended;
-  }).catch(() => {}); // the first one reads all then
+  }).catch(() => {}); // then the first transaction reads all pages
   return end;
 }
 
@@ -94,7 +94,7 @@ const noIds: Ids = { first: maxId, last: minId };
 /** A change of very many providers that was read. `apply` puts it into the fleet. */
 export type CaughtUp = Pick<Changes, 'pgSnapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
 
-/** How long a statement waits for a lock, in milliseconds. The statement has no other time limit, and all requests wait for it. */
+/** How long a statement waits for a lock, in milliseconds. The statement has no other time limit, and all requests wait for its answer. */
 const lockTimeoutMs = 5_000;
 
 /**

@@ -7,7 +7,7 @@ import { inventoryOf, type Provider, treeOf, treeSize } from './provider.ts';
 export type TraitIds = { readonly required: readonly (readonly number[])[]; readonly forbidden: readonly number[] };
 
 /**
- * What one provider must have and be by itself, with the names looked up. A condition that request groups of candidates
+ * The conditions that one provider must meet by itself, with ids instead of names. A condition that request groups of candidates
  * have as well is a field of it, with its check in `satisfiesAlone`, in `checksOf`, and in `fewestFor` if the fleet
  * has an index for it. A filter that only lists have, such as the name, is in `find` of `src/api/resource_providers/filters.ts`.
  */
@@ -75,8 +75,8 @@ export function checksOf(filter: ProviderFilter): ((provider: Provider) => boole
 export type FewProviders = { readonly size: number; readonly list: (() => Iterable<Provider>) | undefined };
 
 /**
- * The smallest set that contains every provider that satisfies a filter, and usually others: the providers with a class, with a
- * required trait or in a required aggregate, and those of the tree.
+ * The smallest of some sets that contain every provider which satisfies a filter, and usually others: the providers with a class, with a
+ * required trait, in a required aggregate, or of the tree.
  *
  * @param than the smallest set so far, which is returned if none of these is smaller
  */
@@ -126,8 +126,8 @@ function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
 }
 
 /**
- * A condition on a list that a provider has, its traits or its aggregates. Many providers share one list, so it is asked once
- * for each list.
+ * A condition on the traits or the aggregates of a provider. Many providers share one list, so the condition is evaluated once for
+ * each list.
  */
 function onLists<List extends object>(
   listOf: (provider: Provider) => List,
@@ -148,6 +148,6 @@ function onLists<List extends object>(
 const traitsOf = ({ traitIds }: Provider): Provider['traitIds'] => traitIds;
 const aggregatesOf = ({ aggregates }: Provider): Provider['aggregates'] => aggregates;
 
-/** Whether a provider satisfies a filter by traits, found out once for each list of traits. */
+/** Whether a provider satisfies a filter by traits, evaluated once for each list of traits. */
 export const withTraits = (filter: TraitIds): ((provider: Provider) => boolean) =>
   onLists(traitsOf, (traitIds) => satisfiesTraits(traitIds, filter));

@@ -51,18 +51,19 @@ export type Fleet = {
   readonly treeOrders: TreeOrders;
   readonly treeRoom: TreeRoom;
   /**
-   * The number of a key: equal keys have the same number, unless very many other keys came between. Trees cache by it what a query finds.
+   * The number of a key. Equal keys have the same number, unless very many other keys were numbered between them. The caches of trees use
+   * these numbers as keys.
    */
   readonly numberOf: (key: string) => number;
   /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (overlay.ts). */
   readonly tolerating: Set<Provider>;
   readonly traits: Names;
   readonly classes: Names;
-  /** What claims are judged by besides providers. */
+  /** The limits of projects, by which claims are judged as well. */
   readonly limits: ProjectLimits;
 };
 
-/** The changes that were read, as they are applied to a fleet. A list that is absent or null is empty. */
+/** Changes from the database that are applied to a fleet. A list that is absent or null is empty. */
 export type AppliedChanges = {
   readonly [Part in 'moved' | 'touched' | 'whole' | keyof FleetRows | keyof ChangedNames]?: Changes[Part];
 };
@@ -70,7 +71,7 @@ export type AppliedChanges = {
 /** Names and limits; null or absent where they did not change. */
 type ChangedNames = { readonly [Part in 'traitNames' | 'classNames' | 'limits']?: Changes[Part] };
 
-/** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of it. */
+/** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of a change. */
 export type LivingFleet = {
   readonly fleet: Fleet;
   apply(changes: AppliedChanges): void;
@@ -97,12 +98,12 @@ export type GatheredChange = {
 export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
 
 /**
- * How many providers are kept for held snapshots in a small fleet. A larger fleet keeps as many as it has: so one answer is always sent to
- * its end, however slowly its client reads.
+ * How many copied providers held snapshots may keep in a small fleet. In a larger fleet they may keep as many as the fleet has: so one
+ * answer is always sent to its end, however slowly its client reads.
  */
 const fewestKept = 50_000;
 
-/** Creates a fleet without providers. @param snapshots the held snapshots of the process; some may be of a fleet that it had before */
+/** Creates a fleet without providers. @param snapshots the held snapshots of the process; some may show the fleet before this one */
 export function buildFleet(
   { traitNames, classNames, limits }: NameRows & { readonly limits?: LimitRows },
   serverRun: string,
@@ -136,7 +137,7 @@ export function buildFleet(
     limits: limits === undefined ? noLimits : limitsOf(limits),
   };
 
-  /** @returns the provider as it may be changed: if a held snapshot shows its tree, the fleet has a copy of the tree from now on */
+  /** @returns the provider to change: if a held snapshot shows its tree, the fleet has a copy of the tree from now on */
   const changeable = (provider: Provider): Provider => {
     const { root } = provider;
     if (!snapshots.shows(root)) return provider;
@@ -158,8 +159,8 @@ export function buildFleet(
       return;
     }
     if (index === nowhere) return;
-    // The last root moves to the index of the removed one, so that the cost does not depend on the size of the fleet. (A held
-    // snapshot may show that root: no answer reads its index.)
+    // The last root moves to the index of the removed root, so that the cost does not depend on the size of the fleet. (A held
+    // snapshot may show the moved root: no answer reads its index.)
     provider.rootIndex = nowhere;
     const last = roots.pop();
     if (last === undefined || last === provider) return;
@@ -236,22 +237,21 @@ export function buildFleet(
 
   /** Adds new providers, replaces changed ones, and removes those of the ids that have no row. */
   const takeWhole = (ids: readonly number[], rows: readonly ProviderRow[], parts: Iterable<ProviderParts>): void => {
-    // All trees that linkTrees will change: the former and the new ones of these providers.
+    // linkTrees changes the former and the new trees of these providers.
     for (const id of ids) changeableById(id);
     for (const { parent } of rows) if (parent !== null) changeableById(parent);
     const gone = new Set(ids);
     for (const { id } of rows) gone.delete(id);
-    const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
-    // Within one refresh a name may move from one provider to another: so all old names are removed before new ones are
-    // added.
-    for (const old of goneProviders) forgetNames(old, undefined, '');
+    const removedProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
+    // Within one refresh a name may move from one provider to another: so all old names are removed before new ones are added.
+    for (const old of removedProviders) forgetNames(old, undefined, '');
     for (const row of rows) {
       const old = byId.get(row.id);
       if (old !== undefined) forgetNames(old, row.uuid, row.name ?? '');
     }
     const relinked = takeProviders(rows);
-    for (const provider of goneProviders) remove(provider);
-    linkTrees(byId, rows, relinked, goneProviders, setRoot);
+    for (const provider of removedProviders) remove(provider);
+    linkTrees(byId, rows, relinked, removedProviders, setRoot);
     takeParts(parts);
   };
 
@@ -300,7 +300,7 @@ export function buildFleet(
     const rows: ProviderRow[] = [];
     const parts: ProviderParts[] = [];
     return {
-      // Most of the work is done here, page by page, so that `apply` blocks the process only for a short time.
+      // `add` does most of the work, page by page, so that `apply` blocks the process only for a short time.
       add: (page) => {
         rows.push(...page.providers);
         parts.push(...partsOf(page));
@@ -336,7 +336,7 @@ export function buildFleet(
   };
 }
 
-/** Notes that the parts or the usages of a provider have changed: nothing that was cached of its tree is valid any more. */
+/** Notes that the parts or the usages of a provider have changed: the cache of its tree is invalid. */
 export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 'treeRoom'>, { root }: Provider): void {
   root.cache = undefined;
   treeOrders.note(root);

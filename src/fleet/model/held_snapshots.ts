@@ -1,17 +1,17 @@
 import type { Provider } from './provider.ts';
 
 /**
- * The snapshots of a fleet that are held for answers which are sent while they are computed. What such an answer has found in the
- * fleet stays as it was: before a tree that a held snapshot shows changes, the fleet replaces the tree by a copy (trees.ts), and only
- * the copy changes. While no snapshot is held, nothing is copied.
+ * Snapshots of a fleet that are held for long answers, which are sent while they are computed. Such an answer sees one state of the
+ * fleet: before a tree that a held snapshot shows changes, the fleet replaces the tree by a copy (trees.ts), and only the copy
+ * changes. While no snapshot is held, nothing is copied.
  */
 export type HeldSnapshots = {
   /**
-   * Holds the present snapshot: all providers of the fleet, and what can be reached from them, such as their trees, stay as they are.
-   * The lists and sets of the fleet do not stay: what is needed of them must be copied now.
+   * Holds the present snapshot: all providers of the fleet, and all objects that can be reached from them, such as their trees, stay
+   * unchanged. The lists and sets of the fleet change: the holder must copy what it needs of them now.
    *
-   * @param providers how many providers the fleet has, so that no more can be kept for this snapshot
-   * @param giveUp called if too much is kept for held snapshots: the holder must forget all that it has of the snapshot
+   * @param providers how many providers the fleet has: the snapshot keeps no more than these
+   * @param giveUp called if held snapshots keep too many providers: the holder must release all references to the snapshot
    */
   hold(providers: number, giveUp: () => void): HeldSnapshot;
   /** Whether a held snapshot shows the tree of a root as it is now, so that it must not be changed. */
@@ -21,22 +21,22 @@ export type HeldSnapshots = {
    *
    * @param root the root of the copy
    * @param copied how many providers the tree has
-   * @param mostKept how many providers may be kept for all held snapshots together; if they are more, the oldest snapshots are given up
+   * @param mostProviders how many copied providers all held snapshots together may keep; beyond that the oldest snapshots are released
    */
-  noteCopy(root: Provider, copied: number, mostKept: number): void;
+  noteCopy(root: Provider, copied: number, mostProviders: number): void;
   /** Notes that a new fleet was loaded. The former fleet does not change any more, and is kept for the held snapshots. */
   leaveFleet(providers: number): void;
   /** How many snapshots are held, and how many providers are kept for them at most. */
   readonly counts: { readonly held: number; readonly kept: number };
 };
 
-/** A snapshot that is held until its holder ends it, or has to give it up. */
+/** A snapshot that is held until its holder ends it, or must release it. */
 export type HeldSnapshot = {
   /** It may be called more than once. */
   end(): void;
 };
 
-/** A snapshot. `kept` counts the providers that this snapshot shows, no newer snapshot shows, and the fleet does not have any more. */
+/** A snapshot. `kept` counts providers that this snapshot shows, that no newer snapshot shows, and that the fleet has replaced. */
 type Held = { kept: number; readonly most: number; readonly giveUp: () => void };
 
 /** No snapshot is held in the beginning. */
@@ -75,11 +75,11 @@ export function createHeldSnapshots(): HeldSnapshots {
       return { end: () => drop(snapshot) };
     },
     shows: (root) => ofFleet > 0 && !copied.has(root),
-    noteCopy: (root, providers, mostKept) => {
+    noteCopy: (root, providers, mostProviders) => {
       copied.add(root);
       keepFor(held.at(-1), providers);
-      // Oldest first, since an older snapshot may show what is counted for a newer one.
-      for (let [oldest] = held; oldest !== undefined && kept > mostKept; [oldest] = held) {
+      // Oldest first, since an older snapshot may also show providers that are counted for a newer one.
+      for (let [oldest] = held; oldest !== undefined && kept > mostProviders; [oldest] = held) {
         drop(oldest);
         oldest.giveUp();
       }

@@ -4,7 +4,7 @@ import type { NameRow } from '../../../db/fleet/rows.ts';
 export type Name = {
   readonly id: number;
   readonly name: string;
-  /** In seconds since 1970, as when it was updated. */
+  /** In seconds since 1970, like `updatedAtSeconds`. */
   readonly createdAtSeconds: number | undefined;
   readonly updatedAtSeconds: number | undefined;
 };
@@ -34,5 +34,5 @@ export function namesOf(rows: readonly NameRow[]): Names {
 /** The name of an id that a row refers to. Foreign keys and in-use checks prevent the deletion of such a name. */
 export const nameOf = (names: Names, id: number): string => names.byId.get(id)?.name ?? `unknown id ${id}`;
 
-/** Whether a trait or a class is a custom one: clients may delete it and make it again, or rename it. Standard ones stay as they are. */
+/** Whether a trait or a class is custom: clients may delete, recreate or rename it. Standard names never change. */
 export const isCustom = (name: string): boolean => name.startsWith('CUSTOM_');

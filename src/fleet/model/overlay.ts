@@ -5,18 +5,18 @@ import { type Inventory, inventoryOf, type Provider, type TreeCache } from './pr
 /** An amount of a class that counts as used at a provider; a negative one counts as free. */
 export type Amount = { readonly provider: Provider; readonly classId: number; readonly amount: number };
 
-/** Usage that the fleet shows for a time in which nothing is awaited, so that no request sees it. */
+/** Usage that the fleet shows between two `await`s, so that no other request sees it. */
 export type Overlay = {
   /** Shows amounts in addition. */
   add(amounts: readonly Amount[]): void;
   /**
-   * Shows that what the consumers of a claim have is free. Where more is used than the capacity, as much may be used again: a claim
-   * may keep what its consumers have. To be called once, before `add`.
+   * Shows the present allocations of the consumers of a claim as free. Where more than the capacity is used, the same usage is allowed
+   * again: a claim may keep the allocations of its consumers. To be called once, before `add`.
    *
-   * @param amounts those that the consumers have
+   * @param amounts the present allocations of the consumers
    */
   free(amounts: readonly Amount[]): void;
-  /** Takes back all that is shown. */
+  /** Hides all amounts. */
   hide(): void;
   /** Shows again what was added and then hidden. */
   show(): void;
@@ -24,16 +24,16 @@ export type Overlay = {
 
 /**
  * Lets the fleet show usage that is not in the database, such as the usage of claims that are not written yet. The overlay must be hidden
- * before anything is awaited. Of several overlays, the last one that was opened must be hidden first.
+ * before the next `await`. Of several overlays, the one that was opened last must be hidden first.
  *
- * @param fleet the orders, lists and caches that must follow the usage; without it only the inventories show the usage, which is
- *   enough for work that reads nothing else, and may be of a held snapshot
+ * @param fleet the orders, lists and caches that must follow the usage. Without it only the inventories show the usage, which is
+ *   enough for work that reads nothing else; the inventories may then be of a held snapshot
  */
 export function openOverlay(fleet?: Fleet): Overlay {
   const shown: Amount[] = [];
-  /** What was cached with the trees before: it is valid again when the overlay is hidden. */
+  /** The former caches of the trees: they are valid again when the overlay is hidden. */
   const cached = new Map<Provider, TreeCache | undefined>();
-  /** The fields that inventories had before more was tolerated. */
+  /** The fields of inventories before usage beyond the capacity was tolerated. */
   const replaced = new Map<Inventory, Inventory['fields']>();
   const use = (amounts: readonly Amount[], sign: 1 | -1): void => {
     let noted: Provider | undefined;
@@ -41,7 +41,7 @@ export function openOverlay(fleet?: Fleet): Overlay {
       const inventory = inventoryOf(provider, classId);
       if (inventory !== undefined) inventory.used += sign * amount;
       const { root } = provider;
-      // To note a tree once is enough for all that one consumer takes of it.
+      // Successive amounts of the same tree need one note.
       if (fleet === undefined || root === noted) continue;
       if (!cached.has(root)) cached.set(root, root.cache);
       noteChange(fleet, provider);

@@ -35,10 +35,10 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
 }
 
 /**
- * The rows of providers after writes of them, made from the rows that the fleet shows. A refresh will read the same, unless other
+ * The rows of providers after some writes, made from the rows that the fleet shows. A refresh reads the same rows, unless other
  * transactions write the providers as well.
  *
- * @returns undefined where the writes do not fit to the fleet: it has yet to read what other transactions did
+ * @returns undefined if the writes do not match the fleet: it has not read the changes of other transactions yet
  */
 export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows | undefined {
   const each = writes.map((done) => rowsOfWrite(fleet, done));
@@ -81,7 +81,7 @@ function rowsOfWrite(fleet: Fleet, { write, id, generation, parentId, seconds }:
   return { ...shown, providers, inventories: [...put, ...kept] };
 }
 
-/** The order is that of the database where no aggregate is new: then a refresh does not read the provider again. */
+/** Keeps the order of the database if no aggregate is new: then a refresh does not read the provider again. */
 const membership = (provider: Provider, { uuids }: { readonly uuids: readonly string[] }): FleetRows['aggregates'] => {
   const kept = provider.aggregates.filter((uuid) => uuids.includes(uuid));
   return aggregatesOf(provider.id, [...kept, ...uuids.filter((uuid) => !kept.includes(uuid))]);

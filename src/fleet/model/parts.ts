@@ -42,7 +42,7 @@ export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
       const traitIds = parts.traitIds.sort((a, b) => a - b);
       yield {
         id,
-        // A list that grew has memory to spare; a copy has none.
+        // A list that grew has unused capacity; a copy has none.
         inventories: parts.inventories.sort(byClass).slice(),
         traitIds: internedTraits(traitIds.join(' '), traitIds),
         aggregates: internedAggregates(JSON.stringify(parts.aggregates), parts.aggregates),

@@ -9,7 +9,7 @@ export type FieldsOfClass = InventoryFields & { readonly classId: number };
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
-  /** Equal inventories share one object: most hosts have the same as others. Only an overlay replaces it, as long as it is shown. */
+  /** Equal inventories of many hosts share one object. Only an overlay replaces the object while the overlay is shown. */
   fields: FieldsOfClass & JudgedFields;
   /** Changes with every claim. For any other change the whole inventory is replaced. */
   used: number;
@@ -143,7 +143,7 @@ export function inventoryOf(provider: Provider, classId: number): Inventory | un
 export const byClass = (one: Pick<Inventory, 'fields'>, other: Pick<Inventory, 'fields'>): number =>
   one.fields.classId - other.fields.classId;
 
-/** What a provider has free of a class: negative where more is used than there is; undefined where the provider has no such inventory. */
+/** The free amount of a class: negative where the provider is overcommitted; undefined where it has no such inventory. */
 export function freeOf(provider: Provider, classId: number): number | undefined {
   const inventory = inventoryOf(provider, classId);
   return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;
@@ -226,7 +226,7 @@ export type Slots = {
   readonly providers: readonly (Provider | undefined)[];
   take(provider: Provider): void;
   free(provider: Provider): void;
-  /** Puts a copy of a provider, which has its slot, where the provider was. */
+  /** Replaces a provider by its copy, which has the same slot. */
   replace(copy: Provider): void;
 };
 

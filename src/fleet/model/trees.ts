@@ -108,7 +108,7 @@ function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
   return heads;
 }
 
-/** All maps and sets that contain the providers of a fleet. (A list by the index or the slot of a provider need not know of its copy.) */
+/** All maps and sets that contain the providers of a fleet. (Lists by the index or the slot of a provider need no change for a copy.) */
 type Indexes = {
   readonly withClass: Postings<number>;
   readonly withTrait: Postings<number>;
@@ -119,7 +119,7 @@ type Indexes = {
   readonly roots: Provider[];
 };
 
-/** Puts a copy of a tree into the fleet. The tree itself is not changed from now on. @returns by provider, its copy */
+/** Replaces a tree in the fleet by a copy. The original is not changed any more. @returns by provider, its copy */
 export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): ReadonlyMap<Provider, Provider> {
   const { byId, byUuid, byName, roots, withClass, withTrait, inAggregate } = fleet;
   const copies = copyTree(root);
@@ -133,15 +133,15 @@ export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): Reado
     withTrait.replace(former, copy, former.traitIds);
     inAggregate.replace(former, copy, former.aggregates);
   }
-  root.cache = undefined; // what is cached takes memory, and few answers that hold a snapshot will need it
+  root.cache = undefined; // the cache takes memory, and few answers that hold a snapshot would use it
   return copies;
 }
 
 const classOf = ({ fields }: Inventory): number => fields.classId;
 
 /**
- * Copies a tree. The copies have the same content as the providers, and are linked with each other as these are. Lists that
- * never change are shared.
+ * Copies a tree. The copies have the content of the providers, and link to each other in the same way. Lists that never change are
+ * shared.
  *
  * @returns by provider, its copy
  */
