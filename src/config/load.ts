@@ -15,7 +15,7 @@ import {
   variableOf,
 } from './config.ts';
 import { substitute } from './oslo_ini.ts';
-import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
+import { type ConfigFile, type ConfigLocations, type FoundConfig, findConfig, locate } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
 
 /** An option with its value in effect, for messages and `--show-config`. */
@@ -50,7 +50,7 @@ export type LoadedConfig = {
  * @throws ConfigError with a line for every mistake: its source, section, option and value, and what is allowed. If a
  * file does not parse, the error is only about that.
  */
-export function load(input: Surroundings & { readonly overrides?: readonly Override[] }): LoadedConfig {
+export function load(input: ConfigLocations & { readonly overrides?: readonly Override[] }): LoadedConfig {
   const found = findConfig(input);
   const sources = openSources(found.files, input.env, input.overrides ?? []);
   const { settings, problems } = settleAll(sources, found);
@@ -65,7 +65,10 @@ export function load(input: Surroundings & { readonly overrides?: readonly Overr
 }
 
 /** Gives each option its value. If a value refers to other options, those get their values first. */
-function settleAll(sources: Sources, found: Found): { settings: readonly Setting[]; problems: readonly string[] } {
+function settleAll(
+  sources: Sources,
+  found: FoundConfig,
+): { settings: readonly Setting[]; problems: readonly string[] } {
   const problems = new Set<string>();
   const settled = new Map<Option, Setting>();
   const unfinished = new Set<Option>();

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { ConfigError } from './config.ts';
 import { type IniSections, parseOsloIni } from './oslo_ini.ts';
 
-/** Where configuration may come from. */
-export type Surroundings = {
+/** The places from which configuration may be read. */
+export type ConfigLocations = {
   /** From --config-file, in order. With these, placement.conf is not searched for. */
   readonly configFiles?: readonly string[];
   /** From --config-dir, in order. With these, placement.conf.d is not searched for. */
@@ -22,12 +22,12 @@ export type Surroundings = {
 export type ConfigFile = { readonly file: string; readonly sections: IniSections };
 
 /** The files of a configuration, and the directories beside them. */
-export type Found = {
+export type FoundConfig = {
   /** In the order in which they are read. If two files set an option, the later file wins. */
   readonly files: readonly ConfigFile[];
   /** A file that an option names is searched for in these directories, in order (oslo.config's `find_file`). */
   readonly directories: readonly string[];
-  /** If none of them has the file, its path is in this directory. */
+  /** If no such directory has the file, its path is in this directory. */
   readonly home: string;
 };
 
@@ -40,14 +40,14 @@ export type Found = {
  * @throws ConfigError with all problems at once: named files or directories that are missing, and files that do not
  * parse.
  */
-export function findConfig(surroundings: Surroundings): Found {
-  const { configFiles = [], configDirs = [], env, cwd } = surroundings;
+export function findConfig(locations: ConfigLocations): FoundConfig {
+  const { configFiles = [], configDirs = [], env, cwd } = locations;
   const absolute = (name: string): string =>
     path.resolve(
       cwd,
-      name.replace(/^~(?=\/|$)/, () => surroundings.home),
+      name.replace(/^~(?=\/|$)/, () => locations.home),
     );
-  const directories = standardDirectories(surroundings);
+  const directories = standardDirectories(locations);
   const standard = (name: string): string[] =>
     directories
       .map((directory) => path.join(directory, name))
@@ -91,17 +91,17 @@ export function findConfig(surroundings: Surroundings): Found {
   return {
     files,
     directories: [...namedDirectories, ...mainDirectories, ...directories],
-    home: mainDirectories[0] ?? path.join(surroundings.etc ?? '/etc', 'placement'),
+    home: mainDirectories[0] ?? path.join(locations.etc ?? '/etc', 'placement'),
   };
 }
 
 /** The path of a file beside the configuration: the first name that exists, else the path for the first name. */
-export function locate(names: readonly [string, ...string[]], found: Found): string {
+export function locate(names: readonly [string, ...string[]], found: FoundConfig): string {
   const candidates = names.flatMap((name) => found.directories.map((directory) => path.resolve(directory, name)));
   return candidates.find((candidate) => existsSync(candidate)) ?? path.resolve(found.home, names[0]);
 }
 
-function standardDirectories({ env, home, etc = '/etc' }: Surroundings): readonly string[] {
+function standardDirectories({ env, home, etc = '/etc' }: ConfigLocations): readonly string[] {
   const snaps = [env.SNAP_COMMON, env.SNAP].filter((snap) => snap !== undefined && snap !== '');
   return [
     path.join(home, '.placement'),

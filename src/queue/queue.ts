@@ -25,7 +25,7 @@ const longBatches = 4;
  * | state | goes on to |
  * | --- | --- |
  * | in a batch with others | settled; *waits for a key* if the database names a locked key that the item needs; otherwise, if its batch had others, *alone* beside their batches, and if it had none, *slow lane* |
- * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row the item is retried alone, even if a key is locked |
+ * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row: *alone* |
  * | alone: a batch of its own with a brief wait, then the slow lane (db/engine/slow_lane.ts) | settled; *waits for a key*; *slow lane*, which repeats it until it is settled |
  *
  * In each state, an item that waits for a lock longer than a statement may take is rejected.

@@ -9,7 +9,7 @@ import type { ResolvedRequest } from './resolve.ts';
 /** The trait of providers whose inventories the other members of their aggregates may use. */
 const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
-/** Which providers share with which trees, for the time of one search. */
+/** Which providers share with which trees, during one search. */
 export type Sharing = {
   /** Whether the fleet has a sharing provider. */
   readonly exists: boolean;
@@ -122,17 +122,17 @@ export function anchorsFor(
   const { roots } = fleet;
   const few = rarest(fleet, request, roots.length / 2);
   const ofFew = few === undefined ? undefined : () => anchorsOf(few.providers, sharing, order);
-  // To list very many anchors takes longer than to find some of them among all roots.
-  const triesAny = order === 'random' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
-  const first = ofFew === undefined || triesAny ? walk(roots, order) : ofFew();
+  // Listing very many anchors takes longer than finding some of them among all roots.
+  const visitsAny = order === 'random' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
+  const first = ofFew === undefined || visitsAny ? walk(roots, order) : ofFew();
   const anchors = passingFullTrees(fleet, first, tally, () => {
     const roomy = fleet.treeRoom.meeting(
       demandsOf(request, sharing),
       Math.min(roots.length / 8, few?.size ?? Infinity),
     );
-    return roomy !== undefined ? walk(roomy, order) : triesAny ? ofFew?.() : undefined;
+    return roomy !== undefined ? walk(roomy, order) : visitsAny ? ofFew?.() : undefined;
   });
-  // In the other orders most providers that follow each other are neighbours in memory: the processor loads these ahead by itself.
+  // In the other orders most successive providers are neighbours in memory: the processor prefetches these by itself.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
   const { required, forbidden } = request.rootTraits;
   // Most requests have no such filter: each generator between a tree and the answer takes time.
@@ -140,7 +140,7 @@ export function anchorsFor(
   return fetched.filter(withTraits(request.rootTraits));
 }
 
-/** To list so many providers takes less time than to try some hundred roots. */
+/** Listing this number of providers takes less time than visiting some hundred roots. */
 const mostListed = 4096;
 
 /**
@@ -160,8 +160,7 @@ export function fewAnchors(
 
 /**
  * The smallest set of providers such that each candidate uses one of them, or has one in the tree of its anchor. The
- * sets are the providers with a class, with a required trait or in a required aggregate, and the tree that `in_tree`
- * names.
+ * sets to choose from: the providers with a class, with a required trait, in a required aggregate, or in the tree of `in_tree`.
  *
  * @returns undefined if no set is smaller than the limit
  */
@@ -200,7 +199,7 @@ function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Visi
  */
 const readAtOnce = 16;
 
-/** Depends on all that was read, so that the compiler cannot leave out the reads. */
+/** Depends on all values that were read, so that the compiler cannot remove the reads. */
 let seen = 0;
 
 /**
@@ -243,10 +242,10 @@ function read(providers: readonly Provider[]): void {
 }
 
 /**
- * At most this number of trees is visited before the trees that have room are looked up. Most queries are answered by
- * then, so that the lookup costs these queries nothing.
+ * At most this number of trees is visited before the trees with room are looked up. Most queries find enough in these trees,
+ * and need no lookup.
  */
-const triedFirst = 1024;
+const visitedFirst = 1024;
 
 /** Counts the anchors at which the search found a candidate. */
 export type Tally = { fitting: number };
@@ -261,8 +260,8 @@ const mostFitting = 1 / 8;
  * Anchors in their order. After many of them were visited, `fewOfRest` may replace the rest by the few that have room
  * for the request. So most trees are never visited if the request fits nowhere, or almost nowhere.
  *
- * @param tally what the search found so far at these anchors, if the search counts it
- * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are too many
+ * @param tally how many of these anchors had a candidate so far, if the search counts them
+ * @param fewOfRest the anchors to continue with, in the same order; some may have been visited. Undefined if they are too many
  */
 export function* passingFullTrees(
   { roots }: Pick<Fleet, 'roots'>,
@@ -270,7 +269,7 @@ export function* passingFullTrees(
   tally: Tally | undefined,
   fewOfRest: () => Iterable<Provider> | undefined,
 ): Generator<Provider> {
-  const most = Math.min(triedFirst, roots.length / 16);
+  const most = Math.min(visitedFirst, roots.length / 16);
   const visited: Provider[] = [];
   let isOpen = true;
   for (const anchor of anchors) {
@@ -289,8 +288,8 @@ export function* passingFullTrees(
 }
 
 /**
- * What a tree must have free for all groups. A class that a sharing provider has is left out: the tree itself may have
- * none of it.
+ * The amounts that a tree must have free for all groups. A class that a sharing provider has is left out: the tree itself need
+ * not have it.
  */
 export function demandsOf({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): readonly Demand[] {
   const demands = new Map<number, { classId: number; total: number; ofOne: number }>();

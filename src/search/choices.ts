@@ -3,7 +3,7 @@ import { cacheOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/pr
 import type { Turns } from '../request/turns.ts';
 import { orderProviders, type ProviderOrder } from './order.ts';
 import { type Limits, overspends, type Work } from './request.ts';
-import { keptGroups, type ResolvedGroup } from './resolve.ts';
+import { cachedGroups, type ResolvedGroup } from './resolve.ts';
 
 // Choices and candidates
 
@@ -23,7 +23,7 @@ export type Candidate = readonly Choice[];
 export const providerOf = ({ group, providers }: Choice, index: number): Provider | undefined =>
   providers[group.granular ? 0 : index];
 
-/** What a candidate takes of each provider, by class id: of a class that several groups ask for, the sum. */
+/** The amounts that a candidate takes from each provider, by class id: for a class of several groups, the sum. */
 export function takenByProvider(candidate: Candidate): ReadonlyMap<Provider, ReadonlyMap<number, number>> {
   const amounts = new Map<Provider, Map<number, number>>();
   for (const choice of candidate) {
@@ -70,7 +70,7 @@ export function choicesFor(
   return haveTraits(only, group) ? [{ group, providers: only }] : none;
 }
 
-/** The provider of each list, if each list has only one: a generator for this case would take longer than all the rest. */
+/** The provider of each list, if each list has only one: in this case a generator would take longer than all other work. */
 function onlyProduct(options: readonly (readonly Provider[])[]): readonly Provider[] | undefined {
   const taken: Provider[] = [];
   for (const [provider, another] of options) {
@@ -123,7 +123,7 @@ export function granularProviders(
   const own = orderProviders(treeOptions(anchor, group)[0] ?? none, order);
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
-  // Keys compare all providers; without keys the sharing ones come last.
+  // Keys compare all providers; without keys the sharing providers come last.
   return typeof order === 'object'
     ? orderProviders([...own, ...others], order)
     : [...own, ...orderProviders(others, order)];
@@ -189,7 +189,7 @@ export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | un
  * list, of the providers that satisfy it by themselves. For the group without suffix it is one list for each class, or
  * no list at all if a class has no provider.
  *
- * Options are cached with the tree: schedulers ask for the same flavors again and again, and from the second time on no
+ * Options are cached with the tree: schedulers query the same flavors again and again, and from the second query on no
  * provider is checked. A tree of one provider needs no cache.
  */
 function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly Provider[])[] {
@@ -198,9 +198,9 @@ function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly P
   cache.options ??= [];
   const { options } = cache;
   for (const known of options) if (known.group === group.number) return known.providers;
-  // A copy has no spare capacity, which would need as much memory as everything else that is cached with a tree.
+  // A copy has no unused capacity, which would need as much memory as the rest of the cache of a tree.
   const providers = find(root, group).map((list) => list.slice());
-  if (options.length >= keptGroups) options.shift();
+  if (options.length >= cachedGroups) options.shift();
   options.push({ group: group.number, providers });
   return providers;
 }
@@ -214,8 +214,8 @@ const find = (root: Provider, group: ResolvedGroup): readonly (readonly Provider
 function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
   if (group.resources.length > 0) return satisfiesAlone(provider, group);
   // Without resources upstream ignores `in_tree`, and finds no provider if no trait and no aggregate is required.
-  const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
-  return !asksForNothing && isOfKind(provider, group);
+  const isEmpty = group.traits.required.length === 0 && group.memberOf.length === 0;
+  return !isEmpty && isOfKind(provider, group);
 }
 
 /**

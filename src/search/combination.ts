@@ -4,7 +4,7 @@ import { type Choice, providerOf } from './choices.ts';
 import { canBeOneSubtree, isOneSubtree, type Level, listed, providersAt } from './levels.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
 
-/** A combination of choices at an anchor, which the search extends and takes back level by level. */
+/** A combination of choices at an anchor, to which the search adds choices, and removes them again, level by level. */
 export type Combination = {
   readonly levels: readonly Level[];
   /** The choices of the first levels, by depth. */
@@ -18,7 +18,7 @@ export type Combination = {
   readonly tops: Set<Provider>[];
 };
 
-/** Whether a choice is possible beside the choices that are made. */
+/** Whether a choice can be added to the choices that are made. */
 export const isPossible = ({ occupancy, usage }: Combination, choice: Choice): boolean =>
   occupancy.allows(choice) && usage.fits(choice);
 
@@ -29,7 +29,7 @@ export function take({ chosen, occupancy, usage }: Combination, choice: Choice):
   usage.take(choice);
 }
 
-/** Takes the last choice back. @returns false if there is none */
+/** Removes the last choice. @returns false if there is none */
 export function giveBack({ chosen, occupancy, usage }: Combination): boolean {
   const last = chosen.pop();
   if (last === undefined) return false;

@@ -94,7 +94,7 @@ function* combinationsInPieces(
 
 /**
  * All candidates of one anchor: all combinations of one choice for each group, made step by step. A combination that
- * cannot be completed is given up as soon as that is noticed.
+ * cannot be completed is dropped as soon as that is noticed.
  *
  * The work for a candidate depends on the number of groups and providers, and not on the number of combinations. There
  * is one exception: if groups ask for different amounts of the same class, it may go unnoticed that there is not enough
@@ -123,7 +123,7 @@ function* combinationsOf(
   };
   const { chosen } = combination;
 
-  // Without recursion, with which each candidate would pass through one generator for each group.
+  // A loop, since with recursion each candidate would pass through one generator for each group.
   const nextIndexes = levels.map(() => 0);
   const stepsForCheck = levels.reduce((sum, { providers }) => sum + providers.length, 0);
   if (levels.length >= manyGroups) {
@@ -164,7 +164,7 @@ function* combinationsOf(
       const mustGoBack = yield* isDeadEnd(combination, turns);
       pace.checked(mustGoBack);
       if (!mustGoBack) continue;
-      // Choices are taken back until those that remain are not a dead end.
+      // Choices are removed until the remaining ones are not a dead end.
       do {
         stepsSinceCandidate += stepsForCheck;
         if (overspends(work, stepsForCheck * levels.length)) return;
@@ -193,7 +193,7 @@ type CheckPace = {
   step(): boolean;
   /** Takes note of a check. */
   checked(isDeadEnd: boolean): void;
-  /** A candidate was found: the count begins anew. */
+  /** A candidate was found: the count restarts. */
   startAnew(): void;
 };
 

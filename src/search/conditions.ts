@@ -12,7 +12,7 @@ type Wording = {
   readonly value: string;
 };
 
-/** What a group asks for. */
+/** A condition on one group. */
 export type OfGroup = { readonly suffix: string } & (
   | { readonly kind: 'resource'; readonly name: string; readonly amount: number }
   | { readonly kind: 'trait'; readonly traits: TraitFilter }
@@ -20,7 +20,7 @@ export type OfGroup = { readonly suffix: string } & (
   | { readonly kind: 'tree'; readonly uuid: string }
 );
 
-/** What a query asks of the whole candidate. */
+/** A condition on the whole candidate. */
 type OfRequest =
   | { readonly kind: 'root'; readonly required: readonly string[]; readonly forbidden: readonly string[] }
   | { readonly kind: 'isolate' }
@@ -98,7 +98,7 @@ const emptyGroup = (suffix: string): GrowingGroup => ({
   inTree: undefined,
 });
 
-/** Adds what another filter asks for. */
+/** Adds the traits of another filter. */
 function add(filter: Filter, { required, forbidden }: TraitFilter): void {
   filter.required.push(...required);
   for (const name of forbidden) filter.forbidden.add(name);

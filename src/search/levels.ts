@@ -12,7 +12,7 @@ export type Level = {
   readonly index: number;
   readonly group: ResolvedGroup;
   /**
-   * The providers that a granular group may choose; they are tried again and again. None for the group without suffix.
+   * The providers that a granular group may choose; they are iterated many times. None for the group without suffix.
    */
   readonly providers: readonly Provider[];
   /**
@@ -99,7 +99,7 @@ function areSorted(levels: readonly Level[]): boolean {
 export const depthsOf = (levels: readonly Level[]): readonly number[] =>
   levels.map((_, index) => levels.findIndex((level) => level.index === index));
 
-/** The next choice at a depth, undefined after the last; `pause` where others should have a turn before it. */
+/** The next choice at a depth, undefined after the last one; `pause` where the turn of the search is over. */
 export function choiceAt(level: Level | undefined, nextIndexes: number[], depth: number): Choice | 'pause' | undefined {
   if (level === undefined) return undefined;
   if (level.generated !== undefined) {

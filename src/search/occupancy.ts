@@ -5,7 +5,7 @@ import type { ResolvedRequest } from './resolve.ts';
 
 /** The providers that the choices of a combination use, and that further choices must not use. */
 export type Occupancy = {
-  /** Whether a choice may be added to those of the combination. */
+  /** Whether a choice may be added to the combination. */
   readonly allows: (choice: Choice) => boolean;
   readonly add: (choice: Choice) => void;
   /** @param choice the choice that was added last */
@@ -20,7 +20,7 @@ const mostInList = 8;
 
 /**
  * With isolation, two granular groups must not use the same provider. Before 1.29, a candidate must not use two
- * providers of one tree. The used providers are kept, so that a choice need not be compared with all others: there may
+ * providers of one tree. The used providers are stored, so that a choice need not be compared with all other choices: there may
  * be hundreds of groups, and hundreds of choices for each.
  */
 export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate' | 'nested'>): Occupancy {
@@ -100,7 +100,7 @@ export class SharedUsage {
     this.classes = classes;
   }
 
-  /** Whether the inventories have enough for a choice beside the choices that were taken. */
+  /** Whether the inventories have enough for a choice in addition to the chosen ones. */
   fits(choice: Choice): boolean {
     if (this.classes.size === 0) return true;
     const { resources } = choice.group;

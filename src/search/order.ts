@@ -20,7 +20,7 @@ export function walk<Item>(items: readonly Item[], order: VisitOrder): Iterable<
 /** Items that are found by number. */
 type Listed<Item> = { readonly length: number; at(index: number): Item | undefined };
 
-/** As `walk`, for what is no array. */
+/** As `walk`, for lists that are not arrays. */
 export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<Item> {
   const { length } = items;
   let { index, step } = order === 'steady' || length < 2 ? { index: 0, step: 1 } : wayThrough(length, order);
@@ -34,7 +34,7 @@ export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<
 /** The order in which the providers of a tree are tried: by the keys of the query's `order`, and where all keys are equal by `equals`. */
 export type ProviderOrder = VisitOrder | { readonly keys: readonly TreeKey[]; readonly equals: VisitOrder };
 
-/** Puts providers in an order. It is `walk` for lists so short that stopping in between saves nothing. */
+/** Sorts providers. It does the same as `walk`, for lists so short that stopping early saves nothing. */
 export function orderProviders(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
   const { length } = providers;
   if (order === 'steady' || length < 2) return providers;
@@ -68,7 +68,7 @@ function wayThrough(length: number, order: VisitOrder): { readonly index: number
 /** The best of all items that were noted. */
 type Best<Item> = {
   note(item: Item): void;
-  /** The item that a better one would push out; undefined while there is room for more. */
+  /** The item that a better one would replace; undefined while there is room for more. */
   worst(): Item | undefined;
   /** The best items, the best one first. */
   list(): readonly Item[];
@@ -106,7 +106,7 @@ export function keepBest<Item>(limit: number, compare: (one: Item, other: Item) 
   };
 }
 
-/** The order of providers by name; by UUID if names are equal, which only those without a name are. */
+/** The order of providers by name, then by UUID: only providers without a name have equal names. */
 export const byName = (a: Provider, b: Provider): number =>
   compareTexts(a.name, b.name) || compareTexts(a.uuid, b.uuid);
 

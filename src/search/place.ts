@@ -23,12 +23,12 @@ export type PlaceOptions = {
   readonly known?: Map<CandidateRequest, Resolution>;
 };
 
-/** The budget of the search, and the steps that its lists took: they are counted apart, since later requests use the lists as well. */
+/** The budget of the search. `forLists`: steps for lists, which are counted separately, since later requests use the lists, too. */
 export type PlacingWork = Work & { forLists: number };
 
 /**
- * Finds one candidate of a request, the first by its `order`. Trees that are equal (without `order` all of them) are tried
- * in random order, so that requests that are served at the same time, also by other processes, do not all choose the same.
+ * Finds one candidate of a request, the first by its `order`. Trees that are equal (without `order` all trees) are visited
+ * in random order, so that requests at the same time, also of other processes, do not all choose the same tree.
  *
  * @returns `'too wide'` where the work was used up before a candidate was found
  * @throws ApiError 400 for classes and traits that do not exist
@@ -61,7 +61,7 @@ function resolved(
   return resolution;
 }
 
-/** What it costs to make an order of all trees, and to make a list of their room, in steps for each tree. */
+/** The cost of an order of all trees, and of a list of their room, in steps for each tree. */
 const [stepsForOrder, stepsForRoom] = [15, 2];
 
 /** The cost of all orders and lists that the fleet has made so far, in steps for each tree. */
@@ -89,10 +89,10 @@ function firstPlace(
 }
 
 /**
- * At most this number of roots is tried before the providers that have what is asked for are listed. If one root in twenty
- * fits, a root that fits is nearly always among these, and a list of thousands would take longer than everything else.
+ * At most this number of roots is visited before the providers with the requested classes and traits are listed. If one root in
+ * twenty fits, one of the visited roots nearly always fits, and a list of thousands would take longer than all other work.
  */
-const triedFirst = 64;
+const visitedFirst = 64;
 
 /** Some roots of the fleet, at random. */
 function* anyRoots(
@@ -100,24 +100,24 @@ function* anyRoots(
   { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
   { not }: AllowedTrees,
 ): Generator<Provider> {
-  let left = Math.min(triedFirst, roots.length / 16);
+  let left = Math.min(visitedFirst, roots.length / 16);
   for (const root of walk(roots, 'random')) {
     if (--left < 0) return;
     if (!not.has(root) && satisfiesTraits(root.traitIds, rootTraits)) yield root;
   }
 }
 
-/** What a tree costs before its first candidate, in steps. */
+/** The cost of a tree before its first candidate, in steps. */
 const stepsAt = (anchor: Provider, groups: number): number => treeSize(anchor) * groups * stepsAtProvider;
 const stepsAtProvider = 5;
 
-/** What it costs to look up the names of one condition, in steps. */
+/** The cost of looking up the names of one condition, in steps. */
 export const stepsToResolve = 10;
 
 /**
  * The first condition of a query that no tree fits together with all before it, for a query that fits nowhere.
  *
- * @returns undefined where no condition by itself leaves no tree, or where finding out takes too much work
+ * @returns undefined where no single condition is the reason, or where the search for it takes too much work
  */
 export function firstUnmet(
   fleet: Fleet,

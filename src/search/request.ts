@@ -1,7 +1,7 @@
 import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
 import type { Turns } from '../request/turns.ts';
 
-/** One group of a candidates query: what one provider, or for the group without suffix one tree, must offer. */
+/** One group of a candidates query: the resources and traits of one provider, or for the group without suffix of one tree. */
 export type RequestGroup = {
   /** Empty for the group without suffix. All others are granular: satisfied by a single provider. */
   readonly suffix: string;
@@ -21,28 +21,28 @@ export type CandidateRequest = {
   readonly limit: number | undefined;
   /** Whether granular groups must be satisfied by different providers. */
   readonly isolate: boolean;
-  /** The traits that the root of the tree must have, and those that it must not have. */
+  /** The traits that the root of the tree must have, and the traits that it must not have. */
   readonly rootTraits: { readonly required: readonly string[]; readonly forbidden: readonly string[] };
   /** Sets of suffixes: of the providers of their groups, one must be at or above all others. */
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;
-  /** By what trees are ordered; empty where the configured strategy decides. */
+  /** The keys by which trees are ordered; empty where the configured strategy decides. */
   readonly order: readonly OrderKey[];
-  /** UUIDs of consumers, as the client spells them: none of them may hold anything in the tree. */
+  /** UUIDs of consumers, as the client spells them: no such consumer may have allocations in the tree. */
   readonly apartFrom: readonly string[];
-  /** UUIDs of consumers, as the client spells them: unless the list is empty, one of them must hold something in the tree. */
+  /** UUIDs of consumers, as the client spells them: unless the list is empty, one such consumer must have allocations in the tree. */
   readonly with: readonly string[];
 };
 
-/** What a request has that does not choose among trees. */
+/** The fields of a request that does not choose among trees. */
 export const anyTree = { order: [], apartFrom: [], with: [] } as const satisfies Partial<CandidateRequest>;
 
 /** One key of `order`: keys are compared one after the other. */
 export type OrderKey =
-  /** By how much of a resource class is free. */
+  /** The free amount of a resource class. */
   | { readonly kind: 'free'; readonly className: string; readonly mostFirst: boolean }
-  /** What has a trait comes first. */
+  /** Trees with a trait come first. */
   | { readonly kind: 'prefer'; readonly traitName: string }
   | { readonly kind: 'random' };
 
@@ -52,13 +52,13 @@ export type OrderKey =
  */
 export type Work = { steps: number };
 
-/** What limits a search: the budget of the caller, and the turns after which the search pauses. Without them it goes on to its end. */
+/** The limits of a search: the budget of the caller, and the turns after which the search pauses. Without them the search is unlimited. */
 export type Limits = { readonly work?: Work | undefined; readonly turns?: Turns | undefined };
 
 /**
  * Takes steps from the budget, if there is one.
  *
- * @returns whether it is used up: then the search has not seen all it had to see
+ * @returns whether the budget is used up: then the search is incomplete
  */
 export function overspends(work: Work | undefined, steps: number): boolean {
   if (work === undefined) return false;

@@ -23,7 +23,7 @@ export type ResolvedGroup = ProviderFilter & {
 /** `order` of a query with its names looked up. */
 type ResolvedOrder = {
   readonly keys: readonly TreeKey[];
-  /** Whether trees of equal keys come in random order, whatever is configured. */
+  /** Whether trees of equal keys come in random order, whatever strategy is configured. */
   readonly isRandom: boolean;
 };
 
@@ -35,17 +35,17 @@ export type ResolvedRequest = {
   readonly rootTraits: TraitIds;
   /** Indexes in `groups`. */
   readonly sameSubtrees: readonly (readonly number[])[];
-  /** Undefined where no order of trees is asked for. */
+  /** Undefined without `order`. */
   readonly order: ResolvedOrder | undefined;
 };
 
-/** A query with its names looked up, or that it has no candidates. */
+/** A query with its names looked up; `nothing` if the query has no candidates. */
 export type Resolution = ResolvedRequest | 'nothing';
 
 /** Where names are looked up. */
 export type KnownNames = Pick<Fleet, 'classes' | 'traits'> & { readonly byUuid: ReadonlyMap<string, Provider> };
 
-/** What decides whether a name that does not exist is an error. Without it, each such name is an error. */
+/** The checks that decide whether an unknown name is an error. Without these checks, each unknown name is an error. */
 type Satisfiable = {
   /** Whether some root has such traits. */
   readonly hasRoot: (rootTraits: TraitIds) => boolean;
@@ -56,7 +56,7 @@ type Satisfiable = {
   readonly numberOf: Fleet['numberOf'];
 };
 
-/** After so many groups the look-up may pause. */
+/** After this number of groups the look-up may pause. */
 const groupsAtOnce = 16;
 
 /**
@@ -66,7 +66,7 @@ const groupsAtOnce = 16;
  * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
  * satisfied. Names in `order`, which upstream does not have, are looked up first.
  *
- * @param satisfiable undefined for a variant of a query: it comes only once, so trees do not cache their options for its groups
+ * @param satisfiable undefined for a variant of a query: a variant is used once, so trees do not cache their options for its groups
  * @throws ApiError 400 for an unknown class or trait
  */
 export function* resolveRequest(
@@ -82,7 +82,7 @@ export function* resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = yield* resolveGroup(fleet, group, request.groups.length <= keptGroups, satisfiable);
+      resolved = yield* resolveGroup(fleet, group, request.groups.length <= cachedGroups, satisfiable);
     } catch (error) {
       if (satisfiable === undefined) throw error;
       if (filtersRoots && !satisfiable.hasRoot(rootTraits)) return 'nothing';
@@ -104,14 +104,14 @@ export function* resolveRequest(
   };
 }
 
-/** Looks up the names of a variant. Trees cache nothing for a variant: it would push out what they cache for plain queries. */
+/** Looks up the names of a variant. Trees cache nothing for a variant, which would evict the cached options of plain queries. */
 export const resolveVariant = (names: KnownNames, request: CandidateRequest): Resolution =>
   atOnce(resolveRequest(names, request, undefined));
 
 /**
- * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
+ * Looks up the names of `order`. Keys behind `random` have no effect, since no trees are equal after it.
  *
- * @returns undefined where no order is asked for
+ * @returns undefined without `order`
  * @throws ApiError 400 for a class or a trait that does not exist
  */
 export function resolveOrder({ classes, traits }: KnownNames, order: readonly OrderKey[]): ResolvedOrder | undefined {
@@ -152,13 +152,13 @@ function* resolveGroup(
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
   // With `in_tree` only one tree is searched, so a cache would save little.
-  const isKept = satisfiable !== undefined && areFew && treeRoot === undefined;
-  const key = isKept ? JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
+  const isCached = satisfiable !== undefined && areFew && treeRoot === undefined;
+  const key = isCached ? JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
   const number = key === undefined || key.length > longestKey ? undefined : satisfiable?.numberOf(key);
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }
 
-/** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to come again. */
+/** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to be queried again. */
 const longestKey = 2000;
 
 /** Looks up the classes of amounts. @throws ApiError 400 for a class that does not exist */
@@ -174,7 +174,7 @@ export const amountsOf = ({ classes }: Pick<KnownNames, 'classes'>, amounts: Res
 /**
  * Looks up traits.
  *
- * @param problem what stands before upstream's text in the error
+ * @param problem the text before upstream's text in the error
  * @throws ApiError 400 for a trait that does not exist
  */
 export function traitIdsOf(
@@ -191,7 +191,7 @@ export function traitIdsOf(
 }
 
 /**
- * Checks that the classes and traits of all conditions exist, also of conditions that are not checked because others
+ * Checks that the classes and traits of all conditions exist, also of conditions that are not reached because other conditions
  * cannot be met.
  *
  * @throws ApiError 400 naming the parameter and the value
@@ -237,6 +237,6 @@ export function customNamesOf({ groups, rootTraits, order }: CandidateRequest): 
 
 /**
  * For how many groups a tree caches its options: enough for the groups of a few flavors. A request with more groups would
- * push out its own options.
+ * evict its own options.
  */
-export const keptGroups = 8;
+export const cachedGroups = 8;

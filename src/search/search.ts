@@ -16,9 +16,9 @@ export type SearchOptions = {
   readonly randomize: boolean;
   /** Whether the caller has a limit, so that it may take only some of the candidates. */
   readonly limited: boolean;
-  /** All trees if it is absent. */
+  /** The trees to search; absent for all trees. */
   readonly allowed?: AllowedTrees;
-  /** The turns after which the search pauses; without them it goes on to its end. */
+  /** The turns after which the search pauses; without turns the search does not pause. */
   readonly turns?: Turns | undefined;
 };
 
@@ -30,8 +30,8 @@ type Search = {
    */
   readonly candidates: Iterable<Candidate | undefined>;
   /**
-   * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
-   * snapshot must be held (src/fleet/model/held_snapshots.ts): then all candidates are of this snapshot.
+   * Lists the trees that are not visited yet. Call it before the first `await` during the search, and hold the snapshot
+   * (src/fleet/model/held_snapshots.ts): then all candidates are of this snapshot.
    */
   settle(): void;
 };
@@ -64,7 +64,7 @@ export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOp
 }
 
 /**
- * The candidates of a search during which nothing is awaited.
+ * The candidates of a search without an `await` in between.
  *
  * @throws ApiError 400 for classes and traits that do not exist
  */
@@ -82,18 +82,18 @@ type NextAnchor = () => Provider | undefined;
 
 type FoundCandidates = Generator<Candidate | undefined>;
 
-/** The turns of a search, and after how many anchors the search asks whether a turn is over. */
+/** The turns of a search, and after how many anchors the search checks whether a turn is over. */
 type Pace = { readonly turns: Turns | undefined; readonly anchors: number };
 
-/** With one group an anchor takes less than the question whether a turn is over. */
+/** With one group an anchor takes less time than the check whether a turn is over. */
 const anchorsPerQuestion = 16;
 
 /**
  * Looks up the names of a request.
  *
- * @param limits where the work is used up, the search finds that too. To find out whether a name that does not exist is an error may take
- *   long, so this work pauses after the turns
- * @throws ApiError 400 for a name that does not exist, where all before it can be satisfied
+ * @param limits if the budget is used up here, the search notices that later. The check whether an unknown name is an error may take
+ *   long, so it pauses after the turns
+ * @throws ApiError 400 for a name that does not exist, if all groups before it can be satisfied
  */
 export const resolveForSearch = (
   fleet: Fleet,
@@ -151,7 +151,7 @@ function* chain(
     visited += 1;
     if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
     const candidates = candidatesAt(anchor);
-    // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
+    // An array has one candidate at most. Iterating over it would take longer than finding the candidate.
     if (!Array.isArray(candidates)) {
       let found = 0;
       for (const candidate of candidates) {
@@ -211,8 +211,8 @@ function* nextOf(candidates: Iterator<Candidate | undefined>): Generator<Candida
 }
 
 /**
- * Leaves out candidates that came before. Two anchors give the same candidate only if all its providers are sharing
- * providers, so only such candidates are remembered.
+ * Leaves out repeated candidates. Two anchors have the same candidate only if all its providers are sharing providers, so only
+ * such candidates are remembered.
  */
 function* withoutRepetition(candidates: Iterable<Candidate | undefined>, sharing: Sharing): FoundCandidates {
   const seen = new Set<string>();

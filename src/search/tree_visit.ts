@@ -15,11 +15,11 @@ import {
 import { type ProviderOrder, type VisitOrder, visit, walk } from './order.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
-/** The roots at which candidates are searched for, and the order in which the providers of each group are tried there. */
+/** The roots at which candidates are searched, and the order in which the providers of each group are visited there. */
 type TreeVisit = {
   readonly anchors: Iterable<Provider>;
   readonly within: ProviderOrder;
-  /** In it the search counts the trees that have a candidate. If such trees are many, the trees with room are not looked up. */
+  /** The search counts here the trees that have a candidate. If they are many, the trees with room are not looked up. */
   readonly tally: Tally;
 };
 
@@ -31,9 +31,9 @@ type VisitOptions = {
 };
 
 /**
- * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
+ * The order in which trees are visited for a request. Some anchors have no candidate; the first anchor with a candidate is the first
  * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
- * The fleet and its overlays (src/fleet/model/overlay.ts) are read while anchors are taken, so nothing may be awaited before the last one.
+ * The fleet and its overlays (src/fleet/model/overlay.ts) are read with each anchor, so no `await` may come before the last anchor.
  */
 export function visitTrees(
   fleet: Fleet,
@@ -64,7 +64,7 @@ const withRootTraits = (
 /** At most this number of trees is sorted for one request. If there may be more, the tree order of the whole fleet is followed. */
 const mostSorted = 256;
 
-/** The same limit after many trees were visited: then sorting takes less time than going on. */
+/** The same limit after many trees were visited: then sorting takes less time than visiting more trees. */
 const mostSortedLater = 8192;
 
 /** @param listed the only roots that may be anchors, if they are known */
@@ -105,8 +105,8 @@ function inKeyOrderOfAll(
 }
 
 /**
- * The runs of a tree order, and in them all trees in which usage beyond the capacity is tolerated: by the demands, the order alone would
- * leave these out as full.
+ * The runs of a tree order, with all trees in which usage beyond the capacity is tolerated: the order alone would leave out these trees
+ * as full.
  */
 function* withTolerating(
   tolerating: ReadonlySet<Provider>,

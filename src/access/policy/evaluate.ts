@@ -157,24 +157,24 @@ export type Circumstances = {
 /** Rules that refer to each other in a circle. They cannot be evaluated, so they deny. */
 export class CircularRules extends Error {}
 
-/** What rules that were evaluated before decide under the same circumstances, by name. */
+/** The results of rules that were evaluated before under the same circumstances, by name. */
 export type RuleResults = Map<string, boolean | undefined>;
 
 /** A check that is being evaluated. */
-type Begun = {
+type Evaluation = {
   readonly check: Check;
-  /** What it joins or turns round, or the check of the rule that it refers to. */
+  /** The operands of `and`, `or` and `not`, or the check of the rule that this check refers to. */
   readonly parts: readonly Check[];
-  /** How many of its parts need no evaluation any more. */
+  /** How many of the parts need no further evaluation. */
   done: number;
-  /** The result by the parts that were evaluated so far. */
+  /** The result of the parts that were evaluated so far. */
   result: boolean | undefined;
 };
 
 /**
- * Whether a check holds; undefined where that cannot be told, since a check is malformed, or asks for a rule or a value
- * that does not exist. A request is allowed only by true. So what is unknown allows nothing behind a `not` either, and
- * takes nothing away where the other checks decide: `role:admin or rule:unknown` allows administrators.
+ * Whether a check holds; undefined if that is unknown, since a check is malformed, or refers to a rule or a value
+ * that does not exist. Only true allows a request. So an unknown result allows nothing behind a `not` either, and
+ * has no effect where the other checks decide: `role:admin or rule:unknown` allows administrators.
  *
  * Each rule is evaluated once. A rule with a result refers to no rule that is still being evaluated, so its result holds for
  * every caller. This is a loop and not a recursion, because a chain of rules may be long.
@@ -190,7 +190,7 @@ export function evaluate(
   results: RuleResults = new Map(),
 ): boolean | undefined {
   const inside = new Set(within);
-  const path: Begun[] = [];
+  const path: Evaluation[] = [];
   let last = begin(check, circumstances, inside, results);
   for (;;) {
     const part = last.parts[last.done];
@@ -210,7 +210,7 @@ export function evaluate(
   }
 }
 
-function begin(check: Check, circumstances: Circumstances, inside: Set<string>, results: RuleResults): Begun {
+function begin(check: Check, circumstances: Circumstances, inside: Set<string>, results: RuleResults): Evaluation {
   switch (check.type) {
     case 'not':
       return { check, parts: [check.check], done: 0, result: undefined };
@@ -231,7 +231,7 @@ function beginRule(
   circumstances: Circumstances,
   inside: Set<string>,
   results: RuleResults,
-): Begun {
+): Evaluation {
   const name = check.match;
   if (results.has(name)) return { check, parts: [], done: 0, result: results.get(name) };
   if (inside.has(name)) throw new CircularRules([...inside, name].join(' -> '));
@@ -240,8 +240,8 @@ function beginRule(
   return { check, parts: own === undefined ? [] : [own], done: 0, result: undefined };
 }
 
-/** One check that is false decides an `and`, one that is true an `or`, also if others are unknown. */
-function addResult(around: Begun, result: boolean | undefined): void {
+/** A false check decides an `and`, and a true check an `or`, also if other checks are unknown. */
+function addResult(around: Evaluation, result: boolean | undefined): void {
   const { type } = around.check;
   around.done += 1;
   if (type === 'not') around.result = result === undefined ? undefined : !result;

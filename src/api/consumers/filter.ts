@@ -64,13 +64,13 @@ type NamedProviders = {
  * @param read resolves to `changed` if the tree has another shape in its snapshot
  * @throws ApiError 400 for a provider that does not exist, 503 if a tree has changed each time
  */
-export function readOnNamed<Found extends object>(
+export function readOnNamed<Result extends object>(
   fleet: Pick<FleetKeeper, 'fresh'>,
   parameters: ProviderParameters,
-  read: (named: NamedProviders) => Promise<Found | 'changed'>,
-): Promise<Found> {
+  read: (named: NamedProviders) => Promise<Result | 'changed'>,
+): Promise<Result> {
   const isAny = parameters.resource_provider === undefined && parameters.in_tree === undefined;
-  const attempt = async (): Promise<Found | undefined> => {
+  const attempt = async (): Promise<Result | undefined> => {
     const named = isAny ? { providers: [], tree: [] } : findNamed(await fleet.fresh(), parameters);
     const found = await repeatLostRaces(() => read(named));
     return found === 'changed' ? undefined : found;

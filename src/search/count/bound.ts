@@ -7,17 +7,17 @@ import { greatestCommonDivisor } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 
-/** What a provider has free of a class; 0 if more is used than its capacity. */
+/** The free amount of a class; 0 if the provider is overcommitted. */
 function roomAt(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   return inventory === undefined ? 0 : Math.max(0, capacity(inventory.fields) - inventory.used);
 }
 
-/** How many consumers can each take this amount of a provider at the same time. */
+/** How many consumers can each take this amount from a provider at the same time. */
 export const timesAt = (provider: Provider, classId: number, amount: number): number =>
   Math.floor(roomAt(provider, classId) / amount);
 
-/** How many consumers can each take all that a group asks for, of a provider that satisfies the group. */
+/** How many consumers can each take all amounts of a group from a provider that satisfies the group. */
 export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): number {
   let times = Number.POSITIVE_INFINITY;
   for (const { classId, amount } of resources) times = Math.min(times, timesAt(provider, classId, amount));
@@ -25,8 +25,8 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
 }
 
 /**
- * An upper bound for how many consumers can be placed at some anchors. It follows from what each group can get of the
- * providers that it may take from, from what there is of each class, and with isolation from the number of providers.
+ * An upper bound for how many consumers can be placed at some anchors. It follows from the amounts that each group can get from
+ * its providers, from the total of each class, and with isolation from the number of providers.
  *
  * @param work the budget of the count: if it is not enough, the bound may be higher than necessary
  * @param turns the turns after which the work pauses
@@ -92,8 +92,8 @@ function mostOfGroup(group: ResolvedGroup, sources: readonly Providers[]): numbe
 }
 
 /**
- * For each class, how many consumers it is enough for, if the providers of all groups are taken together. At each
- * provider only a multiple of the greatest common divisor of the amounts can be used.
+ * For each class, how many consumers the providers of all groups together are enough for. At each provider only a multiple of
+ * the greatest common divisor of the amounts can be used.
  */
 function* mostByClass(
   groups: readonly ResolvedGroup[],
@@ -138,8 +138,8 @@ type Granular = { readonly group: ResolvedGroup; readonly providers: Providers }
 const mostGroupsInSets = 6;
 
 /**
- * With isolation each consumer takes from a provider for one group only. So for any set of groups it needs at least as
- * many different providers as the set has groups. One provider can serve several consumers so.
+ * With isolation each consumer takes from a provider for one group only. So for any set of groups a consumer needs at least as
+ * many different providers as the set has groups. One provider can serve several consumers in this way.
  */
 function* mostApart(
   granular: readonly Granular[],
@@ -191,11 +191,11 @@ function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[]
   ).filter((some) => some.length > 1);
 }
 
-/** An upper bound for the number of consumers that can each take from a provider what one of the groups asks for. */
+/** An upper bound for the number of consumers that can each take the amounts of one of the groups from a provider. */
 function timesOfAny(provider: Provider, granular: readonly Granular[]): number {
   const groups = granular.flatMap(({ group, providers }) => (providers.has(provider) ? [group] : []));
   const [first, ...others] = groups;
-  // Of a class that all groups ask for, each consumer takes at least the smallest amount of the groups.
+  // If all groups need a class, each consumer takes at least the smallest amount of the groups.
   const common = (first?.resources ?? []).flatMap(({ classId, amount }) => {
     const amounts = others.map(({ resources }) => resources.find((each) => each.classId === classId)?.amount);
     return amounts.every((each) => each !== undefined)

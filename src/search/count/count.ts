@@ -18,18 +18,18 @@ import type { CandidateRequest, Work } from '../request.ts';
 import { type ResolvedGroup, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import { type Bounded, mostAt, mostTeams, timesAt, timesOfGroup } from './bound.ts';
 
-/** How many consumers, each with what a query asks for, can be placed at the same time. */
+/** How many consumers of a query can be placed at the same time. */
 export type PlacementCount = {
   readonly count: number;
   /** Whether it is proven that no more can be placed; otherwise more may be possible. */
   readonly exact: boolean;
-  /** The trees in which most can be placed, each counted as if nothing was placed in other trees. */
+  /** The trees in which most consumers can be placed, each tree counted as if nothing was placed in other trees. */
   readonly trees: readonly TreeCount[];
 };
 
 type TreeCount = { readonly root: Provider; readonly count: number };
 
-/** When counting ends, and how much of it is returned. */
+/** The limits of a count, and how many trees it returns. */
 export type CountOptions = {
   /** Counting stops at this number. */
   readonly max: number;
@@ -37,7 +37,7 @@ export type CountOptions = {
   readonly top: number;
   /** How many steps the count may take (request.ts). */
   readonly steps?: number;
-  /** The turns after which the work pauses; without them it goes on to its end. */
+  /** The turns after which the work pauses; without turns the work does not pause. */
   readonly turns?: Turns | undefined;
 };
 
@@ -45,7 +45,7 @@ export type CountOptions = {
 const mostSteps = 6_000_000;
 
 /**
- * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
+ * Counts how many consumers can be placed at the same time, in addition to the present usage. It computes the number where there
  * is a rule for it; otherwise it places consumers in an overlay of the fleet, which is hidden before it returns or pauses. Where
  * it pauses, the snapshot of the fleet must be held (src/fleet/model/held_snapshots.ts).
  *
@@ -98,15 +98,15 @@ const byCount = (a: TreeCount, b: TreeCount): number => b.count - a.count || byN
 /** A tree, and how many consumers fit there if nothing is placed in other trees. */
 type CountedTree = { readonly root: Provider; readonly alone: Bounded };
 
-/** Which trees take from others what a request asks for. */
+/** Which trees take resources of a request from other trees. */
 type TakingFromOthers = {
-  /** Whether a tree takes nothing from other trees, and they take nothing from it. */
+  /** Whether a tree takes nothing from other trees, and no other tree takes from this tree. */
   isApart(root: Provider): boolean;
-  /** Trees in parts, such that no tree of a part takes from the same provider as one of another part. */
+  /** Trees in parts, such that trees of different parts never take from the same provider. */
   parts(trees: readonly CountedTree[]): Iterable<readonly CountedTree[]>;
 };
 
-/** A provider that shares counts only if it has a class that some group asks for. */
+/** A sharing provider counts only if it has a class that some group needs. */
 function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): TakingFromOthers {
   const classIds = new Set(groups.flatMap(({ resources }) => resources.map(({ classId }) => classId)));
   const hasSome = ({ inventories }: Provider): boolean =>
@@ -119,12 +119,12 @@ function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: 
         treeOf(root).some((provider) => sharing.isSharing(provider) && hasSome(provider))
       ),
     parts: (trees) => {
-      /** By the root of a tree another one, which belongs to the same part; the last one stands for all of them. */
+      /** By root, another root of the same part; the last root of such a chain identifies the part. */
       const joined = new Map<Provider, Provider>();
       const lastOf = (root: Provider): Provider => {
         let last = root;
         for (let next = joined.get(last); next !== undefined; next = joined.get(last)) last = next;
-        // So that the next search for the last one is short.
+        // The next search for the last root is short.
         if (last !== root) joined.set(root, last);
         return last;
       };
@@ -140,13 +140,13 @@ function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: 
   };
 }
 
-/** After the first way to place consumers in a part, other ways are tried for so many trees in all parts together. */
+/** After the first way to place consumers in a part, other ways are tried for this number of trees in all parts together. */
 const mostTreesAgain = 4000;
 
 /**
  * Counts consumers in all trees of a part together. There is no rule for this count: consumers are placed tree by tree, and where
- * that does not reach an upper bound, in other orders of the trees and in other ways. A tree in which few consumers fit may need what
- * the sharing providers have; and a tree in which many fit may be the best use of it. So each kind of tree comes first in one attempt.
+ * that does not reach an upper bound, in other orders of the trees and in other ways. A tree in which few consumers fit may need
+ * the sharing providers, and a tree in which many fit may use them best. So each kind of tree comes first in one attempt.
  */
 function partCounter(
   request: ResolvedRequest,
@@ -215,7 +215,7 @@ function* placeInAll(filling: Filling, roots: readonly Provider[], enough: numbe
   return placed;
 }
 
-/** What one consumer takes with a candidate. If several groups take the same class of one provider, their sum. */
+/** The amounts that one consumer takes with a candidate. If several groups take the same class from one provider, their sum. */
 function takesOf(candidate: Candidate): readonly Amount[] {
   const takes: Amount[] = [];
   for (const [provider, amounts] of takenByProvider(candidate)) {
@@ -224,7 +224,7 @@ function takesOf(candidate: Candidate): readonly Amount[] {
   return takes;
 }
 
-/** How many consumers can each take this at the same time. */
+/** How many consumers can each take these amounts at the same time. */
 const timesOf = (takes: readonly Amount[]): number =>
   takes.reduce(
     (times, { provider, classId, amount }) => Math.min(times, timesAt(provider, classId, amount)),
@@ -232,8 +232,8 @@ const timesOf = (takes: readonly Amount[]): number =>
   );
 
 /**
- * Does work that places consumers in an overlay. In the pauses of the work, and after its end, the overlay is hidden, so that no other
- * request sees the consumers. A count reads the inventories and keeps nothing with the trees, so the fleet need not follow.
+ * Does work that places consumers in an overlay. During pauses of the work, and after it, the overlay is hidden, so that no other
+ * request sees the consumers. A count reads only the inventories, and caches nothing with the trees: so no index needs an update.
  */
 function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): Pieces<Result> {
   const overlay = openOverlay();
@@ -255,7 +255,7 @@ function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): Pieces<R
 type TreeCounter = {
   /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. Most trees need no pieces. */
   alone(anchor: Provider, max: number): Bounded | Pieces<Bounded>;
-  /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
+  /** Places as many consumers as fit in the first way that is found, then in the next way, and so on. */
   readonly fill: Filling;
   /** Places consumers one by one, each in the way for which the providers have most room. */
   readonly spread: Filling;
@@ -370,7 +370,7 @@ function* mostFound(counted: Counted, anchor: Provider, max: number): Pieces<Bou
   const { request, sharing, work, atTree, turns, ways } = counted;
   const [first, second] = ways(anchor, 2);
   if (first === undefined) return { count: 0, exact: work.steps > 0 && atTree.steps >= 0 };
-  // If there is only one way to place a consumer, none is added by placing consumers.
+  // If there is only one way to place a consumer, placing consumers adds no other way.
   if (second === undefined && atTree.steps >= 0) return { count: timesOf(first), exact: true };
   const bound = yield* mostAt([anchor], request, sharing, work, turns);
   const most = Math.min(max, bound);

@@ -39,7 +39,7 @@ export type ConditionFigures = {
   readonly largest: number | null | undefined;
 };
 
-/** What is explained, and with how much work. */
+/** Which trees are explained, and with how much work. */
 export type ExplainOptions = {
   /** How many of the trees that do not fit are returned. */
   readonly nearest: number;
@@ -47,7 +47,7 @@ export type ExplainOptions = {
   readonly tree?: Provider | undefined;
   /** How many steps it may take (request.ts). */
   readonly steps?: number;
-  /** The turns after which the work pauses; without them it goes on to its end. */
+  /** The turns after which the work pauses; without turns the work does not pause. */
   readonly turns?: Turns | undefined;
 };
 
@@ -79,7 +79,7 @@ export function* explain(
   const without = conditions.map(newTally);
   const mayFitOther: Provider[][] = conditions.map(() => []);
   const verdicts = newVerdicts(conditions.length);
-  /** Trees for which `judge.rest` is needed. It comes after `judge.first` for all trees: that matters more. */
+  /** Trees for which `judge.rest` is needed. `judge.first` is done for all trees before: its verdicts matter more. */
   const later: { readonly anchor: Provider; readonly fits: Verdict }[] = [];
   const noteRest = (anchor: Provider): void => {
     countEach(left, verdicts.left);
@@ -132,7 +132,7 @@ export function* explain(
   };
 }
 
-/** The names and trees that conditions may be about, as they are now. */
+/** The present names and trees of the conditions. */
 function namesNow({ classes, traits, byUuid }: Fleet, conditions: readonly Condition[]): KnownNames {
   const trees = conditions.flatMap((condition) => (condition.kind === 'tree' ? [condition.uuid] : []));
   const found = trees.flatMap((uuid) => {
@@ -177,19 +177,19 @@ function rememberingLast(sharing: Sharing): Sharing {
   };
 }
 
-/** How many amounts are tried at one tree at most. */
+/** The largest number of amounts that are tried at one tree. */
 const mostAmounts = 50_000;
 
-/** How many different sums are tried of what other groups take of the class. */
+/** The largest number of different sums, taken by other groups of the same class, that are tried. */
 const mostSums = 1000;
 
 /**
  * The largest amount of a class that fits in some tree, if all other conditions stay; 0 if none fits.
  *
- * In a candidate, one provider gives the class to the group, and may give the same class to other groups. The amount is
- * bounded by what the other groups leave, and by the units of the inventory. So only these bounds are tried: one for each
+ * In a candidate, one provider gives the class to the group, and may give the same class to other groups. The amount is bounded
+ * by the rest that the other groups leave, and by the units of the inventory. So only these bounds are tried: one for each
  * provider and each sum that other groups may take. A binary search is not possible: because of `step_size`, an amount may fit
- * though a smaller one does not.
+ * although a smaller one does not.
  *
  * @param trees the trees that may fit; all others certainly do not
  * @returns undefined if it would take too much work
@@ -245,7 +245,7 @@ function* largestAmount(
 }
 
 /**
- * The largest amount of a class that a provider can give, by capacity and units, beside what is taken; 0 if it cannot.
+ * The largest amount of a class that a provider can give, by capacity and units, in addition to a taken amount; 0 if none.
  */
 function largestBeside(provider: Provider, classId: number, taken: number): number {
   const inventory = inventoryOf(provider, classId);

@@ -8,7 +8,7 @@ import { byName, keepBest } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import { type KnownNames, type ResolvedGroup, resolveVariant } from '../resolve.ts';
 
-/** What an explanation works with. */
+/** The data and the budget of an explanation. */
 export type Explaining = {
   readonly names: KnownNames;
   readonly conditions: readonly Condition[];
@@ -23,7 +23,7 @@ export type Explaining = {
 export type ConditionCheck = {
   /** Whether a provider meets the condition, if it serves the group in the tree of an anchor. */
   readonly meets: Meets;
-  /** Whether a provider of a tree meets the condition, whatever else the group asks for. */
+  /** Whether a provider of a tree meets the condition, without regard to the other conditions of the group. */
   readonly isMetIn: (anchor: Provider) => boolean;
 };
 
@@ -38,7 +38,11 @@ const never: ConditionCheck = { meets: () => false, isMetIn: () => false };
  *
  * @param conditions all conditions of the query
  */
-export function checkOf(names: KnownNames, condition: Condition, conditions: readonly Condition[]): ConditionCheck {
+export function conditionCheckOf(
+  names: KnownNames,
+  condition: Condition,
+  conditions: readonly Condition[],
+): ConditionCheck {
   if (condition.kind === 'isolate' || condition.kind === 'subtree') return always;
   const resolved = resolveVariant(names, requestWith([condition]));
   if (resolved === 'nothing') return never;
@@ -86,7 +90,7 @@ function ofTree({ granular, treeRoot }: ResolvedGroup, hasResources: boolean): C
 }
 
 /**
- * Why no provider of a tree meets a condition. `together`: each condition is met by a provider, but not all at once.
+ * Why no provider of a tree meets a condition. `together`: each condition is met by some provider, but not all at the same time.
  */
 type Reason =
   | 'capacity'
@@ -105,9 +109,9 @@ export type Unmet = {
   readonly provider: Provider;
   /** Of resources only. */
   readonly asked: number | undefined;
-  /** What the provider has left. */
+  /** The free amount of the provider. */
   readonly free: number | undefined;
-  /** What all providers that may serve the tree have left together. */
+  /** The free amount of all providers together that may serve the tree. */
   readonly treeFree: number | undefined;
   readonly reason: Reason;
 };

@@ -7,9 +7,9 @@ import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '.
 import { stepsToResolve } from '../place.ts';
 import { overspends, type Work } from '../request.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
-import { type ConditionCheck, checkOf, type Explaining } from './nearest.ts';
+import { type ConditionCheck, conditionCheckOf, type Explaining } from './nearest.ts';
 
-/** What is found out about one tree. Each list has an entry for each condition, and is used again for the next tree. */
+/** The verdicts about one tree. Each list has an entry for each condition, and is reused for the next tree. */
 export type TreeVerdicts = {
   fits: Verdict;
   /**
@@ -21,7 +21,7 @@ export type TreeVerdicts = {
   readonly left: Verdict[];
   /** Whether the tree fits if this condition is dropped. */
   readonly without: Verdict[];
-  /** Whether the tree may fit if the condition asks for another amount: false is certain. */
+  /** Whether the tree may fit if the condition has another amount: false is certain. */
   readonly otherAmount: Verdict[];
 };
 
@@ -30,11 +30,11 @@ type TreeJudge = {
   readonly checks: readonly ConditionCheck[];
   /** Whether a tree is a single provider, with which no other tree shares, and the query has one group. */
   isLone(anchor: Provider): boolean;
-  /** Finds out everything about a lone tree. */
+  /** Fills in all verdicts of a lone tree. */
   lone(anchor: Provider, verdicts: TreeVerdicts): void;
   /** Fills in `fits` and `alone` for any tree. */
   first(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
-  /** Fills in `left`, `without` and `otherAmount`. @param verdicts what `first` found out about the same tree */
+  /** Fills in `left`, `without` and `otherAmount`. @param verdicts of the same tree, as `first` has filled them in */
   rest(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
 };
 
@@ -43,7 +43,7 @@ type TreeJudge = {
  * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
  */
 export function treeJudge({ names, conditions, sharing, turns }: Explaining, probes: Probes): TreeJudge {
-  const checks = conditions.map((condition) => checkOf(names, condition, conditions));
+  const checks = conditions.map((condition) => conditionCheckOf(names, condition, conditions));
   const suffixes = new Set(conditions.flatMap((condition) => ('suffix' in condition ? [condition.suffix] : [])));
   return {
     checks,
@@ -54,8 +54,8 @@ export function treeJudge({ names, conditions, sharing, turns }: Explaining, pro
 }
 
 /**
- * Judges trees of a single provider, with which no other tree shares, for a query with one group. No condition depends
- * on another one then, so the tree fits if the provider meets each condition. In most fleets these are all trees.
+ * Judges trees of a single provider, with which no other tree shares, for a query with one group. Then no condition depends
+ * on another one, and the tree fits if the provider meets each condition. In most fleets all trees are like this.
  */
 function judgeOfLone(
   conditions: readonly Condition[],
@@ -113,7 +113,7 @@ function judgeBySearch(
   };
 }
 
-/** By what trees are judged, with an entry for each condition in each list. */
+/** The probes by which trees are judged, with an entry for each condition in each list. */
 type JudgedBySearch = {
   readonly conditions: readonly Condition[];
   readonly fitsAll: Probe;

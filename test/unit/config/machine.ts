@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ConfigError } from '../../../src/config/config.ts';
 import { type LoadedConfig, load } from '../../../src/config/load.ts';
-import type { Surroundings } from '../../../src/config/search.ts';
+import type { ConfigLocations } from '../../../src/config/search.ts';
 import type { Override } from '../../../src/config/sources.ts';
 
 /** A separate machine in a folder: `home`, `etc` and `cwd` are in `root`, and the environment is empty. */
@@ -12,7 +12,7 @@ export type Machine = {
   readonly load: (more?: More) => LoadedConfig;
   readonly problems: (more?: More) => readonly string[];
 };
-type More = Partial<Surroundings> & { readonly overrides?: readonly Override[] };
+type More = Partial<ConfigLocations> & { readonly overrides?: readonly Override[] };
 
 /** Calls back with a machine that has these files. Paths are relative to its root. A path that ends in / is a folder. */
 export function withMachine<T>(files: Readonly<Record<string, string>>, use: (machine: Machine) => T): T {
@@ -23,8 +23,8 @@ export function withMachine<T>(files: Readonly<Record<string, string>>, use: (ma
       mkdirSync(name.endsWith('/') ? file : path.dirname(file), { recursive: true });
       if (!name.endsWith('/')) writeFileSync(file, text);
     }
-    const surroundings = { env: {}, home: path.join(root, 'home'), cwd: root, etc: path.join(root, 'etc') };
-    const loadHere = (more: More = {}): LoadedConfig => load({ ...surroundings, ...more });
+    const locations = { env: {}, home: path.join(root, 'home'), cwd: root, etc: path.join(root, 'etc') };
+    const loadHere = (more: More = {}): LoadedConfig => load({ ...locations, ...more });
     return use({ root, load: loadHere, problems: (more) => problemsOf(() => loadHere(more), root) });
   } finally {
     rmSync(root, { recursive: true });
