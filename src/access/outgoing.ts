@@ -5,7 +5,7 @@ import tls from 'node:tls';
  * What requests to other servers share: Keystone, and the issuers of JSON Web Tokens.
  */
 
-/** The certificate authorities of Node.js and of the system, where this version of Node.js can list those of the system. */
+/** The certificate authorities of Node.js and of the system, if this version of Node.js can list the latter. */
 export const trustedAuthorities = (): string[] | undefined =>
   tls.getCACertificates === undefined
     ? undefined

@@ -111,9 +111,10 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 /**
- * Waits for the first change of one of the parts. It resolves without a change when its time or its token ends, or when the client leaves.
+ * Waits for the first change of one of the parts. Resolves without a change after the requested time, when the token expires, or when the
+ * client disconnects.
  *
- * @throws ApiError 410 if the client must read everything anew, as after a failover; 401 or 403 if it may no longer follow
+ * @throws ApiError 410 if the client must read everything again, as after a failover; 401 or 403 if the client may no longer follow
  */
 function firstChange(
   request: ApiRequest,
@@ -204,7 +205,7 @@ type EventStream = {
   readonly request: ApiRequest;
   readonly seat: FollowerSeat;
   readonly interest: Interest;
-  /** What had changed when the request came. */
+  /** The changes until the request came. */
   readonly delivery: Delivery;
   /** Whether the client came without a token: then the first event has one. */
   readonly isNew: boolean;
@@ -221,7 +222,7 @@ const mostWaiting = 256 * 1024;
 const encoder = new TextEncoder();
 const comment = encoder.encode(':\n\n');
 
-/** The event of each set of changes, by what a client wants: it is made once for all clients. */
+/** The event of each set of changes, by interest: it is made once for all clients with the same interest. */
 const eventsOf = new WeakMap<ChangeSet, Map<string, Uint8Array<ArrayBuffer>>>();
 
 function eventOf({ changes, position }: Delivery, interest: Interest): Uint8Array<ArrayBuffer> {
@@ -238,7 +239,7 @@ function eventOf({ changes, position }: Delivery, interest: Interest): Uint8Arra
 
 /**
  * Sends an event for each change. The id of the event is the token of what the client has got with it. Where nothing of interest
- * changed, the id alone is sent from time to time, so that a client that resumes does not come with an old token.
+ * changed, the id alone is sent from time to time, so that a client that resumes does not send an old token.
  */
 function streamEvents({
   request,
@@ -316,7 +317,7 @@ const errorEvent = ({ status, code }: ChangesRefusal) =>
 /** How often something is sent at least, in milliseconds. */
 const beatMs = 15_000;
 
-/** How often it is checked whether a client may still follow, in milliseconds: a token that is revoked ends within 5 s. */
+/** How often the token of a client that follows is checked, in milliseconds: after a revocation the client is ended within 5 s. */
 const checkEveryMs = ({ config }: Pick<Dependencies, 'config'>): number =>
   config.api.authStrategy === 'tokens' ? 1_500 : 15_000;
 
@@ -340,6 +341,6 @@ function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown
   };
 }
 
-/** For how many milliseconds a token is valid at most, if Keystone cannot be asked. */
+/** For how many milliseconds a token is valid at most, while Keystone is unreachable. */
 const msLeft = ({ identity: { expiresAtMs = Number.POSITIVE_INFINITY } }: Pick<ApiRequest, 'identity'>): number =>
   Math.max(0, expiresAtMs - Date.now());

@@ -24,6 +24,6 @@ export type Dependencies = {
   readonly deletions: Deletions;
   readonly allocationReads: AllocationReads;
   readonly followers: Followers;
-  /** For what operators must be able to look up afterwards. */
+  /** For events that operators must be able to look up later. */
   readonly logger: Pick<Logger, 'info'>;
 };

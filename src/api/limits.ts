@@ -158,7 +158,7 @@ function requireGeneration(project: string, seen: StoredLimits | undefined, know
 
 type OwnLimits = v.InferOutput<typeof newLimits>['resources'];
 
-/** The values of the project's own: what is shown as from the default is left out. */
+/** The values that the project itself has: values that are shown from the defaults are left out. */
 const ownValues = (limits: OwnLimits = {}): StoredValues['resources'] =>
   Object.fromEntries(
     Object.entries(limits).flatMap(([name, value]) => {
@@ -245,7 +245,7 @@ const represent = (
   { config }: Dependencies,
 ) => shownLimits(read, defaults, countingOptions(config));
 
-/** The limits of a project, its own and the defaults, and its usages of the limited resources. */
+/** The limits of a project, with the defaults where the project has no value, and its usages of the limited resources. */
 export function shownLimits(
   { project, own, usages }: ReadLimits['projects'][number],
   defaults: StoredLimits | undefined,

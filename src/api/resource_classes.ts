@@ -79,7 +79,7 @@ const isCreated = (database: Database, name: string): Promise<boolean> =>
     return outcome === 'id taken' ? undefined : outcome === 'created';
   });
 
-/** PUT up to 1.6 gives a class another name, which its inventories follow. */
+/** PUT up to 1.6 renames a class; its inventories have the new name, too. */
 async function rename(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const body = await request.json(custom);
@@ -89,7 +89,7 @@ async function rename(request: ApiRequest, { database, fleet }: Dependencies): P
     const outcome = await renameResourceClass(database, resourceClass, body.name);
     if (outcome === 'name taken') throw conflict(`Resource class already exists: ${body.name}`);
     if (outcome === 'renamed') return { status: 200, json: shape(body.name, request) };
-    return undefined; // another request deleted or renamed the class, which the next refresh shows, or made it again with another id
+    return undefined; // another request deleted, renamed or recreated the class, which the next refresh shows
   });
 }
 

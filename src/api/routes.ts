@@ -32,7 +32,7 @@ const rootEndpoints: readonly Endpoint<Dependencies>[] = [
     path: '/',
     since: since.firstVersion,
     answersHead: true,
-    // Probes of proxies and Kubernetes ask it each second.
+    // Probes of proxies and Kubernetes send it each second.
     quiet: true,
     handle: (_request, { service }) => {
       const { oldest, newest } = openstackRange(service);

@@ -71,7 +71,7 @@ const mostTotals = 10_000;
 // Handlers
 
 /**
- * Open records come first, and then ended ones: a record that ends meanwhile is in the answer, maybe twice: the second time with its end.
+ * Open records come before closed ones. A record that is closed meanwhile is in the answer, perhaps twice: the second time with its end.
  */
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const asked = checkUnrepeated(request.query(), recordParameters);

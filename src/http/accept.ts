@@ -8,7 +8,7 @@ const parameter = `[ \\t]*;[ \\t]*(?!q=)${token}=(?:${token}|${quoted})`;
 const extension = `[ \\t]*;[ \\t]*${token}(?:=(?:${token}|${quoted}))?`;
 const range = `(${token})/(${token})((?:${parameter})*)(?:${weight}(?:${extension})*)?`;
 // Blanks are allowed at one position only, with or without a range: between two such positions they could be divided in as
-// many ways as there are blanks, and all of them would be tried.
+// many ways as there are blanks, and the engine would try all of them.
 const elementPattern = new RegExp(`[ \\t]*(?:${range}[ \\t]*)?(?:,|$)`, 'iy');
 
 /**

@@ -29,7 +29,7 @@ export function renderAnswer(
     headers['content-type'] = 'application/json';
     const { body, status } = answer;
     if (typeof body === 'string') return renderText(body, status, headers);
-    // A body that is made while it is sent has no known length.
+    // The length of a body that is made while it is sent is unknown.
     if (!(body instanceof Uint8Array)) return { status, headers, body: streamedBody(body, cutOff) };
     headers['content-length'] = String(body.length);
     return { status, headers, body };
@@ -68,14 +68,14 @@ function pastDate(time: Date): string {
 }
 
 /**
- * Once Node.js has handed all of an answer to the kernel, or the connection broke: releases the memory of the body, and ends the
- * making of one that comes in chunks.
+ * Called when Node.js has handed all of an answer to the kernel, or when the connection broke: releases the memory of the body, and
+ * stops making chunks.
  */
 export function releaseWhenSent({ release, body }: Answer, outgoing: ServerResponse | undefined): void {
   if (release !== undefined) outgoing?.once('close', release);
   if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) return;
   const end = () => body.return();
-  // The client may have left while its request waited for the database.
+  // The client may have disconnected while its request waited for the database.
   if (outgoing?.closed) end();
   else outgoing?.once('close', end);
 }
@@ -110,7 +110,7 @@ export const bareResponse = ({ status, headers, body }: Rendered): Response => n
  *   and must not believe that the body is complete.
  */
 export function streamedBody(chunks: JsonChunks, cutOff: (error: unknown) => void): ReadableStream<Uint8Array> {
-  /** Whether the client has left, maybe while the next chunk is made. */
+  /** Whether the client has disconnected, perhaps while the next chunk is made. */
   let hasLeft = false;
   return new ReadableStream({
     pull: async (controller) => {

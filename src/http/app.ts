@@ -127,7 +127,7 @@ function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages
   return app;
 }
 
-/** The answer to an error that no endpoint expects: for most, it says only where the log has more. */
+/** The answer to an error that no endpoint expects: most answers only refer to the log. */
 function apiErrorFor(error: unknown, requestId: string, method: string): ApiError {
   switch (failureKind(error)) {
     case 'unavailable':
@@ -159,7 +159,7 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
     case 'lock wait too long':
       return tryLater('Another program holds a lock in the database that the request needs; please retry.');
     case 'timed out':
-    case 'lock refused': // the role, or the database, may have a lock_timeout of its own
+    case 'lock refused': // the role, or the database, may have its own lock_timeout
       return tryLater('The database did not answer in time; please retry.');
     case 'lost race':
       // A request that only reads is in conflict with a migration alone.
@@ -171,7 +171,7 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return badRequest(
         `The encoding of the database is not UTF-8, and cannot store a text of the request: ${messageOf(error)}.`,
       );
-    case 'taken': // endpoints that may meet it say what is taken
+    case 'taken': // endpoints that expect this error name the value
     case undefined:
       return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
   }

@@ -27,13 +27,13 @@ export type Authentication = MiddlewareHandler<HonoEnv>;
 
 const isOpen = ({ api, path }: Exchange): boolean => api.openPaths.includes(path);
 
-/** Clients of OpenStack ask for JSON or for a version, and get upstream's answer. */
+/** Clients of OpenStack request JSON or a version, and get upstream's answer. */
 const isProgram = (headers: Headers): boolean =>
   headers.has(versionHeader) || (headers.get('accept') ?? '').includes('application/json');
 
 /**
  * Refuses a request without a valid token in the form of all other errors, at 2.7 and later versions. At OpenStack's versions this refusal
- * has another form, that of upstream's middleware.
+ * has another form, as upstream's middleware writes it.
  *
  * @throws ApiError at such a version
  */
@@ -77,7 +77,7 @@ const noKeystoneToken = 'The request has no token in X-Auth-Token that Keystone 
 
 /**
  * `auth_strategy = keystone`. It reads only the headers with tokens, and no later code reads headers about identity:
- * what a client says there about itself has no effect.
+ * these headers of a client have no effect.
  *
  * @param options.wwwAuthenticateUri the address of Keystone in the answer to a request without a valid token.
  * @param options.delayed whether upstream would refuse the request only after its middleware: then the answer has
@@ -122,7 +122,7 @@ export const byKeystone = (
           exchange.identity = again;
           return undefined;
         }
-        // Where Keystone cannot be asked, what it said before holds until the token expires.
+        // While Keystone is unreachable, its last answer holds until the token expires.
         const { expiresAtMs = Number.POSITIVE_INFINITY } = exchange.identity;
         return again === 'unauthorized' || expiresAtMs <= Date.now() ? refuse() : undefined;
       };

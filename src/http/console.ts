@@ -6,8 +6,8 @@ import { ApiError, notFoundWithoutVary } from '../request/errors.ts';
 import type { HonoEnv } from './exchange.ts';
 
 /**
- * What the pages may do: load files of this service and send requests to it. They run no scripts and have no styles but those of their
- * files, make no HTML of texts, and are shown in no frame.
+ * The rights of the pages: to load files of this service, and to send requests to it. Inline scripts and styles, HTML from texts, and
+ * frames are forbidden.
  */
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -32,8 +32,8 @@ const securityHeaders = {
 };
 
 /**
- * Mounts the console. Its pages need no token, because they contain no data: they ask the API with the token that the user gives
- * them. The files are loaded when a page is first asked for.
+ * Mounts the console. Its pages need no token, because they contain no data: they call the API with the token that the user enters.
+ * The files are loaded by the first request for a page.
  */
 export function mountConsole(app: Hono<HonoEnv>, { api }: Pick<Config, 'api'>): void {
   const files = openConsoleFiles();
@@ -77,7 +77,7 @@ async function onlyReads(c: Context<HonoEnv>, next: () => Promise<void>): Promis
   await next();
 }
 
-/** The encodings that an Accept-Encoding header names, without those of weight 0. */
+/** The encodings that an Accept-Encoding header names, without encodings of weight 0. */
 const encodingsOf = (header: string): ReadonlySet<string> =>
   new Set(
     header

@@ -18,7 +18,7 @@ const simpleHeaders: readonly string[] = [
 
 /**
  * Allows pages of other origins to call, as oslo.middleware does. A preflight is answered 200, with headers that allow
- * the request where everything that it asks for is allowed. All other answers get the headers that let the page read
+ * the request if its method and all its headers are allowed. All other answers get the headers that let the page read
  * them.
  */
 export const allowOrigins = (settings: Settings): MiddlewareHandler<HonoEnv> =>

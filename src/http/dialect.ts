@@ -22,15 +22,15 @@ import { bestOffer } from './accept.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
 export type Dialect = {
-  /** The version that a request asks for; undefined if it names none. @throws ApiError 400 or 406. */
+  /** The version in a request; undefined if the request names none. @throws ApiError 400 or 406 */
   readonly requestedVersion: (service: Service, headers: Headers) => Version | undefined;
-  /** The headers that tell the version of an answer, with `Vary` unless `vary` is false. */
+  /** The headers with the version of an answer, with `Vary` unless `vary` is false. */
   readonly versionHeaders: (service: Service, version: Version, vary: boolean) => Readonly<Record<string, string>>;
   /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
   /** The error text for a request with a version before the first one of the endpoint. */
   readonly tooEarly: (endpoint: Route, service: Service, version: Version) => string;
-  /** The error text for a body that is not JSON. @param why what the parser says */
+  /** The error text for a body that is not JSON. @param why the message of the parser */
   readonly malformedBody: (why: string) => string;
   /** The error for a body that the schema of an endpoint does not allow. It names the path and the value. */
   readonly invalidBody: (issues: Issues, schema: v.GenericSchema) => ApiError;
@@ -59,7 +59,7 @@ export function apiOf(apis: readonly [...ServedApi[], ServedApi], path: string):
   return found;
 }
 
-/** What a response is made of. */
+/** The parts of a response. */
 export type Rendered = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -85,18 +85,18 @@ export const renderText = (body: string, status: number, headers: Rendered['head
   body,
 });
 
-/** The header by which clients ask for a microversion, and by which answers say at which one they are. */
+/** The header with the microversion of a request, and of an answer. */
 export const versionHeader = 'openstack-api-version';
 
 /** The header from before all services shared one; its value is only `1.N` or `latest`. */
 const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
 
 /**
- * The version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older one.
+ * The version of a request, by its `OpenStack-API-Version` header, or else by the older header.
  * Undefined where neither names a version of this service; where the header names several, the last one counts.
  *
  * Numbers are read as upstream's Python reads them, so that `1.+5` and `01.010` are understood. `latest` is OpenStack's
- * newest version: a client of OpenStack does not know what another major version brings.
+ * newest version: a client of OpenStack does not know the answers of another major version.
  *
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
@@ -175,7 +175,7 @@ function versionWithoutType(service: Service, header: string | null, olderHeader
   return older;
 }
 
-/** The values of the older header that are accepted; others are ignored. Upstream ignores the header altogether. */
+/** The accepted values of the older header; other values are ignored. Upstream ignores the header altogether. */
 const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
 
 /** The headers with the oldest and the newest version of a range, which other services of OpenStack send as well. */
@@ -225,7 +225,7 @@ function renderError(error: ApiError, context: ErrorContext): Rendered {
   }
 }
 
-/** The Content-Type of an error in answer to HEAD, which has no body: upstream's framework always says this one. */
+/** The Content-Type of an error in answer to HEAD, which has no body: upstream's framework always sends this value. */
 export const typeForHead = 'text/html; charset=UTF-8';
 
 const render = (error: ApiError, contentType: string, body: string): Rendered =>

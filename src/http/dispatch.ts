@@ -16,14 +16,14 @@ import { networkOf } from './own_hosts.ts';
 import { type JsonBody, openJsonBody } from './request_body.ts';
 import { TokenRefused } from './unauthorized.ts';
 
-/** Gives endpoints the dependencies that their handlers work with. */
+/** Passes dependencies to the handlers of endpoints. */
 export const bindEndpoints = <Dependencies>(
   endpoints: readonly Endpoint<Dependencies>[],
   dependencies: Dependencies,
 ): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
-/** What the request for a handler is made with: the policy, and how long a body may be. */
+/** The policy, and the largest size of a body. */
 type MountOptions = { readonly policy: Policy; readonly limitBytes: number };
 
 /** Mounts the endpoints of an API under their paths; every other method there is answered 405. */
@@ -66,7 +66,7 @@ export function mountEndpoints(
       if (answer.events !== undefined) return respond(exchange, renderEvents(answer.events(cutOff), answer.headers));
       const rendered = renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
-        // An error because the client has left is no error of the service.
+        // An error because the client has disconnected is no error of the service.
         if (!hasClientLeft(c.env ?? {}))
           logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
         cutOff();
@@ -132,7 +132,7 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   }
 }
 
-/** What the handler of an endpoint gets. @param own notes the turns that the handler takes */
+/** The request as the handler of an endpoint gets it. @param own notes the turns that the handler takes */
 function apiRequest(
   c: Context<HonoEnv>,
   endpoint: BoundEndpoint,

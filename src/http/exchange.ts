@@ -60,7 +60,7 @@ export type HonoEnv = {
 };
 
 /**
- * The exchange of a new request: a fresh id, and what its headers say.
+ * The exchange of a new request: a new id, and the values of its headers.
  *
  * @param env Hono's environment, which has Node.js's objects for the request
  * @param trustsProxies whether `Forwarded` and `X-Forwarded-*` count
@@ -179,8 +179,8 @@ function withoutLastSlashes(path: string): string {
 const defaultPorts: Readonly<Record<string, string>> = { http: ':80', https: ':443' };
 
 /**
- * Scheme and authority by which the client called, `https://cloud.example.com`: those of the request, unless a proxy
- * says otherwise.
+ * Scheme and authority by which the client called, `https://cloud.example.com`: from the headers of a proxy, or else from the
+ * request.
  */
 function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
   if (scheme === undefined && host === undefined) return origin;
@@ -191,12 +191,12 @@ function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
   return `${actual}://${port !== undefined && authority.endsWith(port) ? authority.slice(0, -port.length) : authority}`;
 }
 
-/** Whether the client has left: the connection broke, or it has closed its side. */
+/** Whether the client has disconnected: the connection broke, or the client has closed its side. */
 export const hasClientLeft = ({ incoming, outgoing }: HonoEnv['Bindings']): boolean =>
   (outgoing?.destroyed ?? false) || (incoming?.socket.readableEnded ?? false);
 
 /**
- * A signal that is aborted when the client leaves, or has left before. A client that closes its side of the connection counts as gone: the
+ * A signal that is aborted when the client disconnects, or has disconnected before. A client that closes its side counts as gone: the
  * server would learn that the connection is broken only by sending something.
  */
 export function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {

@@ -27,7 +27,7 @@ type Container = {
   readonly into: unknown[] | Record<string, unknown>;
   /** How many values were parsed before it. */
   readonly before: number;
-  /** The key of the value that comes next, in an object. */
+  /** The key of the next value of an object. */
   key: string;
   members: number;
 };
@@ -36,7 +36,7 @@ type Container = {
  * Parses JSON as JSON.parse does, but in pieces, and with limits: depth, values, and members of one object.
  *
  * @param options.longFrom how many values an object or an array has that counts as long
- * @throws Error that says what is wrong, and where
+ * @throws Error with the mistake and its position
  */
 export function* parseLongJson(text: string, { longFrom = longValues } = {}): Pieces<LongJson> {
   const reader = openReader(text);
@@ -99,7 +99,7 @@ type JsonToken = '[' | '{' | { readonly of: unknown };
 /** Reads the tokens of a JSON text from its beginning. */
 function openReader(text: string) {
   let at = 0;
-  /** The positions of the next backslash and quote. Searched for when they are passed, so that the text is gone through once. */
+  /** The positions of the next backslash and quote. Each is searched from its last position, so that the text is read once. */
   let backslash = positionOf('\\', 0);
   let quote = positionOf('"', 0);
   function positionOf(character: string, from: number): number {
@@ -181,16 +181,16 @@ type BodyIssue = v.BaseIssue<unknown>;
 type Long = LongJson['long'];
 type ObjectMembers = Readonly<Record<string, unknown>>;
 
-/** What a schema makes of a value, and what is wrong with it. Where something is wrong, the output may be anything. */
+/** The output of a schema for a value, and the issues. If there are issues, the output may be anything. */
 type Checked = { readonly output: unknown; readonly issues: readonly BodyIssue[] };
 
-/** After so many issues the check ends: each takes time, and one is reported. */
+/** After this number of issues the check stops: each takes time, and only one is reported. */
 const enoughIssues = 1000;
 
 /** How many members or items that are not long themselves are checked in one piece. */
 const pieceMembers = 10;
 
-/** How many items of a list are compared with all others in one piece. */
+/** How many items of a list are compared with all other items in one piece. */
 const pieceItems = 1000;
 
 /** Checks a JSON value as valibot does, but long objects and arrays in pieces. */
@@ -214,7 +214,7 @@ function withoutNull(schema: v.GenericSchema): v.GenericSchema {
   return wrapped ?? schema;
 }
 
-/** Checks a value in one piece. `typed`: all types are right, also that of a text that does not match its pattern. */
+/** Checks a value in one piece. `typed`: all types are right; a text that does not match its pattern has the right type. */
 function checkAtOnce(schema: v.GenericSchema, value: unknown): Checked & { readonly typed: boolean } {
   const { output, issues = [], typed } = v.safeParse(schema, value);
   return { output, issues, typed };
@@ -228,7 +228,7 @@ function* checkObject(members: ObjectMembers, entries: v.ObjectEntries, long: Lo
   const issues = [...rest.issues];
   const output = { ...Object(rest.output) };
   for (const [key, entry] of longOnes) {
-    // The cast is right: each entry is a schema, since those of request bodies have no default values.
+    // The cast is right: each entry is a schema, since schemas of request bodies have no default values.
     const checked = yield* checkInPieces(entry as v.GenericSchema, members[key], long);
     issues.push(...issuesIn(members, key, checked.issues));
     output[key] = checked.output;

@@ -31,7 +31,7 @@ export function onlyOwnHosts({ allowedHosts }: Config['api'], onRefused: () => v
   const remembered = new Cache<string, true>(maxRemembered);
   return async function onlyOwnHosts(c, next) {
     const header = c.req.raw.headers.get('host');
-    // Browsers always send one. A request without it, such as a health check by HTTP/1.0, is for the address that it came to.
+    // Browsers always send a host. A request without a host, such as a health check by HTTP/1.0, is for the address that it came to.
     if (header !== null && header !== '' && !remembered.has(header)) {
       const name = nameOf(header);
       if (!isLoopback(name) && !allowed.has(name)) {

@@ -8,15 +8,15 @@ export type ProbedService = {
   readonly check: () => Promise<unknown>;
 };
 
-/** A database that has not answered after this time counts as down: probes have time-outs of their own. */
+/** A database that has not answered after this time counts as down, before the probe itself times out. */
 const checkTimeoutMs = 2_000;
 
 /**
  * Mounts the probes of load balancers and Kubernetes, which need no token: `/healthcheck` as oslo.middleware answers it
  * (200 `OK`, HEAD 204, 503), and `/readyz` with the same meaning. Successes are logged at level debug only.
  *
- * @param method HAProxy asks by OPTIONS unless it is configured otherwise. That is mounted before CORS, which answers 200 to every OPTIONS,
- *   whatever the probe says; GET and HEAD after it. A preflight of a page is no probe.
+ * @param method HAProxy probes by OPTIONS unless it is configured otherwise. OPTIONS is mounted before CORS, which would answer 200
+ *   whatever the state is; GET and HEAD are mounted after it. A preflight of a page is no probe.
  */
 export function mountProbes(app: Hono<HonoEnv>, { check }: ProbedService, method: 'GET' | 'OPTIONS'): void {
   const health: Handler<HonoEnv> = async (c) => {
@@ -31,7 +31,7 @@ export function mountProbes(app: Hono<HonoEnv>, { check }: ProbedService, method
   app.on(method, ['/healthcheck', '/readyz'], method === 'OPTIONS' ? unlessPreflight(health) : health);
 }
 
-/** Answers OPTIONS for a path which health checks may ask: 200, and which methods there are. */
+/** Answers OPTIONS for a path that health checks may call: 200, and the allowed methods. */
 export function answerOptions(app: Hono<HonoEnv>, path: string): void {
   const allow = { allow: 'GET, HEAD, OPTIONS', 'content-length': '0' };
   app.options(

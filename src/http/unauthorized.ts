@@ -3,11 +3,11 @@ import { bestOffer } from './accept.ts';
 import { bareResponse } from './answer.ts';
 import { htmlError, renderText, typeForHead } from './dialect.ts';
 
-/** What the form of these answers depends on. */
+/** The properties of a request on which the form of these answers depends. */
 type FormChoice = { readonly method: string; readonly accept: string };
 
 /**
- * The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as in
+ * The answer to a request without a token, without Keystone: it has a special form, and no microversion, as in
  * upstream.
  *
  * @param detail what is missing; none as in upstream
@@ -40,7 +40,7 @@ export const authenticationRequired = (): Response =>
     }),
   );
 
-/** The token of a long-lived request is no longer valid; the answer is that of a new request with this token. */
+/** The token of a long-lived request is no longer valid; the answer is the same as to a new request with this token. */
 export class TokenRefused extends ApiError {
   readonly response: Response;
 
@@ -50,10 +50,10 @@ export class TokenRefused extends ApiError {
   }
 }
 
-/** What both forms of these answers say. */
+/** The content of both forms of these answers. */
 export const unavailableDetail = 'The Keystone service is temporarily unavailable.';
 export const busyDetail = 'Too many requests wait for the Keystone service already.';
-/** After how long a client may ask again, in seconds. */
+/** After how long a client may retry, in seconds. */
 export const busyAfterSeconds = 5;
 
 /** The answer to a request whose token cannot be validated, since Keystone does not answer. */

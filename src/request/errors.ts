@@ -58,7 +58,7 @@ type Options = {
    * and so does this service.
    */
   readonly vary?: boolean;
-  /** The text from microversion 2.2 on, if it differs from that of upstream. */
+  /** The text from microversion 2.2 on, if it differs from upstream's text. */
   readonly sentence?: string;
   /** The versions that a 406 offers, if the version of the request is refused. */
   readonly versions?: VersionRange;

@@ -25,7 +25,7 @@ export const pauseMsAfter = (beforeMs: number, shortRequests: number): number =>
 
 /**
  * How long the next turns are, in milliseconds. A claim passes through some four iterations of the event loop until it is answered, and
- * waits for a turn in each of them; turns that are always short would make long answers slower where nothing else is asked for.
+ * waits for a turn in each of them; turns that are always short would make long answers slower while there is no other request.
  *
  * @param sinceShortMs the time since a short request was answered last
  * @param othersMs how long everything else took since the turn before
@@ -49,32 +49,32 @@ const outdatedMs = 1_000;
 /** How long a request may work without a result, in milliseconds of CPU time of all its turns together. */
 export const mostWorkMs = 5_000;
 
-/** Makes the error for a request that works too long without a result, naming what the client can ask for less of. */
+/** Makes the error for a request that works too long without a result; the error names what the client can reduce. */
 export type TooWide = () => ApiError;
 
 /** The turns of one request at the process: all of its work that may take long is done in them. */
 export type Turns = {
-  /** Begins a turn: to be called where the work begins, or goes on after something was awaited. */
+  /** Begins a turn. Call it when the work begins, and when it continues after an `await`. */
   begin(): void;
   /**
-   * Whether others should have a turn: to be asked in each round of a loop.
+   * Whether the turn is over, so that other requests should be served. Call it in each round of a loop.
    *
    * @param rounds what was done since the last call, in rounds of a loop of some 100 ns each; the clock is read after a thousand of them
    */
   isOver(rounds?: number): boolean;
-  /** Ends a turn without letting others have one: to be called where the work is done, or before anything is awaited. */
+  /** Ends a turn without a pause. Call it when the work is done, and before an `await`. */
   end(): void;
   /**
-   * Ends a turn, lets others have theirs, and begins the next one.
+   * Ends a turn, lets other requests have their turns, and begins the next one.
    *
-   * @throws ApiError 400 where there was no result for `mostWorkMs`, or where the client has left; then it is not sent
+   * @throws ApiError 400 if there was no result for `mostWorkMs`, or if the client has disconnected; then the error is not sent
    */
   pass(tooWide?: TooWide): Promise<void>;
-  /** Whether others have had a turn before this request was done. */
+  /** Whether other requests have had a turn before this request was done. */
   hasPassed(): boolean;
-  /** Lets others have their turns: to be called between two turns, such as where a client asks for more of its answer. */
+  /** Lets other requests have their turns. Call it between two turns, such as when a client reads the next part of its answer. */
   rest(): Promise<void>;
-  /** Notes that the work has come to a result, such as a candidate: the time without a result begins anew. */
+  /** Notes a result of the work, such as a candidate: the time without a result restarts. */
   noteResult(): void;
 };
 
@@ -82,8 +82,8 @@ export type Turns = {
 export const roundsPerClockRead = 1_000;
 
 /**
- * How long turns took in this iteration of the event loop, in milliseconds, over all requests. Of many requests that come together one has
- * a whole turn: the turns of the others are over as soon as they ask.
+ * How long turns took in this iteration of the event loop, in milliseconds, over all requests. Of many requests in the same iteration one
+ * has a whole turn: the turns of the other requests are over at their first check.
  */
 let takenMs = 0;
 let isCounting = false;
@@ -142,7 +142,7 @@ function beginNextTurn(): void {
   if (waiting.length > 0) scheduleNextTurn();
 }
 
-/** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
+/** The turns of a request. @param gone returns a signal that is aborted when the client disconnects; the first `pass` calls it */
 export function openTurns(gone?: () => AbortSignal): Turns {
   let beganMs = performance.now();
   let turnMs = longTurnMs;

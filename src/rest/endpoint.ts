@@ -40,7 +40,7 @@ export type ApiRequest = {
   readonly requireToken: () => Promise<void>;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
-  /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */
+  /** The parsed query string; parsed by the first call. @throws ApiError 400 if it cannot be parsed */
   readonly query: () => Query;
   /** The condition of If-Match on the resource, where the client sends one and the endpoint takes it. */
   readonly ifMatch: IfMatch | undefined;
@@ -50,7 +50,7 @@ export type ApiRequest = {
   bodyText(): string;
   /** Checks what was made of the body. @throws ApiError 400 as `json` */
   check<Schema extends v.GenericSchema>(value: unknown, schema: Schema): Promise<v.InferOutput<Schema>>;
-  /** Which of these media types the client prefers, of equal ones the first; undefined where it accepts none. */
+  /** The one of these media types that the client prefers, the first of equal ones; undefined if it accepts none. */
   readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
   /** A header of the request; undefined where it has none. */
   readonly header: (name: string) => string | undefined;
@@ -77,7 +77,7 @@ export type Route = {
   readonly method: Method;
   /** A Hono pattern. */
   readonly path: string;
-  /** The version that brought it, and the last one that has it. */
+  /** The first and the last version that have it. */
   readonly since: Version;
   readonly until?: Version;
   /** The status at versions that do not have the route; 404 by default. */
@@ -105,7 +105,7 @@ export type Route = {
   readonly mediaTypesFirst?: boolean;
   /** Whether HEAD is answered as GET, without the body; else it is a 405, as upstream's. */
   readonly answersHead?: boolean;
-  /** Whether successes are logged at level debug only: for requests that come by the thousand. */
+  /** Whether successes are logged at level debug only, since there are thousands of such requests. */
   readonly quiet?: boolean;
 };
 

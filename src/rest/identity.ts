@@ -11,9 +11,9 @@ export type Identity = {
   readonly systemScope: string | undefined;
   /** Whether the project is Keystone's admin project; true where Keystone has none. */
   readonly isAdminProject: boolean;
-  /** When the token ends, in milliseconds since 1970; undefined where it never does. */
+  /** When the token expires, in milliseconds since 1970; undefined if it never expires. */
   readonly expiresAtMs: number | undefined;
-  /** The service that sends the request on behalf of the user, by a token of its own. */
+  /** The service that sends the request on behalf of the user, with a second token. */
   readonly service: ServiceIdentity | undefined;
 };
 

@@ -2,23 +2,23 @@ import { changedTooMuch, type Hold, type TooWide, type Turns } from '../request/
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
-/** Makes the JSON text of an answer in chunks. It yields undefined where others may have a turn before it goes on. */
+/** Makes the JSON text of an answer in chunks. It yields undefined where other requests may have a turn. */
 export type ChunkMaker = Generator<Chunk | undefined, void>;
 
-/** JSON text in chunks, each made when it is asked for. */
+/** JSON text in chunks. Each chunk is made when the client reads it. */
 export type JsonChunks = {
-  /** @throws Error where the rest cannot be made, so that the client must not take the answer for complete */
+  /** @throws Error if the rest cannot be made: the client must not take the answer for complete */
   next(): IteratorResult<Chunk, undefined> | Promise<IteratorResult<Chunk, undefined>>;
-  /** Ends the making of chunks. It must be called also where the client leaves before it asks for all of them. */
+  /** Stops making chunks. It must be called also if the client disconnects before it has read all of them. */
   return(): void;
 };
 
 /**
  * A JSON body from its chunks: the first chunk itself where it is the only one, otherwise all of them in turn.
  *
- * @param hold called where others get a turn before the answer is complete, and where there is more than one chunk
+ * @param hold called if other requests get a turn before the answer is complete, and if there is more than one chunk
  * @param tooWide the error where the chunks take too much work
- * @throws what the generator throws for the first or the second chunk; what the turns throw before these
+ * @throws the error of the generator for the first or the second chunk; errors of the turns before these chunks
  */
 export async function jsonBody(
   chunks: ChunkMaker,
@@ -36,7 +36,7 @@ export async function jsonBody(
     held.return();
     return first.value ?? new Uint8Array();
   }
-  // From here on they are made while the client reads.
+  // The further chunks are made while the client reads.
   held.hold();
   const made = [first, second];
   return { next: () => made.shift() ?? held.nextAfterRest(), return: held.return };
@@ -44,7 +44,7 @@ export async function jsonBody(
 
 /** Chunks that show one snapshot of the fleet. It is held as soon as the fleet may change between two chunks. */
 function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWide | undefined) {
-  /** What makes the chunks; undefined after the last chunk or a failure, since it refers to everything that the chunks are made of. */
+  /** The generator of the chunks; undefined after the last chunk or a failure, since it keeps all its data in memory. */
   let maker: ChunkMaker | undefined = chunks;
   let snapshot: ReturnType<Hold> | undefined;
   let isLost = false;
@@ -89,7 +89,7 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
     }
     return goOn();
   };
-  /** Lets other requests go first: a client that reads fast asks for the next chunk immediately. */
+  /** Lets other requests go first: a client that reads fast would read one chunk after the other. */
   const nextAfterRest = async (): ReturnType<typeof goOnInNextTurn> => {
     await turns.rest();
     return next();
@@ -170,7 +170,7 @@ export function jsonWriter(): JsonWriter {
       if (length > own.length / 2) {
         scratch ??= lendMemory(own.length);
       } else {
-        // Only an answer that is a single chunk is given back after it was sent.
+        // Only the memory of an answer with a single chunk is returned after it was sent.
         taken = enough === firstChunkBytes ? lendMemory(length).subarray(0, length) : Buffer.allocUnsafeSlow(length);
         taken.set(own.subarray(0, length));
         if (scratch === undefined && own !== emptyBuffer) scratch = own;
@@ -185,7 +185,7 @@ export function jsonWriter(): JsonWriter {
 }
 
 /**
- * Memory for long answers, which is used again after an answer was sent. New memory outside of V8's heap makes V8
+ * Memory for long answers, which is reused after an answer was sent. New memory outside of V8's heap makes V8
  * collect the whole heap more often: with new memory for each answer, 60 answers of 5 MB per second spent 9 % of the
  * time in that.
  */
@@ -194,10 +194,10 @@ let idle: Buffer<ArrayBuffer>[] = [];
 
 /** For less than this, memory that is used again is not faster than new memory. */
 const leastBytes = 64 * 1024;
-/** How much unused memory is kept for the next answers: that of eight answers of 5 MB, which take 8 MB each. */
+/** How much unused memory is kept for the next answers: enough for eight answers of 5 MB, which take 8 MB each. */
 const idleLimitBytes = 64 * 1024 * 1024;
 
-/** Memory of at least this size, with any content. It may be given back when no code reads or writes it any more. */
+/** Lends memory of at least this size, with any content. It may be returned when no code reads or writes it any more. */
 export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
   if (bytes < leastBytes) return Buffer.allocUnsafe(bytes);
   const size = 2 ** Math.ceil(Math.log2(bytes));
@@ -209,7 +209,7 @@ export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
 }
 
 /**
- * Takes back lent memory, given as any part of it; ignores memory that was not lent, or was taken back before. If too
+ * Takes back lent memory, named by any part of it; ignores memory that was not lent, or was returned before. If too
  * much is unused, what was unused for longest is dropped: answers may have another size now.
  */
 export function takeBackMemory({ buffer }: Uint8Array<ArrayBuffer>): void {

@@ -90,7 +90,7 @@ export function text(
   );
 }
 
-/** Whether a text has at least this number of code points. Counts them only if the length in UTF-16 does not tell. */
+/** Whether a text has at least this number of code points. They are counted only if the length in UTF-16 does not decide. */
 const hasCodePoints = (value: string, least: number): boolean =>
   value.length >= least && (value.length >= 2 * least || [...value].length >= least);
 
@@ -127,7 +127,7 @@ export const dashedUuidText = v.pipe(
   v.check((value) => [8, 13, 18, 23].every((index) => value[index] === '-'), noUuid),
 );
 
-/** What a schema of an object or an array is made of, to check a long one in pieces. */
+/** The parts of a schema of an object or an array, by which a long value is checked in pieces. */
 export type Parts =
   | { readonly kind: 'object'; readonly entries: v.ObjectEntries }
   | {

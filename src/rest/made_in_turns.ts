@@ -18,7 +18,7 @@ export async function madeInTurns(
 ): Promise<Pick<Answer, 'body' | 'release'>> {
   const turns = turnsOf();
   const body = await jsonBody(make(turns), hold, turns, tooWide);
-  // Only the memory of a body that is sent as a whole comes back.
+  // Only the memory of a body that is sent as a whole is returned.
   return body instanceof Uint8Array ? { body, release: () => takeBackMemory(body) } : { body };
 }
 
@@ -51,7 +51,7 @@ function* writeItems<Item>(
 }
 
 /**
- * The body of an answer with one list. Its items must not change with the fleet while the answer is made.
+ * The body of an answer with one list. The items must not change with the fleet while the answer is made.
  *
  * @param name of the list in the answer
  * @param more the JSON texts of further fields
@@ -69,7 +69,7 @@ export async function listInTurns<Item>(
   return madeInTurns(request, withoutFleet, (turns) => writeList(turns, items, form));
 }
 
-/** A list as it is written: the texts before and behind it, that of each item, and what is between two of them. */
+/** The text of a list: the texts before and after it, the text of each item, and the text between two items. */
 export type ListForm<Item> = {
   readonly begin: string;
   readonly textOf: (item: Item) => string;
@@ -77,7 +77,7 @@ export type ListForm<Item> = {
   readonly end: string;
 };
 
-/** A list of up to so many items is made in one piece, which takes less time. Most lists are that short. */
+/** A list of up to this number of items is made in one piece, which takes less time. Most lists are shorter. */
 export const shortListItems = 20;
 
 /** The whole text of a list that is short. */

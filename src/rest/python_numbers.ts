@@ -22,7 +22,7 @@ const rawFloat = remembering((value: number): unknown => JSON.rawJSON(pythonFloa
 /** A floating-point number for JSON.stringify, which is written as Python writes it: with a decimal point, or an exponent. */
 export const floatJson = (value: number): unknown => (Object.is(value, -0) ? JSON.rawJSON('-0.0') : rawFloat(value)); // to a Map it is 0
 
-/** The text of a finite number as Python's repr has it: the fewest digits that tell it from others. */
+/** The text of a finite number as Python's repr writes it: the fewest digits that distinguish it from other numbers. */
 export function pythonFloat(value: number): string {
   const sign = value < 0 || Object.is(value, -0) ? '-' : '';
   const [mantissa = '', exponent = ''] = Math.abs(value).toExponential().split('e');
@@ -39,7 +39,7 @@ export function pythonFloat(value: number): string {
 }
 
 /**
- * JSON text as a value in which each number is what Python makes of it, for JSON.stringify: `16` is an integer and `1.6e1` is `16.0`.
+ * Parses JSON text so that JSON.stringify writes each number as Python would: `16` is an integer, and `1.6e1` becomes `16.0`.
  *
  * @param text is valid JSON
  */
@@ -58,8 +58,8 @@ declare global {
 }
 
 /**
- * A number that JSON.stringify writes with all its digits. Above 2^53 JavaScript writes only as many digits as tell
- * numbers apart, and then zeros; Python, and so clients of upstream, would read another integer.
+ * A number that JSON.stringify writes with all its digits. Above 2^53 JavaScript writes only as many digits as distinguish
+ * numbers, and then zeros; Python, and so clients of upstream, would read another integer.
  */
 export const exactNumber = (value: number): unknown =>
   Number.isSafeInteger(value) || !Number.isInteger(value) ? value : JSON.rawJSON(BigInt(value).toString());

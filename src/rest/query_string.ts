@@ -55,7 +55,7 @@ export function onlyValue(query: Query, name: string): string | undefined {
   throw badRequest(`Query parameter '${name}' may be specified only once.`, errorCodes.duplicateQueryKey);
 }
 
-/** @param place which parameter has the text, for errors; upstream's texts do not tell it */
+/** @param place which parameter has the text, for errors; upstream's texts do not name it */
 function decode(text: string, place = ''): string {
   if (!/[%+]/.test(text)) return text;
   const spaced = text.replaceAll('+', ' ').replaceAll(/%(?![0-9a-fA-F]{2})/g, '%25');
@@ -76,7 +76,7 @@ function decode(text: string, place = ''): string {
 /**
  * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.
  *
- * @param parameter which has the value; upstream's texts do not tell the one with a suffix
+ * @param parameter which has the value; upstream's texts do not name a parameter with a suffix
  * @throws ApiError 400 naming what is badly formed.
  */
 export function parseResources(value: string, parameter = 'resources'): Resources {

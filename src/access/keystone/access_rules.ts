@@ -92,7 +92,7 @@ export function matchesRule(rule: string, path: string, steps: Steps): boolean {
     const code = path.charCodeAt(at);
     const sameCharacter = characters.get(code) ?? none;
     const withinSegment = code === slash ? none : inSegment;
-    // What goes from the last position of a word to the first one of the next.
+    // The text from the last position of a word to the first position of the next word.
     let [moved, skipped, isAnywhere] = [0, 0, 0];
     for (let word = 0; word < words; word += 1) {
       const here = reached[word] ?? 0;

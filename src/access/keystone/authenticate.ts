@@ -13,7 +13,7 @@ import { type Caller, type TimeBudget, tokenValidation } from './validate.ts';
 /** The identity of a request, or why it is unknown. */
 export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'Keystone is busy';
 
-/** Finds the identity of requests by asking Keystone. */
+/** Finds the identity of requests by Keystone. */
 export type Keystone = {
   authenticate(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /**
@@ -23,9 +23,9 @@ export type Keystone = {
   authenticateAgain(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
   observe(observer: KeystoneObserver): void;
-  /** Asks Keystone whether it gives a token to the service user of these settings. The token is not used. */
+  /** Checks whether Keystone issues a token to the service user of these settings. The token is not used. */
   tryServiceUser(settings: KeystoneSettings): Promise<ServiceUserTrial>;
-  /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
+  /** Uses another user, or another password, for the next token of this service. @throws Error where settings are missing */
   renewServiceUser(settings: KeystoneSettings): void;
   close(): void;
 };
@@ -143,7 +143,7 @@ export function openKeystone(
   /** Why the identity of a request is not known; undefined for unexpected errors. */
   function failureOf(error: unknown): Exclude<Outcome, Identity | 'unauthorized'> | undefined {
     if (error instanceof KeystoneBusy) return 'Keystone is busy';
-    // Where the client has left, the outcome is not sent.
+    // If the client has disconnected, the outcome is not sent.
     const isKnown = [KeystoneFault, KeystoneUnreachable, ValidationAbandoned].some((kind) => error instanceof kind);
     return isKnown ? 'Keystone is unavailable' : undefined;
   }

@@ -34,8 +34,8 @@ type QueuedValidation = { readonly begin: () => void; readonly refuse: (reason: 
 
 /**
  * Clients take turns, so that a client with a thousand validations delays the validation of another client by one only. Where too many
- * wait, the newest validation of the client with most of them is refused. While Keystone gives no answer at all, the validations in the queue fail together
- * with those under way: to wait longer would not help.
+ * wait, the newest validation of the client with most of them is refused. While Keystone does not answer at all, the validations in the
+ * queue fail together with the validations under way: waiting longer would not help.
  *
  * @param options.atATime how many validations run at a time
  * @param options.mostWaiting how many may wait
@@ -71,7 +71,7 @@ export function openKeystoneQueue({
       silentSinceMs = performance.now();
       return answer;
     } catch (error) {
-      // A validation that had little time left, or whose connection broke, says nothing about other validations.
+      // A validation that had little time left, or whose connection broke, is no sign that other validations fail.
       if (!(error instanceof KeystoneUnreachable)) silentSinceMs = performance.now();
       else if (performance.now() - silentSinceMs >= silentMs) for (const { refuse } of waiting.clear()) refuse(error);
       throw error;

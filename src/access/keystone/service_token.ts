@@ -4,7 +4,7 @@ import type { Credentials } from './settings.ts';
 import { KeystoneFault, parseJson } from './token.ts';
 import type { Transport } from './transport.ts';
 
-/** The token by which this service asks Keystone about the tokens of requests. */
+/** The token with which this service validates the tokens of requests at Keystone. */
 export type ServiceToken = {
   /**
    * Obtains a token where there is none, or where it expires soon. All calls that wait share one request.
@@ -15,13 +15,13 @@ export type ServiceToken = {
   get(deadlineMs: number): Promise<string>;
   /** Forgets a token that Keystone does not accept any more, so that the next `get` obtains a new one. */
   discard(token: string): void;
-  /** Asks Keystone for a token of another user, or with another password, and uses neither. */
+  /** Requests a token of another user, or with another password, and does not use it. */
   tryOut(settings: Credentials, deadlineMs: number): Promise<ServiceUserTrial>;
   /** Uses another user, or another password, for the next token. */
   renew(settings: Credentials): void;
 };
 
-/** Why Keystone gives no token for a service user, and whether it refuses this user; undefined where it gives one. */
+/** Why Keystone issues no token for a service user, and whether it refuses this user; undefined if it issues one. */
 export type ServiceUserTrial = { readonly isRefused: boolean; readonly reason: string } | undefined;
 
 /** Keystone does not know the service user, or refuses the password. */

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Identity } from '../../rest/identity.ts';
 import { Cache } from '../../text/cache.ts';
 
-/** What Keystone says about a token. */
+/** Keystone's answer about a token. */
 export type Token = {
   readonly identity: Identity;
   /** In milliseconds since 1970. */
@@ -16,7 +16,7 @@ export type Token = {
 /** A request that an application credential may be used for. */
 type AccessRule = { readonly method: string; readonly path: string; readonly service: string };
 
-/** Keystone gave an answer that says nothing about the token. */
+/** Keystone's answer says nothing about the token. */
 export class KeystoneFault extends Error {}
 
 const named = v.object({ id: v.string() });

@@ -7,15 +7,15 @@ import { openTransport } from './transport.ts';
 /** A service in the catalog of Keystone. */
 export type CatalogService = { readonly id: string; readonly name: string; readonly type: string };
 
-/** A value of Keystone's unified limits. -1 stands for any amount. */
+/** A value of Keystone's unified limits. -1 means unlimited. */
 export type UnifiedLimit = { readonly name: string; readonly value: number };
 
 /** The unified limits of one service in one region. */
 export type UnifiedLimits = {
   readonly service: CatalogService;
-  /** Null for those that name no region. */
+  /** Null for a limit without a region. */
   readonly region: string | null;
-  /** For projects without a limit of their own. */
+  /** For projects without an explicit limit. */
   readonly registered: readonly UnifiedLimit[];
   /** The limits of projects. */
   readonly limits: readonly (UnifiedLimit & { readonly project: string })[];
@@ -61,7 +61,7 @@ const projectLimits = v.object({
 const budgetMs = 60_000;
 const attemptMs = 30_000;
 
-/** To a token without the system scope Keystone shows only the limits of its project, and does not say that others are left out. */
+/** Keystone shows to a token without the system scope only the limits of its project, without a sign that other limits are left out. */
 const giveRole = 'a role in the system scope: openstack role add --user USER --user-domain DOMAIN --system all reader';
 
 /**

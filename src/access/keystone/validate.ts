@@ -11,7 +11,7 @@ export type ValidateOptions = {
   readonly serviceToken: Pick<ServiceToken, 'get' | 'discard'>;
   readonly cache: TokenCache<Token>;
   /**
-   * The tokens that Keystone does not know. They have a cache of their own, so that invented tokens do not remove valid
+   * The tokens that Keystone does not know. They have a separate cache, so that invented tokens do not remove valid
    * ones.
    */
   readonly invalid: TokenCache<true>;
@@ -21,13 +21,13 @@ export type ValidateOptions = {
 /** How much time a request has left for Keystone, in milliseconds. The time in the queue does not count. */
 export type TimeBudget = { leftMs: number };
 
-/** The client of a request; `gone` gives a signal that is aborted where it leaves, and is called only if Keystone must be asked. */
+/** The client of a request. `gone` returns a signal that is aborted when the client disconnects; it is called only before Keystone is. */
 export type Caller = { readonly client: string; readonly gone: () => AbortSignal };
 
 /**
- * What Keystone says about a token; undefined where it is not valid.
+ * Keystone's answer about a token; undefined if the token is not valid.
  *
- * @param allowExpired whether the token may have expired, because a service sends it with a valid token of its own.
+ * @param allowExpired whether the token may have expired, because a service sends it together with its valid service token
  * @param budget how long the request may still wait for Keystone; it is reduced by the time that this took
  * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; ValidationAbandoned where the
  *   caller has left
@@ -133,7 +133,7 @@ export function tokenValidation({
     const key = hash('sha256', token, 'base64');
     const known = cache.get(key);
     if (known !== undefined) return isCurrent(known, allowExpired) ? known : undefined;
-    // An expired token is valid only where a service sends it with a valid token of its own.
+    // An expired token is valid only if a service sends it together with its valid service token.
     const name = `${key} ${allowExpired}`;
     if (invalid.get(name)) return undefined;
     if (budget.leftMs <= 0)

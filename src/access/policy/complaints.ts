@@ -9,8 +9,8 @@ const defaultNames: readonly string[] = allDefaults.map(({ name }) => name);
 const shownNames = 10;
 
 /**
- * Problems of rules that refer to others, and rules without effect, one sentence for each. If there are very many of a
- * kind, the first ones, and a sentence for the others.
+ * Problems of rules that refer to other rules, and rules without effect, one sentence for each. If there are very many of a
+ * kind, there are sentences for the first ones, and one sentence for the rest.
  */
 export function ruleComplaints(rules: Rules): readonly string[] {
   const references = new Map([...rules.byName.values()].map(({ name, check }) => [name, referredRules(check)]));
@@ -77,10 +77,10 @@ type Visited = {
 };
 
 /**
- * The names that refer to themselves, directly or through others, in a time that grows with the number of references
+ * The names that refer to themselves, directly or through other names, in a time that grows with the number of references
  * (Tarjan's strongly connected components, without recursion).
  *
- * @param references the names that each name refers to; others than its keys refer to nothing.
+ * @param references the names that each name refers to; names that are not among the keys refer to nothing
  */
 export function namesInCircles(references: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
   const visited = new Map<string, Visited>();
@@ -93,7 +93,7 @@ export function namesInCircles(references: ReadonlyMap<string, readonly string[]
     open.push(begun);
     return begun;
   };
-  /** Closes a name and all names that were opened after it. Each of them leads to all others: more than one are a circle. */
+  /** Closes a name and all names that were opened after it. Each name leads to all others: more than one name form a circle. */
   const close = (first: Visited): void => {
     const members = open.splice(open.lastIndexOf(first));
     for (const member of members) {

@@ -41,7 +41,7 @@ const rule = (name: string, check: string, ...operations: readonly string[]): Ru
 const adminOrService = 'admin_or_service_api';
 const provider = '/resource_providers/{uuid}';
 
-/** Decides which tokens may read the metrics, where a token is required: a rule of this service's own. */
+/** Decides which tokens may read the metrics, if a token is required. Upstream has no such rule. */
 export const metricsRule = rule('metrics:show', adminOrService, 'GET /metrics');
 
 /** The rules of Placement (`placement/policies` of master) in its order. */
@@ -124,7 +124,7 @@ export const ruleDefaults: readonly RuleDefault[] = [
   // Ours, from microversion 2.7.
   {
     ...rule('allocations:place', 'placement:allocations:update'),
-    // Where a policy file has it, it decides claims by query; otherwise these rules do, of POST placement:allocations:manage.
+    // If a policy file has this rule, it decides claims by query; otherwise the rules of the write do (POST: allocations:manage).
     check: 'rule:placement:allocations:update and rule:placement:allocation_candidates:list',
   },
   rule('tokens:list', 'admin_api', 'GET /tokens'),
@@ -134,7 +134,7 @@ export const ruleDefaults: readonly RuleDefault[] = [
   rule('limits:show', 'admin_or_project_reader_or_service_api', 'GET /limits/{project_id}', 'GET /default_limits'),
   rule('limits:update', adminOrService, 'PUT /limits/{project_id}', 'PUT /default_limits'),
   rule('limits:delete', adminOrService, 'DELETE /limits/{project_id}', 'DELETE /default_limits'),
-  // Besides the rule of the write, where PUT or POST gives a consumer a type of [placement] uncounted_types.
+  // Required in addition to the rule of the write, if PUT or POST sets a type of [placement] uncounted_types.
   rule('allocations:uncounted', adminOrService),
 
   // Ours, from microversion 2.8.
@@ -176,7 +176,7 @@ const computeRule = (resource: string, verb: string, operation: string): RuleDef
   operations: [operation],
 });
 
-/** The rules of services, hypervisors and host aggregates, as Nova names them; `create` is this service's own. */
+/** The rules of services, hypervisors and host aggregates, as Nova names them; Nova has no `create`. */
 export const computeRuleDefaults: readonly RuleDefault[] = [
   { name: 'context_is_admin', check: 'role:admin', scopeTypes: undefined, deprecated: undefined, operations: [] },
   computeRule('os-services', 'list', `GET ${collection}`),

@@ -123,7 +123,7 @@ export function fillTemplate(template: string, values: Values, nullIsMissing = f
   return complete ? filled : undefined;
 }
 
-/** What `str` makes of a value in Python: rules compare texts, `is_admin_project:True` for example. */
+/** A value as Python's `str` writes it: rules compare texts, `is_admin_project:True` for example. */
 export function pythonText(value: Value): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';

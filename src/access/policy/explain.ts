@@ -14,7 +14,7 @@ import {
 } from './evaluate.ts';
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
 
-/** What a rule decides, and lines of text that say why. */
+/** The decision of a rule, and lines of text with the reasons. */
 export type RuleExplanation = { readonly allowed: boolean; readonly lines: readonly string[] };
 
 /** What is explained, and what was so far. */
@@ -30,7 +30,7 @@ type Explained = {
 const maxRulesDeep = 100;
 
 /**
- * What a rule decides, and why: one line for each check, which says whether it holds, and if not, which value is
+ * The decision of a rule, and why: one line for each check, which says whether it holds, and if not, which value is
  * missing or different. A rule that is referred to several times is explained where it is first.
  */
 export function explainDecision(rules: Rules, name: string, identity: Identity, target: Values): RuleExplanation {

@@ -57,7 +57,7 @@ function parseText(text: string, problems: string[]): Check {
 function depthOf(tokens: readonly RuleToken[]): number {
   let deepest = 0;
   let depth = 0;
-  /** The depth of what comes next in the group, but for each `not` before it; and those of the groups around. */
+  /** The depth of the next operand of the group, without each `not` before it; then the depths of the groups around it. */
   let own = 0;
   const around: number[] = [];
   for (const { type } of tokens) {
@@ -80,7 +80,7 @@ function tokenize(text: string, problems: string[]): readonly RuleToken[] {
   return text.split(/\s+/).flatMap((word): RuleToken[] => {
     const inner = word.replace(/^\(+/, '');
     let end = inner.length;
-    while (inner[end - 1] === ')') end -= 1; // an expression for it would begin anew at each parenthesis inside
+    while (inner[end - 1] === ')') end -= 1; // a regular expression would restart at each parenthesis inside
     const core = inner.slice(0, end);
     const opening = Array.from({ length: word.length - inner.length }, (): RuleToken => ({ type: '(' }));
     const closing = Array.from({ length: inner.length - core.length }, (): RuleToken => ({ type: ')' }));
@@ -151,7 +151,7 @@ function join(type: 'and' | 'or', checks: readonly Check[]): Check {
   return checks.length > 1 ? { type, checks } : first;
 }
 
-/** Kinds of checks for which oslo.policy asks a server. This service does not. */
+/** Kinds of checks for which oslo.policy calls a server. This service does not. */
 const remoteKinds: readonly string[] = ['http', 'https'];
 
 function parseCheck(text: string, problems: string[]): Check {
@@ -278,7 +278,7 @@ const isBareTag = (node: unknown): boolean => yaml().isNode(node) && node.tag ==
 /** An alias whose anchor no value before it has. */
 function unknownAlias(document: Document): Node | undefined {
   const { visit } = yaml();
-  // The library's own search for an anchor goes through the whole document.
+  // The library would search the whole document for each anchor.
   const anchors = new Set<string>();
   let found: Node | undefined;
   visit(document, {
@@ -330,10 +330,10 @@ const sentenceOf = ({ code }: YAMLError): string => sentences[code] ?? sentences
 const sentencesShown = 100;
 
 /**
- * A sentence for each of the first items, and one for all others.
+ * A sentence for each of the first items, and one for the rest.
  *
  * @param sentence is called for the first 100 items only.
- * @param summary the sentence for the others, by their number.
+ * @param summary the sentence for the rest, by their number
  */
 export function firstOf<T>(
   items: readonly T[],

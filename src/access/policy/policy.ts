@@ -19,7 +19,7 @@ export type PolicySettings = RuleSettings & {
 
 /** The policy files at one moment. */
 type PolicyFiles = {
-  /** In the order in which they are read: rules of a later file replace those of an earlier one. */
+  /** In the order in which they are read: rules of a later file replace rules of an earlier one. */
   readonly files: readonly string[];
   /** The folders that exist. */
   readonly folders: readonly string[];
@@ -121,7 +121,7 @@ export type Policy = {
   /** Whether a policy file has the rule of this name. */
   isWritten(rule: string): boolean;
   /**
-   * Reads the files again now, or others if the settings name others.
+   * Reads the files again now, or the files that the present settings name.
    *
    * @returns why the rules stay as they were, one sentence for each reason
    */
@@ -141,7 +141,7 @@ const checkEveryMs = 100;
 /**
  * The policy of the defaults and the policy files. Before a decision it checks whether files have changed, unless it has
  * done so in the last `everyMs`, and reads them again if so. While they are broken or cannot be read, or the policy file
- * or a folder has disappeared, or a file with rules is empty, the last good rules hold, and the log says why.
+ * or a folder has disappeared, or a file with rules is empty, the last good rules hold, and the log has the reason.
  *
  * @throws ConfigError if they are broken at the start.
  */

@@ -25,13 +25,13 @@ export type RuleSettings = {
 export type Rule = {
   readonly name: string;
   readonly check: Check;
-  /** The file that it comes from; undefined for a default. */
+  /** The file of the rule; undefined for a default. */
   readonly file: string | undefined;
   /** undefined for rules that only files have. */
   readonly default: RuleDefault | undefined;
 };
 
-/** The rules that hold, those with defaults first. */
+/** The rules in force; rules with defaults come first. */
 export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly settings: RuleSettings };
 
 /** What a rule decides about a request; and, where its check does not decide, what does. */
@@ -100,7 +100,7 @@ export function decideForAny(rules: Rules, name: string, identity: Identity): bo
   return results.get(name);
 }
 
-/** What a rule says; undefined where that cannot be told, as without the values of the target that it asks for. */
+/** The result of a rule; undefined if it is unknown, for example because the target lacks a value that the rule compares. */
 function judgeRule(
   rules: Rules,
   name: string,

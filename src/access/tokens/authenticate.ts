@@ -4,7 +4,7 @@ import { badRequest } from '../../request/errors.ts';
 import { openOwnTokens, type TokenVerdict } from './own_tokens.ts';
 import { isMarked } from './token_text.ts';
 
-/** Finds the identity of requests by their tokens. A token is one that this service has made, or a JSON Web Token. */
+/** Finds the identity of requests by their tokens. A token was made by this service, or is a JSON Web Token. */
 export type Tokens = {
   /** @returns undefined where the request has no token. @throws ApiError 400 where it has two; what the database throws */
   authenticate(headers: Headers): TokenVerdict | Promise<TokenVerdict> | undefined;

@@ -29,7 +29,7 @@ const fetchAtMostEveryMs = 30_000;
 const keySet = v.object({ keys: v.array(v.looseObject({ kty: v.string() })) });
 const discovery = v.object({ issuer: v.string(), jwks_uri: v.string() });
 
-/** @param log where it says that keys could not be fetched */
+/** @param log gets a line when keys could not be fetched */
 export function openIssuerKeys(
   name: string,
   settings: Pick<JwtConfig, 'issuer' | 'jwksUri' | 'jwksFile' | 'cafile'>,
@@ -107,7 +107,7 @@ function get(url: string, ca: string | undefined): Promise<string> {
     });
     request.on('error', (error) =>
       reject(
-        // The only signal is that of the time.
+        // The only signal is the time-out.
         error.name === 'AbortError' ? new Error(`${shown} did not answer within ${answerWithinMs / 1000} s`) : error,
       ),
     );

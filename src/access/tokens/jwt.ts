@@ -13,7 +13,7 @@ export type JsonWebTokens = {
   close(): void;
 };
 
-/** Signatures by a public key. The list is ours: the header of a token chooses among these at most. */
+/** Signatures by a public key. The header of a token can choose only algorithms of this list. */
 const algorithms = [
   'RS256',
   'RS384',
@@ -27,7 +27,7 @@ const algorithms = [
   'EdDSA',
   'Ed25519',
 ];
-/** Headers by which a token would say where its key is, or what else must be understood. */
+/** Headers by which a token would name the place of its key, or extensions that must be understood. */
 const refusedHeaders = ['jku', 'x5u', 'jwk', 'crit'] as const;
 /** How far the clocks of the issuer and of this machine may differ. */
 const leewaySeconds = 30;
@@ -119,7 +119,7 @@ async function payloadOf(text: string, { name, settings, keys }: Issuer): Promis
   return by(fetched);
 }
 
-/** The identity that the claims of a verified token give, by the settings of its issuer. */
+/** The identity in the claims of a verified token, by the settings of its issuer. */
 export function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
   const missing = requirements(settings.require).find(({ pointer, values }) => {
     const claim = claimAt(payload, pointer);
@@ -179,7 +179,7 @@ function requirements(
   }));
 }
 
-/** Whether a text fits a pattern, in which `*` stands for any text. */
+/** Whether a text matches a pattern, in which `*` matches any text. */
 function fits(pattern: string, text: string): boolean {
   const parts = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`, 's').test(text);

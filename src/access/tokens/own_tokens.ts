@@ -8,13 +8,13 @@ import { hashOf, isToken } from './token_text.ts';
 const rereadAfterMs = 3_000;
 /** How many tokens are remembered; beyond that the one that was read first is forgotten. */
 const mostKnown = 20_000;
-/** How many tokens that do not exist are remembered, in a cache of their own: invented tokens must not replace real ones. */
+/** How many tokens that do not exist are remembered, in a separate cache: invented tokens must not replace real ones. */
 const mostUnknown = 10_000;
 
 /** The identity of a token, or why the token is refused: for the log; clients do not learn it. */
 export type TokenVerdict = { readonly identity: Identity } | { readonly refused: string };
 
-/** Finds the identity of a token of the service's own. @throws what the database throws */
+/** Finds the identity of a token that this service has made. @throws the error of the database */
 export type OwnTokens = (text: string) => TokenVerdict | Promise<TokenVerdict>;
 
 type KnownToken = { readonly identity: Identity; readonly untilMs: number };
@@ -27,7 +27,7 @@ export function openOwnTokens(database: Pick<Database, 'kysely' | 'write'>): Own
 
   async function read(hash: string): Promise<TokenVerdict> {
     const untilMs = performance.now() + rereadAfterMs;
-    // Of the clock of this process, which may differ from that of the database, only the difference from now on counts.
+    // The clocks of this process and of the database may differ, so only the remaining time is compared.
     const askedAtMs = Date.now();
     const found = await findToken(database, hash);
     if (found === undefined) {

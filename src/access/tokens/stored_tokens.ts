@@ -6,7 +6,7 @@ import { makeToken } from './token_text.ts';
 /** A token as answers of the API and the command show it: without the token itself. */
 export type ShownToken = Readonly<ReturnType<typeof showToken>>;
 
-/** The user, the project and the roles that a token gives, and how long it is valid. */
+/** The user, the project and the roles of a token, and how long it is valid. */
 export type WantedToken = Pick<NewToken, 'userId' | 'projectId' | 'roles' | 'seconds'>;
 
 /** A new token, which is shown this once. */

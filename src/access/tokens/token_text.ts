@@ -22,14 +22,14 @@ export function makeToken(): MadeToken {
   return { text, hash: hashOf(text), prefix: text.slice(0, shownLength) };
 }
 
-/** Whether a text has the form and the checksum of a token of the service's own. */
+/** Whether a text has the form and the checksum of a token that this service has made. */
 export function isToken(text: string): boolean {
   if (!isMarked(text) || text.length !== mark.length + secretLength + checksumLength) return false;
   const secret = text.slice(mark.length, -checksumLength);
   return checksumOf(secret) === text.slice(-checksumLength);
 }
 
-/** Whether a text is meant to be a token of the service's own. */
+/** Whether a text looks like a token that this service has made. */
 export const isMarked = (text: string): boolean => text.startsWith(mark);
 
 /** The SHA-256 of a token, as hexadecimal digits: by it the token is found, so that its text is never compared. */

@@ -198,7 +198,7 @@ async function postBody(request: ApiRequest) {
   };
 }
 
-/** Takes the line from a body that has it beside the consumers. */
+/** Separates the line from the consumers of a body. */
 async function withLine(request: ApiRequest, body: Readonly<Record<string, unknown>>) {
   if (request.version < since.waiting || !('line' in body)) return { line: undefined, consumers: body };
   const { line, ...consumers } = body;
@@ -233,7 +233,7 @@ async function removeAny(uuid: string, { deletions }: Dependencies): Promise<voi
 /**
  * Deletes what was seen to match, and to belong to an owner whose consumers the client may delete.
  *
- * @returns false where another request changed the allocations after they were read here: both must be checked again
+ * @returns false if another request changed the allocations after this request had read them: both must be checked again
  */
 async function removeSeen(
   uuid: string,
@@ -276,7 +276,7 @@ function outcomeJson(
   };
 }
 
-/** The names of providers, and the roots of their trees, by UUID: a client that reads them by a later request may come too late. */
+/** The names of providers, and the roots of their trees, by UUID: they may have changed before a client could read them itself. */
 const namesOf = (uuids: Iterable<string>, providers: ClaimOutcome['providers']): object =>
   Object.fromEntries(
     Array.from(uuids, (uuid) => {

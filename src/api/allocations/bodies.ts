@@ -68,28 +68,28 @@ const shownText = (maxLength: number) =>
   text({
     minLength: 1,
     maxLength,
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it may not have
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern forbids control characters
     pattern: /^[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$/,
   });
 
 /** The name of a consumer. */
 export const consumerName = shownText(255);
 
-/** From 2.9 on a claim may give the consumer a name; null takes it away. */
+/** From 2.9 on a claim may set the name of the consumer; null removes the name. */
 export const named = { name: v.optional(v.nullable(consumerName)) };
 
 /** From 2.4 on: nothing is written, and the answer is what it would be. */
 export const dryRun = { dry_run: v.optional(boolean()) };
 
-/** A body of POST /allocations from 2.4 on: beside the consumers it may have `dry_run`. */
+/** A body of POST /allocations from 2.4 on: in addition to the consumers it may have `dry_run`. */
 export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
-/** From 2.8 on: the line of the project in which a claim waits for its turn. POST has it beside the consumers. */
+/** From 2.8 on: the line of the project in which a claim waits for its turn. In POST it is a field next to the consumers. */
 export const lineName = shownText(64);
 const lined = { line: v.optional(lineName) };
 export const besideConsumers = object(lined);
 
-/** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
+/** The body of PUT /allocations/{consumer_uuid}, by the version that introduced it, newest first. */
 export const putBodies = [
   { since: since.names, schema: object({ ...timed, ...named, ...dryRun, ...lined }) },
   { since: since.waiting, schema: object({ ...timed, ...dryRun, ...lined }) },
@@ -107,7 +107,7 @@ export const putBodies = [
 const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProperties: number) =>
   keyed(uuidKeyPattern, object(entries), { minProperties });
 
-/** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
+/** Several consumers at once, by UUID: the body of POST /allocations, and a part of the body of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
     { since: since.names, schema: byConsumer({ ...echoing, ...echoedEnd, ...named }, minProperties) },

@@ -29,7 +29,7 @@ type Writing = ClaimWording & {
   readonly wait?: Wait | undefined;
 };
 
-/** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
+/** Writes the claim of a request. @throws ApiError 400, 409 or 412 with the reason of a refusal */
 export async function writeClaim(
   request: RefusedRequest,
   { claims, waiting }: Dependencies,
@@ -106,7 +106,7 @@ export const generationRemedy = (message: string, consumer: string): string =>
 export const limitRefused = (message: string, version: number): ApiError =>
   new ApiError(403, message, { code: version < since.teams ? errorCodes.undefined : errorCodes.limitExceeded });
 
-/** From 2.2 on; upstream's versions have no code for these. */
+/** From 2.2 on; upstream's versions have no codes for these errors. */
 const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
   absent: errorCodes.inventoryAbsent,
   constraints: errorCodes.inventoryConstraints,

@@ -70,7 +70,7 @@ export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly Cons
   claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
 
 /**
- * Whether a body asks for a dry run.
+ * Whether a body requests a dry run.
  *
  * @throws ApiError 400 if `dry_run` is a parameter of the URL. Other unknown parameters are ignored, but a claim with
  *   this one would be written although the client wanted only to try it
@@ -85,11 +85,11 @@ export function refuseDryRunOfUrl(request: ApiRequest, why: string): void {
   if (request.version >= since.placing && request.query().all('dry_run').length > 0) throw badRequest(why);
 }
 
-/** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */
+/** Answers a request whose body was read. Answers to dry runs, also refusals, have a header that marks them. */
 export const answerTo = (isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> =>
   isDryRun ? withHeaders({ 'placement-dry-run': 'true' }, answer) : answer();
 
-/** Answers a request whose claim may wait: RFC 7240's header says so, also in a refusal. */
+/** Answers a request whose claim may wait. All answers, also refusals, have the header of RFC 7240. */
 export const answerAfter = (wait: Wait | undefined, answer: () => Promise<Answer>): Promise<Answer> =>
   wait === undefined ? answer() : withHeaders({ 'preference-applied': `wait=${wait.waitMs / 1000}` }, answer);
 
@@ -196,7 +196,7 @@ function queriesOf(consumer: string, body: ConsumerBody, version: number): Pick<
   return { queries: texts.map((text) => readQuery(consumer, text, version)) };
 }
 
-/** How many queries are cached, and how long a cached query may be: the same flavors are asked for again and again. */
+/** How many queries are cached, and how long a cached query may be: schedulers send the same flavors again and again. */
 const keptQueries = 1000;
 const longestKept = 1000;
 const kept = new Cache<string, PlacementQuery>(keptQueries);

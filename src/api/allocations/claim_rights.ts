@@ -16,7 +16,7 @@ const mostPlaced = 500;
 const placeRule = 'placement:allocations:place';
 const candidatesRule = 'placement:allocation_candidates:list';
 
-/** What the policy says of a request to write allocations before its body is read. */
+/** The decision of the policy about a request to write allocations, before its body is read. */
 export type ClaimRules = {
   /** The rule of claims that name their providers. */
   readonly rule: string;
@@ -42,10 +42,10 @@ export function claimRules(request: ApiRequest, rule: string): ClaimRules {
 }
 
 /**
- * The rights that the policy gives to the client of a claim; undefined where they do not depend on the owners of consumers.
+ * The rights that the policy grants to the client of a claim; undefined where they do not depend on the owners of consumers.
  *
  * @param placed how many of the consumers are by query
- * @throws ApiError 403 where a consumer is to have an owner whose consumers the client may not write
+ * @throws ApiError 403 if the claim sets an owner whose consumers the client may not write
  */
 function rightsOf(
   consumers: readonly ConsumerClaim[],
@@ -77,7 +77,7 @@ function rightsOf(
 const uncountedRule = 'placement:allocations:uncounted';
 
 /**
- * Requires the rule for a consumer type that does not count for limits, where a consumer is to have one.
+ * Requires the rule for consumer types that do not count for limits, if the claim sets such a type.
  *
  * @throws ApiError 403
  */
@@ -144,7 +144,7 @@ export function claimOf(
   return { consumers, inventories: [], placing: order.placing, rights };
 }
 
-/** The fields of claims that OpenStack does not know, with the versions that brought them, the newest first. */
+/** The fields of claims that OpenStack does not have, with the versions that introduced them, the newest first. */
 const newerFields: readonly (readonly [name: string, since: Version])[] = [
   ['name', since.names],
   ['line', since.waiting],

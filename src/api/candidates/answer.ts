@@ -12,13 +12,13 @@ import { Cache, remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 
 /**
- * After how many candidates or trees, some 0.5 ms, the answer asks whether its turn is over. A pause costs more: other answers then write
- * in memory of their own.
+ * After how many candidates or trees, some 0.5 ms, the answer checks whether its turn is over. A pause costs more than the check: answers
+ * that are written in the pause need other memory.
  */
 const candidatesPerQuestion = 256;
 
 /**
- * The answer also asks after so much text of large trees, in bytes: making this text takes up to 2 ms. Texts of small trees do not count.
+ * The answer also checks after this much text of large trees, in bytes, which takes up to 2 ms. Texts of small trees do not count.
  */
 const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
 
@@ -45,7 +45,7 @@ export function* candidatesJson(
   let keepsSummaries = true;
   const providers = new Set<Provider>();
   let latest: Provider | undefined;
-  /** The text of large trees since the answer asked last, in bytes. Counting the text of all trees takes a twentieth of the time. */
+  /** The text of large trees since the last check, in bytes. Counting the text of all trees would take a twentieth of the time. */
   let ofLarge = 0;
   const noteTree = ({ root }: Provider): void => {
     if (root !== latest && !roots.has(root)) {
@@ -167,7 +167,7 @@ type NamesOfSnapshot = Pick<Fleet, 'traits' | 'classes'>;
  * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend only on
  * the tree, and are cached with it until something in the tree changes.
  *
- * @param names if these are no longer the names of the fleet, nothing is cached, as for a tree that the fleet has no more
+ * @param names if these are no longer the names of the fleet, nothing is cached, as for a tree that was removed from the fleet
  */
 function treeSummaries(fleet: Fleet, names: NamesOfSnapshot): (root: Provider) => Buffer {
   const textOf = summaryWriter(names);
@@ -216,7 +216,7 @@ function summaryText(names: NamesOfSnapshot, provider: Provider, request: Candid
 
 /**
  * The text of candidates that distribute their groups among providers in the same way. They differ only by UUIDs, so
- * the text is kept, and for the next candidate the UUIDs that differ are overwritten.
+ * the text is cached, and for the next candidate the UUIDs that differ are overwritten.
  */
 type Pattern = {
   /**
@@ -240,7 +240,7 @@ type SummarizedProvider = {
 };
 
 /**
- * How many patterns are kept, each in 2 kB. There may be very many: six groups can be distributed among providers in
+ * How many patterns are cached, each in 2 kB. There may be very many: six groups can be distributed among providers in
  * 203 ways.
  */
 const keptPatterns = 1024;
@@ -360,5 +360,5 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   };
 }
 
-/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
+/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs are inserted between the pieces. */
 type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];

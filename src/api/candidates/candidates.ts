@@ -119,7 +119,7 @@ async function answerAtOneSnapshot(
   return untilDone(attempt, { lostRace: changedTooMuch });
 }
 
-/** Frees what is kept for an answer that is not sent. */
+/** Frees the memory and the held snapshot of an answer that is not sent. */
 function discard({ body, release }: Answer): void {
   release?.();
   if (typeof body === 'object' && !(body instanceof Uint8Array)) body.return();

@@ -57,7 +57,7 @@ const suffixed = [
 /** The parameters of each version. An error about an unknown parameter lists them. */
 export type QueryParameters = readonly Since<v.GenericSchema>[];
 
-/** The parameters of GET /allocation_candidates, without some of them and with others. */
+/** The parameters of GET /allocation_candidates, without some parameters and with additional ones. */
 export const queryParameters = (without: readonly string[] = [], also: readonly string[] = []): QueryParameters => [
   ...suffixed.map(({ names, suffix, wide, ...brought }) => ({
     ...brought,
@@ -81,7 +81,7 @@ const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none
 /**
  * Reads the query of GET /allocation_candidates.
  *
- * @param parameters which it may have, if they are not those of GET /allocation_candidates
+ * @param parameters the allowed parameters, if they differ from GET /allocation_candidates
  * @throws ApiError 400 naming the parameter and what is wrong with it.
  */
 export function parseCandidateRequest(

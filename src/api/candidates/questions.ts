@@ -52,15 +52,15 @@ export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
 /** The parameters of a query that name consumers. */
 const ofConsumers = ['with', 'apart_from'];
 
-/** The parameters of a question about a query: its own (`entries`), and all together with the parameters of the query. */
+/** The parameters of a question about a query: the parameters of the question (`entries`), and these together with the query. */
 const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
   entries,
   parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),
 });
-/** @param nearest how many of the trees that do not fit may be asked for */
+/** @param nearest how many of the trees that do not fit may be requested */
 const explanationOf = (nearest: number) =>
   question({ nearest: v.optional(integerParameter(0, nearest)), tree: v.optional(uuidText) });
-/** @param top how many of the trees in which most fit may be asked for */
+/** @param top how many of the trees in which most fit may be requested */
 const countOf = (top: number) =>
   question({ max: v.optional(integerParameter(1, 1_000_000)), top: v.optional(integerParameter(0, top)) });
 const explanations = [
@@ -72,17 +72,17 @@ const counts = [
   { since: since.explanation, schema: countOf(100) },
 ] as const;
 
-// What a request without these parameters gets.
+// The defaults of these parameters.
 const usualNearest = 5;
 const usualMax = 100_000;
 const usualTop = 10;
 
 // Handlers
 
-/** Imported by the first question: few services are asked, and the code would be a part of every start. */
+/** Imported by the first question: few services get such requests, and the import would make every start longer. */
 const explanationParts = () => import('../../search/explanation/explain.ts');
 
-/** @throws ApiError 503 where no file could be opened, and else the error itself: the loader tells the reason in its text only */
+/** @throws ApiError 503 if no file could be opened; otherwise the error itself, since the loader has the reason in its text only */
 function refuseWithoutFiles(error: unknown): never {
   if (!/too many open files|file table overflow/.test(String(error))) throw error;
   throw tryLater('Too many files are open to read the code of explanations.');
@@ -112,7 +112,7 @@ async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<
   return { status: 200, json: { count, exact, trees: shown }, lastModified: new Date() };
 }
 
-/** Reads the query that is asked about, and what is asked. @throws ApiError 400 naming the parameter and the value */
+/** Reads the query of a question, and the parameters of the question. @throws ApiError 400 naming the parameter and the value */
 function readQuestion<Entries extends v.ObjectEntries>(
   request: ApiRequest,
   { entries, parameters }: { readonly entries: Entries; readonly parameters: QueryParameters },

@@ -28,7 +28,7 @@ export function parseShapes(text: string): readonly Shape[] {
   return shapes;
 }
 
-/** What is wrong with a shape, for people who write configurations. */
+/** The error in a shape, for people who write configurations. */
 export class ShapeError extends Error {
   constructor(name: string, problem: string) {
     super(`the shape "${name}": ${problem}`);

@@ -116,7 +116,7 @@ export function answerOf(consumer: ConsumerRow, request: ApiRequest, config: Con
   return {
     status: 200,
     json,
-    etag: (json.etag ?? undefined) as Answer['etag'], // what is stored was made by allocationsTag, or by its twin in SQL
+    etag: (json.etag ?? undefined) as Answer['etag'], // the stored text was made by allocationsTag, or by the same rules in SQL
     lastModified: newest([consumerModifiedAtMs(consumer)]),
   };
 }

@@ -149,7 +149,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
     const owner = {
       projectId: body.project_id,
       userId: body.user_id,
-      // What is shown where none was ever said may be sent back, and says nothing new.
+      // A client may send back the value that answers show for a missing one: it changes nothing.
       consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
       name: 'name' in body ? body.name : undefined,
     };
@@ -220,7 +220,7 @@ async function countedChange(
 
 /**
  * The allocations that a consumer must still have when it is written, if the client named a tag. The generation guards
- * the owner; the allocations, which the tag is also made of, may be written without raising the generation.
+ * the owner. The tag also covers the allocations, which may be written without raising the generation.
  *
  * @returns undefined where If-Match names no tag, and `changed` where the consumer is not as it was seen any more
  * @throws ApiError 412
@@ -246,7 +246,7 @@ function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known
   throw conflict(generationRemedy(message, withName(seen.uuid, seen.name)), errorCodes.concurrentUpdate);
 }
 
-/** Such a change moves usage from one project to another, so the log says which user requested it. */
+/** Such a change moves usage from one project to another, so the log has the user of the request. */
 function logChange(
   request: ApiRequest,
   { config, logger }: Dependencies,
@@ -264,7 +264,7 @@ function logChange(
 
 /**
  * The consumer of the path. Where the policy lets the client see only its own consumers, a consumer of another owner is not found. From 2.6
- * on a consumer whose term has ended is not found, also before it is removed.
+ * on a consumer whose term has expired is not found, also before it is removed.
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
@@ -314,7 +314,7 @@ const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generatio
 
 // Handlers
 
-/** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
+/** Renews, sets or removes the term of a consumer. The generation of the consumer stays. */
 async function change(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const { expires_in: seconds, consumer_generation: known } = await request.json(newTerm);

@@ -73,7 +73,7 @@ async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies)
   findProvider(await dependencies.fleet.fresh(), request.param('uuid'));
   const asked = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
-  // which the next write makes again.
+  // which the next write creates again.
   await writeJudged(dependencies, request, (provider) => ({
     write: { kind: 'last aggregates', ...wanted(provider, asked) },
   }));

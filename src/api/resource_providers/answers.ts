@@ -45,7 +45,7 @@ export const providerAsWritten = (
   rootUuid: (shown.byUuid.get(written.uuid) ?? parent)?.root.uuid ?? written.uuid,
 });
 
-/** The links of a provider, each with the version that brought the resource behind it. */
+/** The links of a provider, each with the version that introduced the linked resource. */
 const links: readonly (readonly [rel: string, since: number])[] = [
   ['inventories', since.firstVersion],
   ['usages', since.firstVersion],

@@ -12,7 +12,7 @@ import { checkQuery } from '../../rest/schema_check.ts';
 import type { RequestGroup } from '../../search/request.ts';
 import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 
-/** What stands before upstream's text about a trait of `required` that does not exist. */
+/** The text before upstream's text about a trait of `required` that does not exist. */
 export const inRequired = 'Invalid trait(s) in "required" parameter: ';
 
 /** The parameters of GET /resource_providers, to which later versions added one each. */
@@ -33,7 +33,7 @@ const schemas = [
 
 /**
  * Reads the filters of GET /resource_providers and returns the function that finds the providers, by a fleet whose snapshot is held from
- * the first pause on. Each provider must satisfy all filters by itself, without others of its tree.
+ * the first pause on. Each provider must satisfy all filters by itself, without other providers of its tree.
  *
  * @throws ApiError 400 for parameters that the version does not have, or bad values; the function for names that do not exist
  */
@@ -57,7 +57,7 @@ function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Pr
   if (filter === undefined) return [];
   const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [fleet.byUuid.get(uuid)] : [])];
   const [first] = named;
-  // Both may be given: then the name and the UUID must be those of one provider.
+  // With both, the name and the UUID must belong to the same provider.
   const isOne = first !== undefined && named.every((provider) => provider === first);
   const only = named.length === 0 ? undefined : new Set(isOne ? [first] : []);
   const { few, isWanted, rounds } = wantedBy(fleet, filter, only);
@@ -95,7 +95,7 @@ function* resolve(
   }
 }
 
-/** Which providers are asked for. */
+/** The requested providers. */
 export type Wanted = {
   /**
    * A list that contains all of them; undefined if there is no such list but that of all providers. The sets of the fleet change with
@@ -107,10 +107,10 @@ export type Wanted = {
   readonly rounds: number;
 };
 
-/** If at least this share of all providers may be wanted, going through all providers in order is faster than sorting the wanted ones. */
+/** If at least this share of all providers may match, filtering all providers in order is faster than sorting the matching ones. */
 const dense = 1 / 16;
 
-/** The providers that satisfy a filter. @param named the only ones that may be asked for, if the request names them */
+/** The providers that satisfy a filter. @param named the only candidates, if the request names providers */
 export function wantedBy(fleet: Fleet, filter: ProviderFilter, named?: ReadonlySet<Provider>): Wanted {
   const checks = checksOf(filter);
   if (named !== undefined) checks.unshift((provider) => named.has(provider));

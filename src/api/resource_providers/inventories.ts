@@ -200,7 +200,7 @@ function removeOne(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 
 // Response shapes
 
-/** The provider of a GET. Here upstream has a blank before the colon. */
+/** The provider of a GET. Upstream's text has a blank before the colon. */
 const shownProvider = (fleet: Fleet, request: ApiRequest): Provider =>
   findShownProvider(fleet, request.param('uuid'), ' : ');
 
@@ -213,11 +213,11 @@ function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<
 
 const generationConflict = 'resource provider generation conflict';
 
-/** @throws ApiError 412 where all inventories together are not what If-Match says. */
+/** @throws ApiError 412 if the tag of all inventories together is not in If-Match */
 const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>
   requireMatch(request, `What resource provider ${provider.uuid} has`, () => inventoriesTagOf(fleet, provider));
 
-/** @throws ApiError 412 where the inventory that the request names is not what If-Match says. */
+/** @throws ApiError 412 if the tag of the requested inventory is not in If-Match */
 function requireInventory(request: ApiRequest, provider: Provider, fleet: Fleet): void {
   const name = request.param('resource_class');
   const inventory = inventoryOf(provider, fleet.classes.byName.get(name)?.id ?? -1);

@@ -131,7 +131,7 @@ export function writtenNumbers(text: string): (name?: string) => WrittenNumbers 
 /**
  * The fields of one inventory in an answer.
  *
- * @param numbers those of a request, as it wrote them
+ * @param numbers of a request, in its spelling
  */
 export const inventoryShape = (fields: InventoryFields, numbers: WrittenNumbers = {}) => ({
   total: numbers.total ?? fields.total,
@@ -142,7 +142,7 @@ export const inventoryShape = (fields: InventoryFields, numbers: WrittenNumbers 
   allocation_ratio: numbers.allocation_ratio ?? floatJson(fields.allocationRatio),
 });
 
-/** An inventory that a request puts. */
+/** An inventory that a request writes. */
 type PutInventory = FieldsOfClass & { readonly numbers?: WrittenNumbers | undefined };
 
 /** Inventories of a provider in an answer, in the order of their classes. */

@@ -19,7 +19,7 @@ type WrittenProvider<P extends WritePlan> = { readonly plan: P; readonly shown: 
  * guard of the write proves that the fleet was not stale. Where the request is refused, needs no write, or the write
  * loses its guard, the request is judged again after a refresh.
  *
- * @param judge says what is to be written; it throws an ApiError where the request is refused
+ * @param judge returns the write; it throws an ApiError where the request is refused
  * @param options.isFirstFresh whether the fleet is refreshed also before the request is judged for the first time
  * @throws ApiError 404, what `judge` throws, or 409 where the write has lost its guard each time
  */

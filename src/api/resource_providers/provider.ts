@@ -26,7 +26,7 @@ export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '):
   return provider;
 }
 
-/** What is said from 2.2 on of a provider that is not there: once, and where a name stands for its UUID, how to find that. */
+/** The error from 2.2 on for a provider that does not exist. If the request has a name instead of a UUID, it says how to find the UUID. */
 export const absent = (uuid: string): string =>
   isUuidLike(uuid)
     ? noSuchProvider(uuid)

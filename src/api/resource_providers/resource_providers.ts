@@ -216,7 +216,7 @@ const nothingToDelete = (uuid: string) => notFound(`No resource provider with uu
 type ProviderChange = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
 
 /**
- * Gives a provider a name and, where the change has the key, a parent. A change of the parent is judged by the shape of
+ * Sets the name of a provider and, where the change has the key, its parent. A change of the parent is judged by the shape of
  * the trees. It is written only where the trees still have this shape, and judged again otherwise; the same holds for
  * If-Match.
  *
@@ -236,7 +236,7 @@ async function saveProvider(
     const { generation } = provider;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
     const row = judgedRow(current, provider, request);
-    // Where the request names the parent that the provider has, a move by another request must not come in between.
+    // If the request names the present parent, the write proves that no other request moves the provider meanwhile.
     const seenParent = { parentUuid: provider.parent?.uuid ?? null, ...row.seen };
     const parent = judgeParent(current, provider, change, request.version);
     const outcome =
@@ -279,7 +279,7 @@ const namesParent = (
 ): change is ProviderChange & { readonly parent_provider_uuid: string | null } =>
   change.parent_provider_uuid !== undefined;
 
-/** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
+/** The new parent of a provider. @throws ApiError 400 if the provider may not have this parent */
 function judgeParent(fleet: Fleet, provider: Provider, change: ProviderChange, version: number): Provider | undefined {
   if (!namesParent(change)) return provider.parent;
   const refuse = (action: string, reason: string) =>

@@ -50,7 +50,7 @@ async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
 }
 
 async function replace(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  // Here upstream checks the body before the provider.
+  // Upstream checks the body before the provider in this request.
   const body = await request.json(bySince(replacementSchemas, request.version));
   const generation = body.resource_provider_generation;
   const { plan } = await writeJudged(dependencies, request, (provider, fleet) => {

@@ -8,12 +8,12 @@ import { newRequestId, requestIdHeader } from '../exchange.ts';
 
 /** The connections of a server. */
 export type OpenConnections = {
-  /** The TCP connection below a TLS connection; undefined if it has ended, or if it is none. */
+  /** The TCP connection below a TLS connection; undefined if it is closed, or if this is no TLS connection. */
   tcpConnectionOf(secure: TLSSocket): Socket | undefined;
   /** Ends the connections on which no request has begun: Node's server does not count them as idle. */
   endUnused(): void;
   endAll(): void;
-  /** Resolves as soon as no connection is left; the server must not accept new ones any more. */
+  /** Resolves when all connections are closed; the server must not accept new ones any more. */
   ended(): Promise<void>;
 };
 

@@ -16,19 +16,19 @@ import type { Tls } from './tls_files.ts';
 export type Listening = {
   /** The address it listens on, `http://host:port` or `unix:/run/placement.sock`. */
   readonly url: string;
-  /** The address of `/metrics`, where it has one of its own. */
+  /** The separate address of `/metrics`, if there is one. */
   readonly metricsUrl?: string | undefined;
   /** Uses another certificate for new connections. @throws Error on plain HTTP. */
   renewTls(tls: Tls): void;
-  /** Asks Keystone for a token of another service user, or with another password, where Keystone is used. */
+  /** Requests a token of another service user, or with another password, where Keystone is used. */
   tryServiceUser?(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /** Uses another service user, or another password, for Keystone, where it is used. @throws Error where settings are missing */
   renewServiceUser?(settings: Config['keystoneAuthtoken']): void;
   /** Reads the policy files again, or other ones. @returns why the rules stay as they were, one sentence for each reason */
   renewPolicy?(settings: Config['osloPolicy']): readonly string[] | Promise<readonly string[]>;
-  /** Lets other processes, where there are any, log by these settings, and open their log files again. */
+  /** Makes other processes, if any, log by these settings, and reopen their log files. */
   renewLogs?(settings: Config['default']): void;
-  /** Stops accepting, answers what was accepted, and ends within `drainMs`. */
+  /** Stops accepting connections, answers the accepted requests, and ends within `drainMs`. */
   close(): Promise<void>;
 };
 
@@ -183,7 +183,7 @@ export async function listenOnSocket(server: net.Server, file: string, mode = '6
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(file, resolve);
-      // The socket is made at once, so the umask holds for nothing else.
+      // The socket is made synchronously, so the umask applies to nothing else.
     });
   } finally {
     process.umask(before);

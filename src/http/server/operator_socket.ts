@@ -16,9 +16,9 @@ export function operatorSocket(embeddedPath: string): string {
 }
 
 /**
- * Serves an app that asks for no token on such a socket. Only the owner of the process may connect.
+ * Serves an app that requires no token on such a socket. Only the owner of the process may connect.
  *
- * @returns a function that ends it, as the API's own server ends
+ * @returns a function that closes it, as the server of the API is closed
  * @throws Error where the socket cannot be made, such as with too long a name
  */
 export async function listenForOperator(app: Hono<HonoEnv>, socket: string): Promise<() => Promise<void>> {

@@ -42,7 +42,7 @@ export type ApiServer = {
  */
 const handshakeTimeoutMs = 10_000;
 
-/** How long clients have to learn, by the answer to a request, that their idle connection ends. */
+/** For how long the answer to a request may still announce to a client that its idle connection will be closed. */
 const farewellMs = 500;
 
 /** How clients are served. */
@@ -63,7 +63,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
     ...slowSenders(clientTimeoutMs),
     maxHeaderSize: maxHeaderBytes,
     keepAliveTimeout: 75_000,
-    // refuseAmbiguous looks for Host headers, and refuses requests in the form of the API.
+    // refuseAmbiguous checks Host headers, and refuses requests in the form of the API.
     requireHostHeader: false,
   };
   const server =
@@ -104,7 +104,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
 }
 
 /**
- * From now on the last answer of each connection says that the connection ends, so that no client sends another request on a connection
+ * From now on the last answer of each connection announces its end, so that no client sends another request on a connection
  * that is about to close. Node.js sends nothing after such an answer: so it must be the last one where a client did not wait for answers.
  */
 function announceEnd(server: Server, unanswered: Unanswered): void {
@@ -168,7 +168,7 @@ function answerExpectations(server: Server, refusals: Refusals, listener: Reques
 
 /**
  * Answers a client that speaks plain HTTP to the port of TLS, and reports it and every other client with which no TLS connection could
- * be made. A client that left by itself, such as a health check of TCP, is not reported.
+ * be made. A client that disconnected by itself, such as a health check of TCP, is not reported.
  */
 function refuseHandshakes(
   server: TlsServer,
@@ -210,8 +210,8 @@ const slowSenders = (timeoutMs: number): ServerOptions => ({
 });
 
 /**
- * Cuts off a client that does not read its answer within `timeoutMs`; of an answer that is made while it is sent, the
- * part that is made so far. Until the client reads it, it stays in memory.
+ * Disconnects a client that does not read its answer within `timeoutMs`, since the answer stays in memory until it is read. For an
+ * answer that is made while it is sent, the limit is for the part that is made so far.
  */
 function cutSlowReaders(server: Server, unanswered: Unanswered, timeoutMs: number): void {
   const timer = setInterval(() => {

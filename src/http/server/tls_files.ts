@@ -28,12 +28,12 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
 }
 
 /**
- * When clients begin to refuse the certificate, in milliseconds since 1970: it ends itself, or an intermediate one does that clients need to
- * check it. Of several that serve for the same, such as a renewed one beside the former, the last counts. A root, which signs itself,
- * does not: clients use the one that they have. Nor does what has nothing to do with the first certificate of the file.
+ * When clients begin to refuse the chain, in milliseconds since 1970: the first certificate of the file has expired, or an intermediate
+ * certificate that clients need to verify it. Of several certificates of one issuer, such as a renewed one beside the former, the latest
+ * counts. Roots do not count, since clients use their own, and neither do certificates outside of the chain.
  */
 export function endOf({ cert }: Pick<Tls, 'cert'>): number {
-  const [own, ...others] = (cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert]).map(
+  const [first, ...others] = (cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert]).map(
     (certificate) => new X509Certificate(certificate),
   );
   const endAmong = (certificate: X509Certificate, left: readonly X509Certificate[]): number => {
@@ -49,7 +49,7 @@ export function endOf({ cert }: Pick<Tls, 'cert'>): number {
     const own = certificate.validToDate.getTime();
     return ends.length === 0 ? own : Math.min(own, Math.max(...ends));
   };
-  return own === undefined ? Number.POSITIVE_INFINITY : endAmong(own, others);
+  return first === undefined ? Number.POSITIVE_INFINITY : endAmong(first, others);
 }
 
 async function readPem(option: string, file: string): Promise<string> {

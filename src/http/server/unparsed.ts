@@ -72,9 +72,9 @@ const problems: Readonly<Record<string, ParseProblem>> = {
 };
 
 /**
- * Gives a request to the app if node-server can make a URL of its Host header and its target. Answers all other requests without the app.
+ * Passes a request to the app if node-server can make a URL of its Host header and its target. Answers all other requests without the app.
  *
- * @param serve makes node-server's listener, whose errors another function answers
+ * @param serve makes node-server's listener; a second function answers its errors
  */
 export function refuseWithoutUrl(
   report: (refused: RefusedConnection) => void,
@@ -148,8 +148,8 @@ function hosts(rawHeaders: readonly string[]): number {
 const usualHost = /^[a-z0-9._-]+(?::\d+)?$/;
 
 /**
- * Gives a request a host and a path from which node-server can make a URL. It refuses a host in any other form than that of a URL,
- * although others are valid: `[2001:0db8::1]`, or `name:` with an empty port.
+ * Sets a host and a path from which node-server can make a URL. It refuses a host in any other form than in a URL, although other
+ * forms are valid: `[2001:0db8::1]`, or `name:` with an empty port.
  *
  * - A request without a host (HTTP/1.0, and the health checks of load balancers), or with an empty one, is for this server.
  * - `OPTIONS *` asks about the server as a whole (RFC 9110, 9.3.7), as `OPTIONS /` does.
