@@ -60,27 +60,27 @@ const mostWaitSeconds = 60;
 // Handlers
 
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked: v.InferOutput<(typeof parameters)[0]['schema']> = checkUnrepeated(
+  const requested: v.InferOutput<(typeof parameters)[0]['schema']> = checkUnrepeated(
     request.query(),
     bySince(parameters, request.version),
   );
   const waitSeconds = preferredWait(request, { least: 0, most: mostWaitSeconds });
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
   const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
-  const token = resumed ?? asked.since;
+  const token = resumed ?? requested.since;
   const name = resumed === undefined ? 'since' : 'Last-Event-ID';
   const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
 
   const { database, fleet, followers } = dependencies;
-  const { resource_class: className, in_tree: tree } = asked;
-  const parts = asked.parts?.split(',').filter(isFollowed);
+  const { resource_class: className, in_tree: tree } = requested;
+  const parts = requested.parts?.split(',').filter(isFollowed);
   const { classes } = await fleet.fresh();
   // The position is read before the state of the history: if the history is switched off from now on, the log shows it.
   const { position } = fleet.recent;
   if (parts?.includes('consumers') && (await readHistoryState(database)) !== 'on') {
     throw badRequest(
       "Invalid query string parameters: 'consumers' in 'parts' are reported only while the history is on ([history] enabled). It is off. " +
-        `Got: ${asked.parts}`,
+        `Got: ${requested.parts}`,
     );
   }
   if (className !== undefined && !classes.byName.has(className)) throw unknownClassParameter(className);

@@ -53,8 +53,8 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
   const query = checkUnrepeated(request.query(), listParameters);
   const { limit = usualLimit, marker, project_id: projectId, user_id: userId } = query;
   checkMarker(marker, () => false);
-  const asked = { projectId, userId, marker: marker === undefined ? undefined : normalUuid(marker), limit };
-  const found = await repeatLostRaces(() => listTokens(database, asked));
+  const filter = { projectId, userId, marker: marker === undefined ? undefined : normalUuid(marker), limit };
+  const found = await repeatLostRaces(() => listTokens(database, filter));
   const json = pageJson(request, path, found, { limit, represent: showToken, markerOf: ({ uuid }) => uuid });
   return { status: 200, json, lastModified: new Date() };
 }

@@ -74,10 +74,10 @@ const mostTotals = 10_000;
  * Open records come before closed ones. A record that is closed meanwhile is in the answer, perhaps twice: the second time with its end.
  */
 async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked = checkUnrepeated(request.query(), recordParameters);
-  const { limit = usualLimit, marker, open } = asked;
+  const requested = checkUnrepeated(request.query(), recordParameters);
+  const { limit = usualLimit, marker, open } = requested;
   const after = marker === undefined ? undefined : (readPosition(marker) ?? refuseMarker(marker));
-  const filter = await filterOf(asked, dependencies);
+  const filter = await filterOf(requested, dependencies);
   const { database, config } = dependencies;
   const found: UsageRecordRow[] = [];
   if (after?.of !== 'ended' && open !== 'false')
@@ -95,9 +95,9 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 async function sum(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const asked = checkUnrepeated(request.query(), totalParameters);
-  const by = asked.by.split(',').filter(isKey);
-  const totals = await sumUsage(dependencies.database, await filterOf(asked, dependencies), by, mostTotals + 1);
+  const requested = checkUnrepeated(request.query(), totalParameters);
+  const by = requested.by.split(',').filter(isKey);
+  const totals = await sumUsage(dependencies.database, await filterOf(requested, dependencies), by, mostTotals + 1);
   if (totals.length > mostTotals) {
     throw badRequest(
       `There are more than ${mostTotals} sums by ${by.join(', ')}. Ask for a shorter time, for one project, or by less.`,
@@ -113,8 +113,8 @@ async function sum(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 type RecordFilters = v.InferOutput<ReturnType<typeof object<typeof filters>>>;
 
 /** @throws ApiError 400 where `until` is not after `from`, or the provider of `in_tree` does not exist */
-async function filterOf(asked: RecordFilters, { config, fleet }: Dependencies): Promise<UsageFilter> {
-  const { from, until, resource_provider: named, in_tree: inTree } = asked;
+async function filterOf(requested: RecordFilters, { config, fleet }: Dependencies): Promise<UsageFilter> {
+  const { from, until, resource_provider: named, in_tree: inTree } = requested;
   if (from !== undefined && until !== undefined && until <= from) {
     throw badRequest(
       `Invalid query string parameters: 'until' is not after 'from'. Got: ${until.toISOString()} and ${from.toISOString()}`,
@@ -123,11 +123,11 @@ async function filterOf(asked: RecordFilters, { config, fleet }: Dependencies): 
   const tree = inTree === undefined ? undefined : treeNamed(await fleet.fresh(), inTree).map(({ uuid }) => uuid);
   const provider = named === undefined ? undefined : spellingsOf(named);
   return {
-    projectId: asked.project_id,
-    userId: asked.user_id,
-    consumerType: asked.consumer_type,
+    projectId: requested.project_id,
+    userId: requested.user_id,
+    consumerType: requested.consumer_type,
     providers: provider === undefined ? tree : provider.filter((uuid) => tree?.includes(uuid) !== false),
-    className: asked.resource_class,
+    className: requested.resource_class,
     from,
     until,
     incomplete: incompleteOwner(config),

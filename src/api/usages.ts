@@ -63,13 +63,13 @@ async function ofProvider(request: ApiRequest, { fleet }: Dependencies): Promise
 async function ofProject(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
-  const asked = {
+  const filter = {
     projectId: values.project_id,
     userId: values.user_id,
     consumerType: grouped ? values.consumer_type : 'all',
     incomplete: incompleteOwner(config),
   };
-  const rows = await repeatLostRaces(() => readUsages(database, asked));
+  const rows = await repeatLostRaces(() => readUsages(database, filter));
   const usages = Object.fromEntries(
     Array.from(Map.groupBy(rows, typeOf), ([type, group]) => [
       type,

@@ -49,8 +49,8 @@ const parameters = object({
 // Handlers
 
 async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
-  const asked = checkUnrepeated(request.query(), parameters);
-  const { project_id: projectId, line, limit = usualLimit, marker: after = -1 } = asked;
+  const requested = checkUnrepeated(request.query(), parameters);
+  const { project_id: projectId, line, limit = usualLimit, marker: after = -1 } = requested;
   const found = await repeatLostRaces(() => listWaiting(database, { projectId, line, after, limit: limit + 1 }));
   const json = pageJson(request, path, found, {
     limit,
@@ -65,8 +65,8 @@ async function remove(request: ApiRequest, { database }: Dependencies): Promise<
   const consumer = request.param('consumer');
   const spellings = spellingsOf(consumer).filter(isStorable);
   const found = await repeatLostRaces(() => waitingOf(database, spellings));
-  const own = found.filter((owner) => request.owners?.(owner) !== false);
-  if (own.length === 0 || (await removeWaiting(database, own)) === 0) {
+  const visible = found.filter((owner) => request.owners?.(owner) !== false);
+  if (visible.length === 0 || (await removeWaiting(database, visible)) === 0) {
     throw notFound(`No claim of consumer '${consumer}' waits`);
   }
   return noContent;

@@ -13,8 +13,7 @@ import { onStopSignal } from '../start/stop_signal.ts';
 import { print } from '../text/print.ts';
 
 /*
- * `make demo`: a service in memory with a demo fleet in which consumers come and go, and the address of its console. It is no program of
- * the package.
+ * `make demo`: a service in memory with a demo fleet whose consumers are created and deleted, and a console. The package does not have it.
  */
 
 type DemoFlags = { readonly hosts: number; readonly port: number };

@@ -17,7 +17,7 @@ export async function placementApi(): Promise<void> {
     .option('--check', 'ask the service that runs with this configuration whether it is ready: 0 if so, else 1')
     .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
     .action(run);
-  // What asks for a check, such as Docker, knows no other exit codes.
+  // The callers of a check, such as Docker, know no other exit codes.
   const failed = (error: unknown): number => (program.opts<ApiFlags>().check ? 1 : exitCodeOf(error));
   await runCommand(program, { failed, noCommand: 1, problemsOf });
 }
@@ -29,7 +29,7 @@ async function run(flags: ApiFlags): Promise<void> {
     ...(flags.workers === undefined ? [] : [{ group: 'api', name: 'workers', text: flags.workers, flag: '--workers' }]),
   ];
   if (flags.check && !flags.showConfig) return print(await checkReadiness(loadConfig(flags, overrides).config));
-  // A health check runs every few seconds. All that serves is loaded only here.
+  // A health check runs every few seconds. The modules that serve are loaded only after it.
   const { serve } = await import('./serve_placement_api.ts');
   await serve(flags, overrides);
 }

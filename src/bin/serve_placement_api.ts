@@ -38,7 +38,7 @@ export type ApiFlags = ConfigFlags & {
 /** The program of a worker, both in src/ and in dist/. */
 const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
 
-/** Serves by the configuration of this process, or prints it. @param overrides what the command line says instead of it */
+/** Serves by the configuration of this process, or prints it. @param overrides the options of the command line, which replace its values */
 export async function serve(flags: ApiFlags, overrides: readonly Override[]): Promise<void> {
   const read = (more: readonly Override[]): LoadedConfig => {
     const loaded = loadConfig(flags, more);
@@ -177,13 +177,13 @@ async function serveTogether(
 /** The lines of a start: for the terminal or systemd, and for the log file if there is one. */
 type StartLines = {
   line(text: string): void;
-  /** @param printed those that were printed before the log was opened */
+  /** @param printed the lines that were printed before the log was opened */
   warnings(texts: readonly (string | undefined)[], printed: readonly string[]): void;
   /** @throws the error itself, which the command prints */
   failure(error: unknown): never;
 };
 
-/** Without a log file the log is on standard error, beside these lines. */
+/** Without a log file the log is on standard error, as these lines are. */
 const startLines = ({ logger, health }: Pick<Log, 'logger' | 'health'>): StartLines => ({
   line: (text) => {
     print(text);

@@ -14,7 +14,7 @@ import { serviceEndpoints } from './services.ts';
 import { invalidBody } from './validation.ts';
 import { computeService, openPaths, since, versionEndpoints } from './versions.ts';
 
-/** There are no host aggregates here; `openstack hypervisor show` asks for their list, and fails without one. */
+/** This service has no host aggregates; `openstack hypervisor show` requests their list, and fails without it. */
 const hostAggregateEndpoints: readonly Endpoint<ComputeDependencies>[] = [
   {
     method: 'GET',
@@ -36,7 +36,7 @@ export const computeRoutes: readonly Endpoint<ComputeDependencies>[] = [
 /** The Compute API, and what it does in the background. */
 export type ComputeApi = {
   readonly served: ServedApi;
-  /** Ends the work in the background. */
+  /** Stops the work in the background. */
   close(): Promise<void>;
 };
 
@@ -65,7 +65,7 @@ export function openComputeApi(dependencies: {
 
 const novaVersionHeader = 'x-openstack-nova-api-version';
 
-/** How Nova's framework speaks: its headers, its faults, and what it says of versions. */
+/** The wording of Nova's framework: its headers, its faults, and its version documents. */
 const computeDialect: Dialect = {
   requestedVersion,
   versionHeaders: (service, version) => ({
@@ -108,7 +108,7 @@ const faultNames: Readonly<Record<number, string>> = {
   503: 'serviceUnavailable',
 };
 
-/** The text of an error that has none of its own: webob's explanations. */
+/** The text of an error without a message: webob's explanations. */
 const explanations: Readonly<Record<number, string>> = { 404: 'The resource could not be found.' };
 
 function requestedVersion(service: Service, headers: Headers): Version | undefined {
@@ -128,7 +128,7 @@ function requestedVersion(service: Service, headers: Headers): Version | undefin
 }
 
 /**
- * The version that Nova's own header asks for: the last one of several. Unlike Placement, Nova refuses a value that is
+ * The version in Nova's header: the last one of several. Unlike Placement, Nova refuses a value that is
  * no version.
  */
 const lastOf = (header: string | null): string | undefined => header?.split(',').at(-1)?.trim() || undefined;

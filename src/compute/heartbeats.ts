@@ -53,7 +53,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeS
     const unknown: Beat[] = [];
     for (const beat of group) {
       const row = known.get(beat.item.host);
-      // Another registration also gives an old row its uuid.
+      // A second registration also sets the uuid of an old row.
       if (row !== undefined && isAsRegistered(row, beat.item) && hasUuid(row)) written.push({ beat, row });
       else unknown.push(beat);
     }
@@ -118,7 +118,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeS
       limit: batchLimit,
       everyMs: windowMs,
       conflictKeysOf: ({ cell, binary, host }) => [JSON.stringify([cell, binary, host])],
-      // One heartbeat may name the wrong cell, or a text that the database cannot store: the others are written
+      // One heartbeat may name the wrong cell, or a text that the database cannot store: the other heartbeats are written
       // nevertheless.
       isOfOne: isFaultOfOne,
     },

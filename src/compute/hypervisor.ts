@@ -37,13 +37,13 @@ export function membersOf(hypervisors: readonly Hypervisor[]): readonly { rootId
 
 /** What the database has of a hypervisor. */
 type Hosted = {
-  /** UUIDs of consumers with allocations in the tree; undefined where the client did not ask for them. */
+  /** UUIDs of consumers with allocations in the tree; undefined where the client did not request them. */
   readonly servers: readonly string[] | undefined;
   /** How many consumers have allocations in the tree. */
   readonly runningVms: number;
 };
 
-/** A view of what the fleet had when it was asked for. It may be completed after something was awaited. */
+/** A view of the fleet at the time of its creation. It may be completed after an `await`. */
 type HypervisorView = (hosted: Hosted) => object;
 
 /** A hypervisor as lists show it. */
@@ -53,7 +53,7 @@ export function hypervisorView({ root: { id, uuid, name }, service }: Hypervisor
     hypervisor_hostname: name,
     state: stateOf(service),
     status: statusOf(service),
-    // Consumers have no names here, so the UUID stands for the name.
+    // Consumers have no names in this API, so the UUID is sent as the name.
     ...(servers !== undefined && (servers.length > 0 || version >= since.emptyServers)
       ? { servers: servers.map((uuid) => ({ name: uuid, uuid })) }
       : {}),
@@ -82,7 +82,7 @@ export function hypervisorDetail(fleet: Fleet, hypervisor: Hypervisor, version: 
   });
 }
 
-/** The figures of some hypervisors together. `runningVms` is the sum of those of each. */
+/** The figures of some hypervisors together. `runningVms` is the sum over the hypervisors. */
 export function hypervisorStatistics(
   fleet: Fleet,
   hypervisors: readonly Hypervisor[],

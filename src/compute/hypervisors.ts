@@ -192,7 +192,7 @@ function matching(hypervisors: readonly Hypervisor[], pattern: string): readonly
 // Response shapes
 
 /**
- * Views of hypervisors, each made when it is called. The fleet is read before the database, all of it at one moment, and is not
+ * Views of hypervisors, each made when it is called. The fleet is read before the database, without an `await` in between, and is not
  * needed afterwards.
  */
 async function views(
@@ -233,15 +233,15 @@ type HypervisorPage = {
 /**
  * Up to `limit` hypervisors that follow the one of the marker, which is a UUID or an integer id.
  *
- * @param asked.limit digits
+ * @param paging.limit digits
  * @throws ApiError 400 where the marker names no hypervisor.
  */
 function pageOf(
   hypervisors: readonly Hypervisor[],
-  asked: { readonly limit: string | undefined; readonly marker: string | undefined; readonly maxLimit: number },
+  paging: { readonly limit: string | undefined; readonly marker: string | undefined; readonly maxLimit: number },
 ): HypervisorPage {
-  const size = Math.min(asked.maxLimit, asked.limit === undefined ? asked.maxLimit : Number(asked.limit));
-  const start = asked.marker === undefined ? 0 : indexOfMarker(hypervisors, asked.marker) + 1;
+  const size = Math.min(paging.maxLimit, paging.limit === undefined ? paging.maxLimit : Number(paging.limit));
+  const start = paging.marker === undefined ? 0 : indexOfMarker(hypervisors, paging.marker) + 1;
   const page = hypervisors.slice(start, start + size);
   return { hypervisors: page, next: page.length === size ? page.at(-1) : undefined };
 }

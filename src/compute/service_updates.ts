@@ -33,7 +33,7 @@ const changes = object({
 
 // Handlers
 
-/** What an action (below 2.53) does to a service, and the fields of its answer beside host and binary. */
+/** The change of a service by an action (below 2.53), and the fields of its answer in addition to host and binary. */
 type Action = {
   readonly since: number;
   readonly effect: (body: ActionBody) => { readonly update: ServiceUpdate; readonly shown: object };
@@ -66,7 +66,7 @@ const actions: Readonly<Record<string, Action>> = {
   },
 };
 
-/** PUT /os-services/{action}, below 2.53: the body says which service. */
+/** PUT /os-services/{action}, below 2.53: the body names the service. */
 export async function runAction(request: ApiRequest, dependencies: ComputeDependencies): Promise<Answer> {
   const body = await request.json(bySince(actionBodies, request.version));
   const name = request.param('service_id');
@@ -99,7 +99,7 @@ export async function changeService(request: ApiRequest, dependencies: ComputeDe
 
 const downTimeOf = ({ config }: ComputeDependencies): number => config.compute.serviceDownTime;
 
-/** @throws ApiError 400 where the body asks for nothing, or gives a reason for enabling. */
+/** @throws ApiError 400 if the body changes nothing, or has a reason for enabling */
 function updateOf({
   status,
   disabled_reason: reason,

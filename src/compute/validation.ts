@@ -34,7 +34,7 @@ export const truth = v.pipe(
 /** The error for a body with which something is wrong, in Nova's words. */
 export const invalidBody = (issues: Issues): ApiError => invalidInput(issues, 'field/attribute');
 
-/** What a query may have at a version: its parameters, whether they may be repeated, and how others are treated. */
+/** The rules of a query at a version: its parameters, whether they may be repeated, and how unknown parameters are treated. */
 export type QuerySchema = {
   readonly parameters: Readonly<Record<string, v.GenericSchema>>;
   readonly repeatable: boolean;

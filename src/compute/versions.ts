@@ -26,7 +26,7 @@ export const changes = {
   emptyServers: ['2.75', 'The servers of a hypervisor are listed even where there are none.'],
 } as const satisfies VersionChanges;
 
-/** The version that brought each change. */
+/** The version that introduced each change. */
 export const since = sinceOf(changes);
 
 /** Compute 2.1 to 2.75. */
@@ -38,7 +38,7 @@ export const computeService: Service = {
 
 /**
  * The paths by which clients discover the versions; they need no token. Both spellings of each path are served, since
- * some catalogs have the slash at the end and others do not.
+ * some catalogs have the slash at the end, and some do not.
  */
 export const openPaths: readonly string[] = ['/compute', '/compute/', '/compute/v2.1', '/compute/v2.1/'];
 

@@ -105,7 +105,7 @@ function deepFreeze<T>(value: T): T {
 export const defaultConfig: Config = configOf(options.map((option) => ({ option, value: option.default })));
 
 /**
- * Options of upstream that have no effect here, but that the values of other options may refer to
+ * Options of upstream that have no effect in this service, but that the values of other options may refer to
  * (`$state_path/policy.yaml`). Other unknown options are ignored, too, and a `$name` that refers to them stays as
  * written.
  */
@@ -120,7 +120,7 @@ export const ignoredOptions: readonly (readonly [group: string, name: string])[]
 /** The sections that have options of this service. */
 export const groups: ReadonlySet<string> = new Set(options.map(({ group }) => group));
 
-/** The names of the options of a section: `meant` are those of this service, `known` has also those without effect. */
+/** The names of the options of a section: `meant` are the options of this service, `known` also has options without effect. */
 export type OptionNames = { readonly known: ReadonlySet<string>; readonly meant: readonly string[] };
 
 /** The names of a section; none if it has no option of this service. */

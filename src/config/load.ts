@@ -29,7 +29,7 @@ export type Setting = {
   readonly secret: boolean;
 };
 
-/** The configuration, and where its values come from. */
+/** The configuration, and the source of each value. */
 export type LoadedConfig = {
   readonly config: Config;
   /** Every option, in the order of `./option_table.ts`. */
@@ -64,7 +64,7 @@ export function load(input: ConfigLocations & { readonly overrides?: readonly Ov
   };
 }
 
-/** Gives each option its value. If a value refers to other options, those get their values first. */
+/** Sets the value of each option. If a value refers to other options, their values are set first. */
 function settleAll(
   sources: Sources,
   found: FoundConfig,
@@ -126,7 +126,7 @@ function settleAll(
   return { settings, problems: [...problems] };
 }
 
-/** The text that Python's `str` makes of a value. A reference to an option is replaced with this text. */
+/** A value as Python's `str` writes it. A reference to an option is replaced with this text. */
 function asPythonText(value: unknown): string {
   if (value === undefined) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -156,7 +156,7 @@ function contradictions(settings: readonly Setting[]): readonly string[] {
   return [...halfOfTls(settings), ...defaultAboveNewest(settings), ...portOfSocket(settings)];
 }
 
-/** A port for the metrics only, beside the address of the API, which has none. */
+/** A separate port for the metrics, for an API that is served on a UNIX socket. */
 function portOfSocket(settings: readonly Setting[]): readonly string[] {
   const api = settingOf(settings, 'api', 'host');
   const [host, port] = ['host', 'port'].map((name) => settingOf(settings, 'metrics', name));

@@ -143,7 +143,7 @@ export const list: OptionType<readonly string[]> = single('a list with commas be
   return { value: content === '' ? [] : content.split(',').map(strip) };
 });
 
-/** Names of consumer types, as claims give them. Consumers without a type have none, so `unknown` is no such name. */
+/** Names of consumer types, as in claims. `unknown` is no such name: answers use it for consumers without a type. */
 export const consumerTypes: OptionType<readonly string[]> = {
   ...list,
   expected: 'consumer types with commas between',

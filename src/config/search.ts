@@ -21,7 +21,7 @@ export type ConfigLocations = {
 /** A file that was read. */
 export type ConfigFile = { readonly file: string; readonly sections: IniSections };
 
-/** The files of a configuration, and the directories beside them. */
+/** The files of a configuration, and the directories of further files. */
 export type FoundConfig = {
   /** In the order in which they are read. If two files set an option, the later file wins. */
   readonly files: readonly ConfigFile[];
@@ -95,7 +95,7 @@ export function findConfig(locations: ConfigLocations): FoundConfig {
   };
 }
 
-/** The path of a file beside the configuration: the first name that exists, else the path for the first name. */
+/** The path of a further file: the first name that exists, else the path for the first name. */
 export function locate(names: readonly [string, ...string[]], found: FoundConfig): string {
   const candidates = names.flatMap((name) => found.directories.map((directory) => path.resolve(directory, name)));
   return candidates.find((candidate) => existsSync(candidate)) ?? path.resolve(found.home, names[0]);

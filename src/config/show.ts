@@ -6,7 +6,7 @@ import { sourceName } from './sources.ts';
 
 /**
  * The text of `--show-config`: each option with its value in effect, and above it the purpose of the option and the
- * source of the value. Read as a configuration file, the text gives the same configuration, except for masked secrets.
+ * source of the value. The text, read as a configuration file, results in the same configuration, except for masked secrets.
  * A secret is shown as `***`; in a URL only the password is.
  */
 export function showConfig({ settings, files }: LoadedConfig): string {

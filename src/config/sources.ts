@@ -47,7 +47,7 @@ export type Sources = {
 /** The whole name of a setting. */
 type SettingName = readonly [group: string, name: string];
 
-/** What a variable begins with that gives an option another default. */
+/** The prefix of variables that set another default of an option. */
 const defaultPrefix = 'DEFAULT_';
 
 const key = (group: string, name: string): string => `${group}.${name}`;

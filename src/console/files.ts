@@ -38,7 +38,7 @@ export function openConsoleFiles(): () => Promise<ConsoleFiles> {
   let loaded: Promise<ConsoleFiles> | undefined;
   return () => {
     loaded ??= load().catch((error: unknown) => {
-      loaded = undefined; // the next request tries again
+      loaded = undefined; // the next request retries
       throw error;
     });
     return loaded;

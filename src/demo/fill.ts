@@ -7,23 +7,23 @@ import { openRandom } from './random.ts';
 
 /** How many providers get their inventories by one request. */
 const providersAtOnce = 200;
-/** The number of calls at a time. The service writes calls that come together in few statements. */
+/** The number of calls at a time. The service writes simultaneous calls in few statements. */
 const callsAtOnce = 64;
 /** How many consumers are placed by one request. */
 const consumersAtOnce = 50;
-/** The version that brought claims by query. */
+/** The version that introduced claims by query. */
 const placingSince = '2.4';
 /** How many consumers a full host has. */
 const consumersOfHost = 11;
 
-/** What was made. */
+/** The created providers and consumers. */
 export type Filled = { readonly hosts: number; readonly providers: number; readonly consumers: readonly string[] };
 
 /**
  * Fills an empty service with a fleet, by the public API.
  *
  * @param report gets a line for each step
- * @throws Error if the service has providers, or is too old to place consumers: then nothing is made
+ * @throws Error if the service has providers, or is too old to place consumers: then nothing is created
  */
 export async function fillDemo(placement: Placement, hosts: number, report: (line: string) => void): Promise<Filled> {
   const { version } = await placement.serverVersion();

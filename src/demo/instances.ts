@@ -48,7 +48,7 @@ export function newInstance(random: Random, aggregate?: string): readonly [uuid:
   ];
 }
 
-/** Places consumers by one request. Where not all of them fit, it places as many as it can. @returns the UUIDs of those placed */
+/** Places consumers by one request. If not all of them fit, it places as many as it can. @returns the UUIDs of the placed consumers */
 export async function placeAll(
   placement: Placement,
   instances: readonly (readonly [uuid: string, placing: Placing])[],

@@ -4,11 +4,11 @@ import { newInstance, placeAll } from './instances.ts';
 
 /** The pause between two rounds, in milliseconds. */
 const roundMs = 250;
-/** How many consumers come or go in a round at most. */
+/** The largest number of consumers that are created or deleted in a round. */
 const mostInRound = 6;
 
 /**
- * Keeps scheduling without end: consumers come and go, and their number stays about the same. @throws the reason of the
+ * Creates and deletes consumers without end, so that their number stays about the same. @throws the reason of the
  * signal
  */
 export async function liveDemo(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<never> {
@@ -21,8 +21,8 @@ export async function liveDemo(placement: Placement, present: readonly string[],
       const instances = Array.from({ length: Math.min(coming, 2 * mostInRound) }, () => newInstance(Math.random));
       consumers.push(...(await placeAll(placement, instances)));
       for (let going = Math.floor(Math.random() * (mostInRound + 1)); going > 0; going--) {
-        const [gone] = consumers.splice(Math.floor(Math.random() * consumers.length), 1);
-        if (gone !== undefined) await placement.allocations.delete(gone).catch(ignoreMissing);
+        const [deleted] = consumers.splice(Math.floor(Math.random() * consumers.length), 1);
+        if (deleted !== undefined) await placement.allocations.delete(deleted).catch(ignoreMissing);
       }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error; // a service that is unavailable is waited for

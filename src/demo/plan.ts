@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { NewInventory } from '../client/index.ts';
 import { chosen, openRandom } from './random.ts';
 
-/** A provider to make. */
+/** A provider to create. */
 export type PlannedProvider = {
   readonly uuid: string;
   readonly name: string;
@@ -16,14 +16,14 @@ export type PlannedProvider = {
 export type Rack = {
   readonly aggregate: string;
   readonly hosts: number;
-  /** The load that consumers ask for; above 1 some consumers do not fit. */
+  /** The total demand of consumers, relative to the capacity; above 1 some consumers do not fit. */
   readonly wanted: number;
 };
 
 /** A whole fleet. */
 export type Plan = {
   readonly racks: readonly Rack[];
-  /** A parent comes in a wave before its children. */
+  /** The waves of creation: a parent is in a wave before its children. */
   readonly waves: readonly (readonly PlannedProvider[])[];
 };
 
@@ -53,7 +53,7 @@ const memory = (total: number, reserved: number): NewInventory => ({ total, rese
 
 /**
  * Plans racks of 32 hosts. Most hosts have all resources themselves. Some have NUMA nodes, and some of these have GPUs.
- * Some have no disk of their own but use a pool that four racks share.
+ * Some have no local disk, and use a pool that four racks share.
  */
 export function planFleet(hostCount: number): Plan {
   const random = openRandom(hostCount);

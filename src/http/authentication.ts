@@ -91,7 +91,7 @@ export const byKeystone = (
     const exchange = c.get('exchange');
     if (!isOpen(exchange)) {
       const { method, headers } = c.req.raw;
-      const asked = { method, accept: exchange.accept };
+      const form = { method, accept: exchange.accept };
       const access = { method, path: exchange.prefix + encodeURI(exchange.path) };
       let signal: AbortSignal | undefined;
       const gone = (): AbortSignal => {
@@ -102,18 +102,18 @@ export const byKeystone = (
       const refuse = (): Response => {
         const challenge = `Keystone uri="${options.wwwAuthenticateUri}"`;
         refuseInCommonForm(exchange, headers, refusedBy(noKeystoneToken, { 'www-authenticate': challenge }));
-        const response = options.delayed ? unauthorized(asked) : authenticationRequired();
+        const response = options.delayed ? unauthorized(form) : authenticationRequired();
         response.headers.set('www-authenticate', challenge);
         return response;
       };
       const outcome = await keystone.authenticate(headers, access, caller);
       if (outcome === 'Keystone is busy') {
         refuseInCommonForm(exchange, headers, tryLater(busyDetail, busyAfterSeconds));
-        return keystoneBusy(asked);
+        return keystoneBusy(form);
       }
       if (outcome === 'Keystone is unavailable') {
         refuseInCommonForm(exchange, headers, new ApiError(503, unavailableDetail));
-        return keystoneUnavailable(asked);
+        return keystoneUnavailable(form);
       }
       if (outcome === 'unauthorized') return refuse();
       exchange.authenticateAgain = async () => {

@@ -37,7 +37,7 @@ export type LogHealth = {
 const maxWaitingBytes = 16 * 1024 * 1024;
 
 /**
- * How long a line waits, so that others share its write, in milliseconds: a write wakes a thread, which costs more than
+ * How long a line waits, so that later lines share its write, in milliseconds: a write wakes a thread, which costs more than
  * a line.
  */
 const gatheringMs = 10;
@@ -54,7 +54,7 @@ const sharedPieceBytes = 4096;
 /**
  * Opens the log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name. Lines
  * are written without blocking, and all of them are written when the process ends by itself. If the log cannot be
- * written, the process goes on.
+ * written, the process continues.
  *
  * @param worker the number of this process, if several processes serve one port. Its lines have this number and the
  *   process id.
@@ -194,7 +194,7 @@ function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes
   return { write, flush, waitingBytes: () => waitingBytes, linesLost: () => linesLost };
 }
 
-/** After how long a failed write is tried again, also without a further line: until it succeeds, alerts report that the log fails. */
+/** After how long a failed write is retried, also without a further line: until it succeeds, alerts report that the log fails. */
 const retryAfterMs = 1_000;
 
 /** How long the end of the process waits for a program that does not read the log. */
@@ -204,7 +204,7 @@ const flushTimeoutMs = 1_000;
  * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process end, since pino would
  * retry a flush for ever: after a failed write nothing is flushed, and a log that is not read is flushed for a second at most.
  *
- * @param unread until when a write is tried again that a full pipe refuses, by `performance.now()`
+ * @param unread until when a write that a full pipe refuses is retried, by `performance.now()`
  * @returns a function that returns whether the last write failed
  */
 function surviveErrors(destination: ReturnType<typeof pino.destination>, unread: { untilMs: number }): () => boolean {

@@ -8,7 +8,7 @@ import { openRepeatedFailures } from './repeated_failures.ts';
  */
 export type Outages = {
   /**
-   * Takes note of an error. @returns whether it is one of these failures;
+   * Notes an error. @returns whether it is one of these failures;
    * then the caller need not log it
    */
   notice(error: unknown): boolean;
@@ -20,7 +20,7 @@ const unreached = 'The database cannot be reached: requests are answered 503 unt
 const accessRefused =
   'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
   'correct [placement_database] connection and restart';
-/** What an answer of the database ends; the others end after a minute without such a failure. */
+/** The outages that an answer of the database ends. Other outages end after a minute without such a failure. */
 const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
 /** What is logged of an error; undefined for one that the service does not know. */
@@ -64,7 +64,7 @@ function lineOf(error: unknown): string | undefined {
     case 'unavailable':
     case 'no connection left':
       return unreached;
-    case 'taken': // endpoints that may meet it say what is taken
+    case 'taken': // endpoints that expect this error name the value
     case undefined:
       return undefined;
   }

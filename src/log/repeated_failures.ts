@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-/** Logs for what reason requests fail, however many do: when it begins, once a minute while it goes on, and when it is over. */
+/** Logs the reason why requests fail, however many fail: at the beginning, once a minute, and at the end. */
 export type RepeatedFailures = {
   /**
    * Takes note that something failed.
@@ -8,10 +8,10 @@ export type RepeatedFailures = {
    * @param line what is logged
    * @param of.name what the line about the end calls it; default: the line
    * @param of.reason why it failed this time, in the words of the program that said so
-   * @param of.lasts whether only `over` ends it; otherwise a minute without such a failure does
+   * @param of.lasts whether only `over` ends it; otherwise a minute without such a failure ends it, too
    */
   failed(line: string, of?: { readonly name?: string; readonly reason?: string; readonly lasts?: boolean }): void;
-  /** Logs once that these are over, of those that began before something was sent which now succeeded. */
+  /** Logs once the end of these failures, if they began before a request was sent that has now succeeded. */
   over(lines: readonly string[], said: string, sentMs: number): void;
 };
 
@@ -23,7 +23,7 @@ type Going = {
   readonly quiet: NodeJS.Timeout | undefined;
   lastMs: number;
   loggedMs: number;
-  /** How often something failed, and how often of these since it was logged. */
+  /** How many failures there were, in total and since the last line. */
   failures: number;
   unlogged: number;
 };

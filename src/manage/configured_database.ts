@@ -22,7 +22,7 @@ export async function withConfiguredDatabase(
 ): Promise<void> {
   const loaded = loadConfig(flags);
   if (warns) printWarnings(loaded.warnings);
-  // What is only a warning at a start of the service would let a command make an empty database in any folder, and find it in order.
+  // The service only warns of a missing database. A command would create an empty database in any folder, and report that all is well.
   const unnamed = databaseWarning(loaded);
   if (unnamed !== undefined) throw new ConfigError([unnamed]);
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });

@@ -7,7 +7,7 @@ import { anyType } from '../placement/limits.ts';
 export type LimitChange = {
   /** Empty for the defaults. */
   readonly project: string;
-  /** What is to be stored; undefined to delete what an earlier import has stored. */
+  /** The values to store; undefined to delete the values of an earlier import. */
   readonly values: StoredValues | undefined;
   /** The generation of what is there; null where there is nothing. */
   readonly known: number | null;
@@ -77,8 +77,8 @@ export function planImport(
 }
 
 /**
- * Projects before the defaults: otherwise these would hold for a project that has more, until its turn. Deletions last: with the last limit
- * counting would end, and begin anew.
+ * Projects come before the defaults: otherwise the defaults would apply for a while to a project with higher limits. Deletions come last:
+ * without any limit the counting of usages would stop and restart.
  */
 const rankOf = ({ project, values }: LimitChange): number => (values === undefined ? 2 : project === '' ? 1 : 0);
 

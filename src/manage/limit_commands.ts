@@ -45,8 +45,8 @@ export function addLimitCommands(program: Command, flags: () => ConfigFlags): vo
 }
 
 async function importLimits(database: Database, config: Config, options: ImportFlags): Promise<void> {
-  const { service: asked, region: askedRegion, dryRun = false } = options;
-  const unified = await readUnifiedLimits(config.keystoneAuthtoken, { service: asked, region: askedRegion });
+  const { dryRun = false, service: named, region: wantedRegion } = options;
+  const unified = await readUnifiedLimits(config.keystoneAuthtoken, { service: named, region: wantedRegion });
   const { service, region, registered, limits } = unified;
   const stored = await readAllLimits(database, config);
   const classes = new Set(await readClassNames(database));
@@ -106,8 +106,8 @@ const pageSize = 1000;
 async function readAllLimits(database: Database, { placement }: Config): Promise<readonly StoredLimits[]> {
   const all: StoredLimits[] = [];
   for (let after = ''; ; ) {
-    const asked = { after, limit: pageSize };
-    const { defaults, projects } = await readLimits(database, asked, placement.incompleteConsumerProjectId);
+    const page = { after, limit: pageSize };
+    const { defaults, projects } = await readLimits(database, page, placement.incompleteConsumerProjectId);
     if (after === '' && defaults !== undefined) all.push(defaults);
     all.push(...projects.flatMap(({ own }) => (own === undefined ? [] : [own])));
     if (projects.length < pageSize) return all;

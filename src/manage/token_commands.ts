@@ -81,14 +81,14 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
     );
 }
 
-/** A sentence for each role that no rule of the policy in force asks for: the token may not do more for having it. */
+/** A sentence for each role that no rule of the policy in force requires: the role grants nothing. */
 function roleWarnings(roles: readonly string[], flags: ConfigFlags): readonly string[] {
   const { osloPolicy } = loadConfig(flags).config;
   let rules: Rules;
   try {
     rules = loadRules(osloPolicy, { info: () => {}, warn: () => {}, error: () => {} });
   } catch {
-    return []; // the service says what is wrong with the files, and does not start with them
+    return []; // the service reports the mistakes in the files, and does not start with them
   }
   const named = new Set([...rules.byName.values()].flatMap(({ check }) => namedRoles(check)));
   const lowered = new Set(Array.from(named, (role) => role.toLowerCase()));

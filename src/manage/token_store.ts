@@ -77,7 +77,7 @@ async function servedStore(socket: string): Promise<TokenStore | undefined> {
     fetch: socketFetch(socket, `the process that serves the embedded database, at ${socket}`),
     auth: { headers: async () => ({}), refused: () => false },
     version: '2.7',
-    // The user of the command ends it: the text about a deadline is for programs.
+    // The user interrupts the command. The text about a deadline is for programs.
     deadlineMs: Number.POSITIVE_INFINITY,
     attempts: 1,
   });

@@ -14,7 +14,7 @@ type SchemaProblem = {
   readonly problem: string;
 };
 
-/** @returns undefined if the schema is that of this release, and no import is unfinished */
+/** @returns undefined if the schema is up to date, and no import is unfinished */
 async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
   if (!(await hasTable(database, 'resource_providers'))) {
     return { is: 'empty', problem: 'The database has no tables yet. Run "placement-manage db sync".' };
@@ -56,8 +56,7 @@ export type CheckResult = {
 
 /**
  * Checks whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check` with
- * its texts, and also that the schema is that of this release, that no import is unfinished, and that enough ids are
- * left.
+ * its texts, and also that the schema is up to date, that no import is unfinished, and that enough ids are left.
  *
  * @throws Error with the remedy if the database has no schema
  */

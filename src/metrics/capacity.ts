@@ -128,7 +128,7 @@ async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): 
 
 // Limits of projects
 
-/** For how many projects with values of their own the limits are reported. */
+/** The largest number of projects with explicit limits that are reported. */
 const mostProjects = 1_000;
 
 const limitFigures = [

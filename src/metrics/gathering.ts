@@ -6,7 +6,7 @@ export type Figures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** The functions by which one process reports its metrics when any process is scraped. */
 export type MetricSources = {
   readonly figures: () => Promise<Figures>;
-  /** How many of each shape fit, in the text format: one process is asked for all of them. */
+  /** How many of each shape fit, in the text format: one process reports this for all processes. */
   readonly shapes: () => Promise<string>;
 };
 
@@ -21,7 +21,7 @@ export type Gathered = {
 /** How each of several processes that serve one port can answer a scrape with the metrics of all of them. */
 export type Gathering = {
   /**
-   * Labels that distinguish the series of this process from those of the others. The series are not added up: a process
+   * Labels that distinguish the series of the processes. The series are not added up: a process
    * that is replaced would make the sum fall. Prometheus would take this for a restart of all processes, and count too
    * much.
    */
@@ -42,16 +42,16 @@ export function textOf(figures: readonly Figures[]): Promise<string> {
 }
 
 /**
- * A scrape comes some milliseconds early or late. A result that is this much of the interval old is made again, so that each
+ * A scrape arrives some milliseconds early or late. A result that is this much of the interval old is made again, so that each
  * scrape at the interval has a new one.
  */
 const outdatedPart = 0.9;
 
 /**
- * Makes a result at most once in an interval: calls in between, and those while it is made, get the same one. One that failed is
- * made again by the next call.
+ * Makes a result at most once in an interval: calls in between, and calls while it is made, get the same result. After a failure the
+ * next call makes the result again.
  *
- * @param intervalMs 0 for a result of its own for each call that comes after the one before has ended
+ * @param intervalMs 0 to share a result only between calls at the same time
  */
 export function atIntervals<Result, Args extends readonly unknown[]>(
   intervalMs: number,

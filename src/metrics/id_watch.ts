@@ -12,7 +12,7 @@ export type IdWatch = {
   close(): Promise<void>;
 };
 
-/** A table is logged when so much of its ids is used, once for each of these. */
+/** A table is logged when this share of its ids is used, once for each share. */
 const thresholds = [0.5, 0.75, 0.9, 0.97];
 const everyMs = 60_000;
 

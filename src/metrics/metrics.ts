@@ -48,9 +48,9 @@ export type Metrics = {
   readonly claimWaited: (seconds: number) => void;
   /** Shows how many claims wait, from now on. */
   showWaiting(waiting: Pick<WaitingClaims, 'size' | 'longestSeconds'>): void;
-  /** Counts consumers that were removed because their terms had ended. */
+  /** Counts consumers that were removed because their terms had expired. */
   readonly consumersRemoved: (count: number) => void;
-  /** Notes how long ago the oldest term ended whose consumer still exists. */
+  /** Notes how long ago the oldest term expired whose consumer still exists. */
   readonly endedTermsSearched: (overdueSeconds: number) => void;
   /** Counts that the fleet differed from the database. */
   readonly fleetDiffered: () => void;
@@ -82,7 +82,7 @@ export function openMetrics(
     readonly ids: Pick<IdWatch, 'used'>;
     readonly check: () => Promise<unknown>;
     readonly logHealth?: LogHealth | undefined;
-    /** When the certificate ends by which this process serves, in milliseconds since 1970. */
+    /** When the certificate of this process expires, in milliseconds since 1970. */
     readonly tlsEndsMs?: (() => number | undefined) | undefined;
     /** How usages count for limits. */
     readonly limits: CountingOptions;
@@ -164,7 +164,7 @@ export function openMetrics(
     help: 'Consumers that this process removed because their terms had ended.',
     registers,
   });
-  /** When the oldest term ended whose consumer may still exist, by `performance.now()`. */
+  /** When the oldest term expired whose consumer may still exist, by `performance.now()`. */
   let oldestEndMs = performance.now();
   registerGauges(register, [
     [
@@ -277,7 +277,7 @@ const outcomes = ['accepted', 'unauthorized', 'unavailable', 'busy'] as const;
 /** The answers by which Keystone decides about a token. A 401 means that it refuses the service user. */
 const goodStatuses: ReadonlySet<number> = new Set([200, 201, 404]);
 
-/** Registers the metrics of a service that asks Keystone about tokens. */
+/** Registers the metrics of a service that validates tokens at Keystone. */
 function registerKeystone(register: Registry): KeystoneObserver {
   const registers = [register];
   const attempts = new Counter({
@@ -327,7 +327,7 @@ let ofProcess: Registry | undefined;
 
 /**
  * The metrics of this process: memory, CPU time, garbage collection, the event loop. They are collected once in a process, whatever it
- * opens: prom-client observes a process until it ends, and an observer keeps all that its registry refers to.
+ * opens: prom-client observes a process until it ends, and an observer keeps its whole registry in memory.
  */
 function processMetrics(labels: Readonly<Record<string, string>>): Registry {
   if (ofProcess === undefined) {

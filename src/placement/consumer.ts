@@ -18,9 +18,9 @@ export const ownerOr = (incomplete: Owner, { projectId, userId }: StoredOwner): 
   userId: userId ?? incomplete.userId,
 });
 
-/** The generation of a consumer in the database, and what came before it. */
+/** The generation of a consumer in the database, and the generations of former consumers with its UUID. */
 export type ConsumerGenerations = {
-  /** The generation of its record; null if there is none. A consumer that is made again begins at 1 again. */
+  /** The generation of its record; null if there is none. The record of a consumer that is created again begins at 1. */
   readonly generation: number | null;
   /** How many generations the former consumers with its UUID had together. */
   readonly formerGenerations: number;

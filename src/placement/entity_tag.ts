@@ -15,7 +15,7 @@ const tagOf = (json: string): EntityTag => `W/"${hash('sha512', json, 'hex')}"`;
 type Member = readonly [name: string, json: string];
 
 /**
- * Not JSON.stringify: objects put keys that look like integers first. And every claim calls this, so it must be fast.
+ * Not JSON.stringify: objects list keys that look like integers first. And every claim calls this, so it must be fast.
  */
 function objectText(members: Member[]): string {
   if (members.length > 1) members.sort(([a], [b]) => (a < b ? -1 : 1));

@@ -44,7 +44,7 @@ export const fitsUnits = (inventory: InventoryFields, amount: number): boolean =
   amount >= inventory.minUnit && amount <= inventory.maxUnit && amount % inventory.stepSize === 0;
 
 /**
- * Whether a claim may bring the usage to this: it is within the capacity, or not more than before the claim (upstream, since
+ * Whether a claim may raise the usage to this value: it is within the capacity, or not more than before the claim (upstream, since
  * March 2025).
  */
 export const mayBeUsed = (inventory: InventoryFields, usage: number, before: number): boolean =>
@@ -56,7 +56,7 @@ export type JudgedFields = InventoryFields & {
   readonly tolerated?: number;
 };
 
-/** Whether this amount has room beside what is used, and fits the units, so that the provider is a candidate. */
+/** Whether this amount fits in addition to the present usage, and matches the units, so that the provider is a candidate. */
 export const hasRoomFor = (
   { fields, used }: { readonly fields: JudgedFields; readonly used: number },
   amount: number,

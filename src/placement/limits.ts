@@ -1,7 +1,7 @@
 /** The values of a project, or the defaults: by the name of a resource class, and by consumer type. Null lifts a default. */
 export type LimitValues = {
   readonly resources: ReadonlyMap<string, number | null>;
-  /** `all` is for the consumers of any type, `unknown` for those without a type. */
+  /** `all` is for the consumers of any type, `unknown` for consumers without a type. */
   readonly consumers: ReadonlyMap<string, number | null>;
 };
 
@@ -13,11 +13,11 @@ export type ProjectLimits = {
   /** Whether usages are counted. They are before the first limit is in force. */
   readonly isCounting: boolean;
   readonly defaults: LimitValues;
-  /** The projects with values of their own. */
+  /** The projects with explicit values. */
   readonly projects: ReadonlyMap<string, LimitValues>;
 };
 
-/** The consumer type that stands for any. */
+/** The consumer type that means any type. */
 export const anyType = 'all';
 
 const noValues: LimitValues = { resources: new Map(), consumers: new Map() };
@@ -29,7 +29,7 @@ export const noLimits: ProjectLimits = { isCounting: false, defaults: noValues, 
 export type LimitInForce = { readonly limit: number; readonly from: 'project' | 'default' };
 
 /**
- * The limit of a project for a class or a type: its own value, otherwise the default. A null of the project lifts the default.
+ * The limit of a project for a class or a type: the value of the project, otherwise the default. A null of the project lifts the default.
  *
  * @returns undefined where there is no limit
  */
@@ -46,7 +46,7 @@ export function limitInForce(
   return limit === undefined || limit === null ? undefined : { limit, from: 'default' };
 }
 
-/** All limits that are in force for a project, by name: its own, and the defaults that it does not lift. */
+/** All limits that are in force for a project, by name: the values of the project, and the defaults that it does not lift. */
 export function limitsInForce(
   limits: ProjectLimits,
   project: string,

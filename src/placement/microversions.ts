@@ -96,7 +96,7 @@ export const changes = {
   ],
 } as const satisfies VersionChanges;
 
-/** The version that brought each change: `request.version >= since.mappings`. */
+/** The version that introduced each change: `request.version >= since.mappings`. */
 export const since = sinceOf(changes);
 
 /** The Placement API with all its versions: OpenStack's, and version 2, which is this service's own. */

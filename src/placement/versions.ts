@@ -34,7 +34,7 @@ export type Service = {
   readonly defaultVersion: Version;
 };
 
-/** OpenStack's versions of a service. Clients that do not ask for another major version see these only. */
+/** OpenStack's versions of a service. Clients that do not request another major version see only these. */
 export const openstackRange = ({ ranges: [first] }: Service): VersionRange => first;
 
 /** The newest version of a service, of any major version. */
@@ -71,20 +71,20 @@ export function upTo(service: Service, newest: Version): Service {
  */
 export type VersionChanges = Readonly<Record<string, readonly [version: string, text: string, breaks?: string]>>;
 
-/** The version that brought each change, by the name of the change. */
+/** The version that introduced each change, by the name of the change. */
 export const sinceOf = <const Named extends VersionChanges>(
   changes: Named,
 ): { readonly [Name in keyof Named]: Version } =>
-  // The object has the number of every name, as the type says.
+  // The object has a number for each name of the type.
   Object.fromEntries(Object.entries(changes).map(([name, [text]]) => [name, versionOfText(text)])) as {
     readonly [Name in keyof Named]: Version;
   };
 
-/** The newest version of those that brought a change, within a major version. */
+/** The newest version that introduced a change, within a major version. */
 export const newestSince = (since: Readonly<Record<string, Version>>, major: number): Version =>
   Math.max(...Object.values(since).filter((version) => majorOf(version) === major));
 
-/** A schema and the version that brought it; lists of them have the newest first. */
+/** A schema and the version that introduced it; lists of schemas have the newest first. */
 export type Since<Schema> = { readonly since: Version; readonly schema: Schema };
 
 /** The schema that holds at a version. */

@@ -6,7 +6,7 @@ const soonMs = 14 * 86_400_000;
 const dayMs = 86_400_000;
 
 /**
- * Logs that the certificate ends soon, or has ended: when it comes into use, and each day from then on.
+ * Logs that the certificate expires soon, or has expired: when it comes into use, and each day from then on.
  *
  * @returns a function that takes another certificate; undefined without TLS
  */
@@ -23,7 +23,7 @@ export function watchCertificate(logger: Pick<Logger, 'warn'>): (tls: Tls | unde
   };
 }
 
-/** What the log says of a certificate that ends within two weeks; undefined for any other. */
+/** The line for the log about a certificate that expires within two weeks; undefined for any other. */
 export function certificateWarning(endsMs: number, nowMs: number): string | undefined {
   if (endsMs - nowMs > soonMs) return undefined;
   const when = new Date(endsMs).toISOString().replace('.000', '');

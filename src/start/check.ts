@@ -12,7 +12,7 @@ const timeoutMs = 4_000;
 /**
  * Checks at the address of this configuration whether the service is ready.
  *
- * @returns a sentence that says so
+ * @returns a sentence with the result
  * @throws Error with the reason if it is not, or does not answer
  */
 export async function checkReadiness({ api, ssl }: Pick<Config, 'api' | 'ssl'>): Promise<string> {
@@ -57,6 +57,6 @@ function requestReadiness(
   });
 }
 
-/** The error of a request that was ended by its signal is an AbortError. */
+/** The error of a request that was aborted by its signal is an AbortError. */
 const reasonOf = (error: unknown): string =>
   error instanceof Error && error.name === 'AbortError' ? `not within ${timeoutMs / 1000} s` : messageOf(error);

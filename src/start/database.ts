@@ -20,7 +20,7 @@ import type { LoadedConfig } from '../config/load.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot
- * be reached, it is tried again, as `max_retries` and `retry_interval` say.
+ * be reached, the connection is retried, as `max_retries` and `retry_interval` say.
  *
  * @param options.embeddedStopped as `stopped` of `EmbeddedSettings`
  * @param options.warn receives a message for each failed attempt

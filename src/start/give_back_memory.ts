@@ -1,7 +1,7 @@
 import { Session } from 'node:inspector/promises';
 
 /**
- * Collects all garbage, and gives its memory back to the system. V8 alone would keep the memory that the start needed,
+ * Collects all garbage, and returns its memory to the system. V8 alone would keep the memory that the start needed,
  * 120 MB with 100,000 providers: its heap has grown, and shrinks only on a signal that memory is low. This takes 0.02
  * s, or 0.3 s with 100,000 providers, and no request is answered during that time.
  */

@@ -98,7 +98,7 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
     else log.logger.warn(line);
   }
 
-  // One renewal after the other, however fast the signals come.
+  // One renewal after the other, also if signals arrive faster.
   let last = Promise.resolve();
   return () => {
     last = last.then(renew);

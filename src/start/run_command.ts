@@ -20,7 +20,7 @@ export function addCommandGroup(program: Command, name: string, description: str
   });
 }
 
-/** How a program ends when it could not do what the command line says. */
+/** Ends a program that could not do what the command line says. */
 type Endings = {
   /** The exit code for a command that failed, by its error. */
   readonly failed: (error: unknown) => number;

@@ -38,7 +38,7 @@ import { type Service, upTo, versionOfText } from '../placement/versions.ts';
 import type { Endpoint } from '../rest/endpoint.ts';
 import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
-// Parts that only some configurations use. Only these load them, which takes memory and time of the start.
+// Parts that only some configurations use. Other configurations do not load them, which saves memory and time at the start.
 const keystoneParts = () => import('../access/keystone/authenticate.ts');
 const tokenParts = () => import('../access/tokens/authenticate.ts');
 const computeParts = () => import('../compute/compute_api.ts');
@@ -49,7 +49,7 @@ export type PlacementService = {
   readonly app: Hono<HonoEnv>;
   /** The app for `[metrics] host` and `port`; undefined if `/metrics` has no separate address. */
   readonly metricsApp: Hono<HonoEnv> | undefined;
-  /** Makes the app for the owner of this process, which asks for no token. */
+  /** Makes the app for the owner of this process, which requires no token. */
   operatorApp(): Hono<HonoEnv>;
   /** Logs and counts a request that a server refuses before the app gets it. */
   readonly onRefused: (refused: RefusedConnection) => void;
@@ -59,7 +59,7 @@ export type PlacementService = {
   readonly followers: Pick<Followers, 'size'>;
   /** The claims that wait. */
   readonly waiting: Pick<WaitingClaims, 'size'>;
-  /** Asks Keystone for a token of another service user, or with another password. */
+  /** Requests a token of another service user, or with another password. */
   tryServiceUser(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /** Uses another service user, or another password, for Keystone. @throws Error where settings are missing */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
@@ -76,8 +76,8 @@ export type PlacementService = {
  *
  * @param options.embedded where a new embedded database comes from
  * @param options.logHealth what is known of the log of `options.logger`, for /metrics
- * @param options.tlsEndsMs when the certificate ends by which this process serves, for /metrics
- * @param options.gathering given if this process is one of several that serve one port
+ * @param options.tlsEndsMs when the certificate of this process expires, for /metrics
+ * @param options.gathering present if this process is one of several that serve one port
  * @param options.embeddedStopped called when the embedded database has stopped by itself; then the process has to end
  * @param options.speaks the microversions that are offered; default: all up to [api] max_microversion
  * @throws Error with the remedy if the schema is missing or old and may not be migrated, if an import is unfinished, or
@@ -113,7 +113,7 @@ export async function openService(
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
     statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
-  /** What ends the parts that are open, in the order in which they were opened. */
+  /** The functions that close the open parts, in the order in which the parts were opened. */
   const ends: (() => unknown)[] = [() => keystone?.close(), () => database.close()];
   const close = async (): Promise<void> => {
     for (const end of ends.toReversed()) await end();

@@ -50,7 +50,7 @@ export function unconfiguredNotice({ api, placementDatabase }: Config): string {
 
 /** The warning for a service without authentication that other machines can reach. */
 export function exposureWarning({ api }: Config): string | undefined {
-  // Its permissions say which users of the machine reach a UNIX socket.
+  // The permissions of a UNIX socket decide which users of the machine may connect.
   const isLocal = isLoopback(api.host) || socketFileOf(api.host) !== undefined;
   if (api.authStrategy !== 'noauth2' || isLocal) return undefined;
   return (

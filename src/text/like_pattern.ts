@@ -3,7 +3,7 @@
  * lower case are the same, as in the databases that most clouds use.
  *
  * Each piece between two `%` is searched for once, and its first position is taken: a later one never helps. One regular
- * expression for all pieces would try all positions of each, which takes minutes from five wildcards on. The expressions
+ * expression for all pieces would try all positions of each piece, which takes minutes from five wildcards on. The expressions
  * are made only for a text that is long enough to match, since V8 refuses one of 100,000 characters.
  */
 export function likePattern(like: string): { test(text: string): boolean } {

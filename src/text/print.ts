@@ -8,7 +8,7 @@ export const printError = (text: string): void => console.error(escapeControlsIn
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /*
- * Texts of others, such as names, may have characters that a terminal obeys instead of showing them, and characters that change the
+ * Texts from outside, such as names, may have characters that a terminal obeys instead of showing them, and characters that change the
  * direction of text or cannot be seen: control characters (C0, delete and C1), the format characters of Unicode, among them all
  * bidirectional ones, and its separators of lines and paragraphs.
  */

@@ -29,7 +29,7 @@ export const decodeUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes);
 
 const blank = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
 const leading = new RegExp(`^${blank}+`);
-// Without the look-behind, the time for a long run of blanks inside a text would grow by its square.
+// Without the look-behind, the time for a long run of blanks inside a text would grow quadratically.
 const trailing = new RegExp(`(?<!${blank})${blank}+$`);
 
 /** Python's str.lstrip(). */

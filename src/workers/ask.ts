@@ -4,7 +4,7 @@ import type { FromWorker, ToWorker } from './messages.ts';
 let lastId = 0;
 
 /**
- * Asks a worker something. Resolves with undefined if it ends, or does not answer in time.
+ * Sends a question to a worker. Resolves with undefined if the worker ends, or does not answer in time.
  *
  * @param questionOf the message with this id, which the answer repeats
  */

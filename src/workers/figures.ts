@@ -8,13 +8,13 @@ import type { FromWorker, ToWorker } from './messages.ts';
 
 /** The metrics of the primary process, and the collection of the metrics of its workers. */
 type WorkerFigures = {
-  /** Answers this worker whenever it asks for the metrics of all processes. */
+  /** Answers this worker whenever it requests the metrics of all processes. */
   answer(worker: ChildProcess): void;
   countRestart(): void;
 };
 
 /**
- * A worker that does not send its metrics within this time is left out: Prometheus has its own time-out, usually 10 s.
+ * A worker that does not send its metrics within this time is left out: Prometheus times out, too, usually after 10 s.
  */
 const timeoutMs = 3_000;
 

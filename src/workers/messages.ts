@@ -8,7 +8,7 @@ import type { Figures, Gathered } from '../metrics/gathering.ts';
  * to end has already got every connection that was handed to it.
  */
 
-/** The address on which a connection was accepted: that of the API, or that of `/metrics`. */
+/** The address on which a connection was accepted: the address of the API, or of `/metrics`. */
 export type ListenerName = 'api' | 'metrics';
 
 /** The messages from the primary to a worker. */
@@ -19,10 +19,10 @@ export type ToWorker =
   | { readonly kind: 'connection'; readonly id: number; readonly listener: ListenerName }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
   | { readonly kind: 'renewServiceUser'; readonly settings: Config['keystoneAuthtoken'] }
-  /** One worker asks Keystone, before all take it. */
+  /** One worker checks the settings at Keystone, before all workers take them. */
   | { readonly kind: 'tryServiceUser'; readonly id: number; readonly settings: Config['keystoneAuthtoken'] }
   | { readonly kind: 'renewPolicy'; readonly id: number; readonly settings: Config['osloPolicy'] }
-  /** Also if the settings are the same: the log file was moved away. */
+  /** Sent also if the settings are the same: the log file was renamed, and must be reopened. */
   | { readonly kind: 'renewLog'; readonly settings: Config['default'] }
   | { readonly kind: 'reportFigures'; readonly id: number }
   | { readonly kind: 'reportShapes'; readonly id: number }

@@ -78,17 +78,17 @@ export type Workers = {
   renewTls(tls: Tls): void;
   /** Uses another service user for Keystone, in the present workers and in later ones. */
   renewServiceUser(settings: Config['keystoneAuthtoken']): void;
-  /** Lets one worker ask Keystone for a token of this service user. */
+  /** Lets one worker request a token of this service user. */
   tryServiceUser(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /**
-   * Makes every worker read the policy files again; later ones use these settings if all took them.
+   * Makes every worker read the policy files again. Workers that start later use these settings if all workers took them.
    *
    * @returns why rules stay as they were, one sentence for each reason
    */
   renewPolicy(settings: Config['osloPolicy']): Promise<readonly string[]>;
-  /** Makes every worker log by these settings, and open its log file again by its name; also later ones. */
+  /** Makes every worker log by these settings, and reopen its log file by its name; also workers that start later. */
   renewLogs(settings: Config['default']): void;
-  /** Makes every worker finish its requests and end. Resolves when all have ended; none is replaced any more. */
+  /** Makes every worker finish its requests and end. Resolves when all have ended; no worker is replaced any more. */
   end(): Promise<void>;
 };
 
@@ -108,7 +108,7 @@ const steadyMs = 10_000;
 /** How long a worker may take to read its policy files again, while it also serves. */
 const answerMs = 5_000;
 
-/** When workers that do not end are killed. They give requests under way 25 s. */
+/** When workers that do not end are killed. Workers wait 25 s for requests under way. */
 const killAfterMs = 27_000;
 
 /**
@@ -139,7 +139,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
     running.set(child, worker);
     figures.answer(child);
     child.on('message', ({ kind }: FromWorker) => {
-      // A worker that was told to end while it started says both, in this order or the other one.
+      // A worker that is stopped while it starts reports both, in any order.
       if (kind === 'ready' && !leaving) {
         servingSinceMs = performance.now();
         serving.add(child);
@@ -209,7 +209,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       return answer === undefined ? { isRefused: false, reason: 'No worker could ask Keystone.' } : answer.trial;
     },
     renewPolicy: async (settings) => {
-      const asked = [...running].map(async ([child, worker]) => {
+      const requests = [...running].map(async ([child, worker]) => {
         // One that does not serve yet reads the files when it begins to.
         const isServing = serving.has(child);
         const answer = await ask(
@@ -220,7 +220,7 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
         );
         return { worker, isServing, problems: answer?.problems ?? [`No answer within ${answerMs / 1000} s.`] };
       });
-      const answers = (await Promise.all(asked)).filter(({ isServing }) => isServing);
+      const answers = (await Promise.all(requests)).filter(({ isServing }) => isServing);
       const problems = answers.length === 0 ? policyProblems(settings) : problemsOfAll(answers);
       if (problems.length === 0) config = { ...config, osloPolicy: settings };
       return problems;
@@ -274,7 +274,7 @@ export type ConnectionDistributor = {
   remove(worker: ChildProcess): void;
   /** Hands a connection to a worker. Without a worker the connection waits for one. */
   give(connection: Socket, listener: ListenerName): void;
-  /** Closes the connections that wait for a worker, and all that come later. */
+  /** Closes the connections that wait for a worker, and all later connections. */
   close(): void;
 };
 
@@ -302,9 +302,9 @@ const longestWaitMs = 10_000;
 
 /**
  * Neither node:cluster nor SO_REUSEPORT is used. With node:cluster, a connection that is being sent to a worker that
- * dies stays open for ever without an answer; and a new worker gets as many new connections as the others, which
+ * dies stays open for ever without an answer; and a new worker gets as many new connections as the other workers, which
  * already have many. With SO_REUSEPORT, few clients with long-lived connections, such as schedulers, would often share
- * one worker while others are idle.
+ * one worker while other workers are idle.
  */
 function openDistributor(): ConnectionDistributor {
   const loads = new Map<ChildProcess, Load>();
@@ -329,7 +329,7 @@ function openDistributor(): ConnectionDistributor {
     lastId += 1;
     load.open += 1;
     load.underWay.set(lastId, accepted);
-    // The connection stays open here until the worker confirms it. If the worker dies before that, another one gets the
+    // The connection stays open in this process until the worker confirms it. If the worker dies before, another worker gets the
     // connection.
     const message: ToWorker = { kind: 'connection', id: lastId, listener: accepted.listener };
     worker.send(message, accepted.connection, { keepOpen: true }, () => {});
@@ -365,7 +365,7 @@ function openDistributor(): ConnectionDistributor {
       worker.once('exit', () => {
         loads.delete(worker);
         whenAllReceived(worker, () => {
-          // A worker confirms a connection before it reads from it, so nothing was read from these.
+          // A worker confirms a connection before it reads from it, so nothing was read from these connections.
           for (const accepted of load.underWay.values()) give(accepted);
         });
       });

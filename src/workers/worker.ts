@@ -13,8 +13,8 @@ import { openGathering } from './figures.ts';
 import type { FromWorker, ListenerName, ToWorker } from './messages.ts';
 
 /**
- * Serves the connections that the primary hands over, in a process that the primary forked. It ends when the primary
- * says so or has ended.
+ * Serves the connections that the primary hands over, in a process that the primary forked. The process ends when the primary
+ * requests it or has ended.
  */
 export async function serveAsWorker(): Promise<void> {
   const { worker, ...first } = await firstMessage();
@@ -85,7 +85,7 @@ export async function serveAsWorker(): Promise<void> {
       throw error;
     },
   );
-  // They may have come while the service was opened.
+  // These messages may have arrived while the service was opened.
   service.renewServiceUser(config.keystoneAuthtoken);
   service.renewPolicy(config.osloPolicy);
   renewServiceUser = service.renewServiceUser;
@@ -116,7 +116,7 @@ function firstMessage(): Promise<Extract<ToWorker, { readonly kind: 'start' }>> 
   });
 }
 
-/** Sends a message to the primary, unless that has ended. */
+/** Sends a message to the primary, unless the primary has ended. */
 function sendToPrimary(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }

@@ -173,9 +173,9 @@ export function openKeystone(
         return failure;
       }
     },
-    observe: (given) => {
-      observer = given;
-      given.countQueued(() => queue.size);
+    observe: (metrics) => {
+      observer = metrics;
+      metrics.countQueued(() => queue.size);
     },
     tryServiceUser: (wanted) => serviceToken.tryOut(wanted, performance.now() + budgetMs),
     renewServiceUser: (renewed) => {

@@ -48,7 +48,7 @@ export function consumerClaim(
   };
 }
 
-/** The term that a claim gives to a consumer, if the claim names one. @throws ApiError 400 */
+/** The term that a claim sets for a consumer, if the claim names one. @throws ApiError 400 */
 function termOf(consumer: string, body: ConsumerBody, config: Config): Pick<ConsumerClaim, 'term'> {
   const { expires_in: seconds, allocations } = body;
   if (seconds === undefined) return {};
@@ -113,13 +113,13 @@ export const requestedWait = (request: ApiRequest, { placement }: Config): numbe
  * How the claim of a request waits where it cannot be written at once (from 2.8); undefined if it does not wait: without the preference, in
  * a dry run, with If-Match, and without a consumer by query.
  *
- * @param asked.seconds as `requestedWait` gives them
+ * @param options.seconds as `requestedWait` returns them
  * @throws ApiError 400 for a line without a wait or of several projects
  */
 export function waitFor(
   request: ApiRequest,
   consumers: readonly ConsumerClaim[],
-  asked: {
+  options: {
     readonly seconds: number | undefined;
     readonly rule: string;
     readonly line: string | undefined;
@@ -127,7 +127,7 @@ export function waitFor(
   },
   { config }: Pick<Dependencies, 'config'>,
 ): Wait | undefined {
-  const { seconds, line, isDryRun } = asked;
+  const { seconds, line, isDryRun } = options;
   const [first] = consumers;
   const mayWait = !isDryRun && request.ifMatch === undefined && consumers.some(({ queries }) => queries !== undefined);
   if (seconds === undefined || !mayWait || first === undefined) {
@@ -157,7 +157,7 @@ export function waitFor(
     gone: request.gone(),
     askAgain: async () => {
       await request.requireToken();
-      return claimOf(consumers, request, claimRules(request, asked.rule), config);
+      return claimOf(consumers, request, claimRules(request, options.rule), config);
     },
   };
 }
@@ -197,9 +197,9 @@ function queriesOf(consumer: string, body: ConsumerBody, version: number): Pick<
 }
 
 /** How many queries are cached, and how long a cached query may be: schedulers send the same flavors again and again. */
-const keptQueries = 1000;
-const longestKept = 1000;
-const kept = new Cache<string, PlacementQuery>(keptQueries);
+const mostCached = 1000;
+const longestCached = 1000;
+const cache = new Cache<string, PlacementQuery>(mostCached);
 
 /** Reads a query, or finds it in the cache. Queries that name consumers are not cached: they seldom repeat. */
 function readQuery(consumer: string, text: unknown, version: number): PlacementQuery {
@@ -207,11 +207,11 @@ function readQuery(consumer: string, text: unknown, version: number): PlacementQ
     throw refused(consumer, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
   }
   const key = `${version} ${text}`;
-  const known = kept.get(key);
+  const known = cache.get(key);
   if (known !== undefined) return known;
   const query = parseText(consumer, text, version);
   const { request } = query;
-  if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) kept.set(key, query);
+  if (key.length <= longestCached && request.with.length + request.apartFrom.length === 0) cache.set(key, query);
   return query;
 }
 

@@ -125,16 +125,16 @@ function readQuestion<Entries extends v.ObjectEntries>(
     );
   }
   const options = checkUnrepeated(query, v.looseObject(entries));
-  const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
+  const candidateQuery: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
   for (const name of ofConsumers) {
-    const value = request.version >= since.placing ? asked.last(name) : undefined;
+    const value = request.version >= since.placing ? candidateQuery.last(name) : undefined;
     if (value === undefined) continue;
     throw badRequest(
       `Invalid query string parameters: '${name}' was unexpected, since trees are asked about whatever consumers hold. Got: ${value}`,
     );
   }
-  const wanted = parseCandidateRequest(asked, request.version, parameters);
-  const conditions = conditionsOf(asked, wanted);
+  const wanted = parseCandidateRequest(candidateQuery, request.version, parameters);
+  const conditions = conditionsOf(candidateQuery, wanted);
   if (conditions.length > mostConditions) {
     throw badRequest(
       `Invalid query string parameters: a query may have ${mostConditions} conditions where it is asked about: amounts of resources, and ` +

@@ -71,13 +71,13 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
 
 async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   findProvider(await dependencies.fleet.fresh(), request.param('uuid'));
-  const asked = await request.json(uuids);
+  const requested = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
   // which the next write creates again.
   await writeJudged(dependencies, request, (provider) => ({
-    write: { kind: 'last aggregates', ...wanted(provider, asked) },
+    write: { kind: 'last aggregates', ...wanted(provider, requested) },
   }));
-  return answer(request, asked, undefined);
+  return answer(request, requested, undefined);
 }
 
 const wanted = (provider: Provider, uuids: readonly string[]) => ({

@@ -139,16 +139,16 @@ export function* keep(
   rounds: number,
   turns: Turns,
 ): Pieces<readonly Provider[]> {
-  const kept: Provider[] = [];
+  const matching: Provider[] = [];
   let since = 0;
   for (const provider of providers) {
-    if (holds(provider)) kept.push(provider);
+    if (holds(provider)) matching.push(provider);
     since += rounds;
     if (since < roundsPerQuestion) continue;
     if (turns.isOver(since)) yield;
     since = 0;
   }
-  return kept;
+  return matching;
 }
 
 /** The error for filters that take too much work. */

@@ -131,8 +131,8 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
       }
       return { classId, className: name, ...fields, numbers: numbersOf(name) };
     });
-    const kept = new Set(values.map(({ classId }) => classId));
-    const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
+    const putIds = new Set(values.map(({ classId }) => classId));
+    const removed = provider.inventories.filter(({ fields }) => !putIds.has(fields.classId));
     const inUse = inUseAmong(removed, provider, fleet);
     if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
     return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };

@@ -269,7 +269,7 @@ async function findCaseTrouble(source: SourceDatabase, { has, tellsCase }: Sourc
 
 const correction = 'Correct the source: delete all but one of them by OpenStack Placement.';
 
-/** Values that differ from others only by case. */
+/** Values that differ from each other only by case. */
 async function findAlike(
   source: SourceDatabase,
   table: string,

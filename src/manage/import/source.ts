@@ -36,7 +36,7 @@ export type SourceSettings = {
  * Unicode.
  *
  * `ssl_ca`, `ssl_cert`, `ssl_key` and `ssl_check_hostname` have the same meaning as in PyMySQL, and `ssl_mode` the same
- * as in MySQL's own clients.
+ * as in the clients of MySQL.
  */
 export function readSourceUrl(text: string): { readonly value: SourceSettings } | { readonly problem: string } {
   const reading = splitDatabaseUrl(text, form, ['mysql', 'mariadb']);

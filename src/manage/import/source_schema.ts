@@ -49,7 +49,7 @@ export type SourceSchema = {
   has(table: string, column: string): boolean;
   /** Whether the source takes texts of a column that differ only by upper and lower case for different ones. */
   tellsCase(table: string, column: string): boolean;
-  /** Whether a column may have numbers that are no integers of 32 bits. Upstream's own have not. */
+  /** Whether a column may have numbers that are no integers of 32 bits. No column of upstream may. */
   mayExceed(table: string, column: string): boolean;
 };
 

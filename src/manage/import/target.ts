@@ -34,7 +34,7 @@ export async function lockTables({ kysely }: TargetDatabase): Promise<void> {
   await sql`lock table ${allTables} in access exclusive mode`.execute(kysely);
 }
 
-/** Removes all rows, also the standard traits and classes: the source has these under other ids. */
+/** Removes all rows, also the standard traits and classes, which have other ids in the source. */
 export async function clearTables({ kysely }: TargetDatabase): Promise<void> {
   await sql`truncate ${allTables}`.execute(kysely);
 }

@@ -19,7 +19,7 @@ export type JudgedPart = {
  * Compares lines with the database, in a transaction. A provider that exists with the same content is neither a problem
  * nor missing, so a load that was interrupted can be repeated.
  *
- * @param comesBefore whether this UUID is that of a line before
+ * @param comesBefore whether an earlier line has this UUID
  */
 export async function judgePart(
   db: Kysely<Tables>,

@@ -153,7 +153,7 @@ async function* partsOf(file: string, size: number): AsyncGenerator<readonly (Fi
 /** The longest line, in bytes. */
 const mostLineBytes = 1024 * 1024;
 
-/** The lines of a file. Only a line feed ends one: a name may have other line ends of Unicode. */
+/** The lines of a file. Only a line feed ends a line: a name may have other line ends of Unicode. */
 async function* linesOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
   let rest = Buffer.alloc(0);
   for await (const chunk of handle.createReadStream({ autoClose: false })) {
@@ -183,7 +183,7 @@ function readLine(line: number, bytes: Uint8Array): FileProvider | Problem | und
   return content.trim() === '' ? undefined : parseLine(line, content);
 }
 
-/** How often a part is tried, if another program takes a name or a UUID meanwhile. */
+/** How often the write of a part is attempted, if another program takes a name or a UUID meanwhile. */
 const attempts = 3;
 
 /**
