@@ -189,7 +189,7 @@ export type Tables = {
     readonly project_id: string;
     readonly roles: readonly string[];
     readonly created_at: Date;
-    /** Null for a token that never ends. */
+    /** Null for a token that never expires. */
     readonly expires_at: Date | null;
     /** The hour in which it was used last; null if it never was. */
     readonly used_at: Date | null;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * one, so that processes that start together do not work at the same time. The process may end between two rounds.
  *
  * @param work.everyMs from the beginning of a round to the beginning of the next one
- * @param work.failed called with what a round has thrown; the next round comes nevertheless
+ * @param work.failed called with the error of a round; the next round comes nevertheless
  * @param work.round has to end soon after `stopping` is aborted
  * @returns a function that stops the rounds, and resolves when no round is under way
  */

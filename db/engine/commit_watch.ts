@@ -5,45 +5,45 @@ import { CommitsUnconfirmed, isTimedOut } from './failures.ts';
 import { onlyRow } from './only_row.ts';
 
 /**
- * Watches the answers to writes. A server whose synchronous standby is gone answers no commit until a standby is back, and no time limit of
- * a statement ends this wait. Each write that is sent meanwhile occupies a connection, and its locks keep other writes waiting.
+ * Watches the answers to writes. A server without its synchronous standby answers no commit until a standby is back, and no time limit of
+ * a statement ends this wait. Each write that is sent meanwhile occupies a connection, and other writes wait for its locks.
  */
 export type CommitWatch = {
   /**
-   * What a transaction that writes has to await before it is sent; undefined if it can be sent at once.
+   * The promise that a transaction must await before it is sent, if it writes; undefined if it can be sent at once.
    *
    * @throws CommitsUnconfirmed where commits have been unconfirmed for too long to wait for them
    */
   clearance(texts: readonly string[]): Promise<void> | undefined;
   /** Whether commits are known to be unconfirmed. Then the locks that a write lacks are held by commits. */
   isUnconfirmed(): boolean;
-  /** Whether the answer to a statement is to be watched: it writes, locks or commits. */
+  /** Whether the answer to a statement must be watched: the statement writes, locks or commits. */
   isWatched(text: string): boolean;
   /** The error with which a statement that would write is refused; undefined if the statement may be sent. */
   refusalOf(text: string): CommitsUnconfirmed | undefined;
   /**
-   * Watches an answer. If the answer does not come in time because commits are unconfirmed, the request is given up, and the connection
-   * stays in use until the answer comes: the server would keep its own end open anyway. If it does not come for another reason, the
+   * Watches an answer. If the answer does not come in time because commits are unconfirmed, the request fails, and the connection stays
+   * in use until the answer comes: the server would keep its side open anyway. If the answer does not come for another reason, the
    * connection is closed.
    *
    * @returns the answer
    */
   watch(connection: Holder, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
-  /** Ends the connections that wait for a standby, now or later: no request awaits their answers any more. */
+  /** Closes the connections that wait for a standby, now or later: no request awaits their answers any more. */
   close(): void;
 };
 
 /** A connection that waits for an answer. */
 type Holder = {
-  /** Keeps the connection in use until its answer comes, although the request gives it back earlier. */
+  /** Keeps the connection in use until its answer comes, although the request releases it earlier. */
   keepUntil(answer: Promise<unknown>): void;
   /** Closes the connection. */
   breakOff(): void;
 };
 
-/** The server is asked for the reason where a write has no answer after this time, in milliseconds. */
+/** If a write has no answer after this time, in milliseconds, the state of the server is checked. */
 const slowMs = 250;
-/** How often it is checked for missing answers, while some are missing. */
+/** The time between two checks for missing answers, while some are missing. */
 const checkEveryMs = 100;
 /** How long further writes wait while commits are unconfirmed, before they are refused. A standby may just be slow. */
 const longestHoldMs = 5_000;
@@ -53,8 +53,8 @@ const writes = /^\s*(truncate|lock)\b|\b(insert\s+into|update\s+\w|delete\s+from
 /**
  * Begins to watch.
  *
- * @param options.isConfirming asks the server whether no commit has waited for a standby for so many milliseconds
- * @param options.statementTimeoutMs after this time a request whose commit is unconfirmed is given up; 0 means never
+ * @param options.isConfirming reads from the server whether no commit has waited for a standby for this number of milliseconds
+ * @param options.statementTimeoutMs after this time a request whose commit is unconfirmed fails; 0 means never
  * @param options.graceMs how much longer the answer may take if the server does not wait for a standby
  */
 export function watchCommits(options: {
@@ -64,15 +64,15 @@ export function watchCommits(options: {
 }): CommitWatch {
   const { isConfirming, statementTimeoutMs, graceMs } = options;
   const holdMs = statementTimeoutMs === 0 ? longestHoldMs : Math.min(longestHoldMs, statementTimeoutMs / 2);
-  type Missing = { readonly sentMs: number; isGivenUp: boolean; giveUp(): void; breakOff(): void };
+  type Missing = { readonly sentMs: number; isAbandoned: boolean; abandon(): void; breakOff(): void };
   /** The answers that are missing, the oldest first. */
   const missing = new Set<Missing>();
   const isWrite = new Map<string, boolean>();
   let timer: NodeJS.Timeout | undefined;
-  let isAsking = false;
+  let isChecking = false;
   /** Since when it is known that commits are unconfirmed. */
   let heldSinceMs: number | undefined;
-  /** What the writes that come meanwhile wait for. */
+  /** The promise that later writes wait for. */
   let held: PromiseWithResolvers<void> | undefined;
 
   let isClosed = false;
@@ -86,7 +86,7 @@ export function watchCommits(options: {
     }
     return known;
   };
-  const goOn = (): void => {
+  const resume = (): void => {
     heldSinceMs = undefined;
     isRefusing = false;
     held?.resolve();
@@ -96,17 +96,17 @@ export function watchCommits(options: {
     held?.reject(new CommitsUnconfirmed());
     held = undefined;
   };
-  const endLate = (): void => {
+  const endOverdue = (): void => {
     if (statementTimeoutMs === 0) return;
     const nowMs = performance.now();
     for (const each of missing) {
       const ageMs = nowMs - each.sentMs;
       if (ageMs < statementTimeoutMs) return;
       if (heldSinceMs === undefined) {
-        // Also an answer that was given up: if the server is gone that waited for its standby, no error ends the connection.
+        // Also if the request has failed already: if the server that waited for its standby has died, no error ends the connection.
         if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
-      } else if (!each.isGivenUp) {
-        each.giveUp();
+      } else if (!each.isAbandoned) {
+        each.abandon();
       }
     }
   };
@@ -115,28 +115,28 @@ export function watchCommits(options: {
     if (oldest === undefined) {
       clearInterval(timer);
       timer = undefined;
-      goOn();
+      resume();
       return;
     }
-    endLate();
+    endOverdue();
     if (isClosed) {
-      for (const each of missing) if (each.isGivenUp || heldSinceMs !== undefined) each.breakOff();
+      for (const each of missing) if (each.isAbandoned || heldSinceMs !== undefined) each.breakOff();
     }
     isRefusing = heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
     if (isRefusing) refuseHeld();
-    if (performance.now() - oldest.sentMs < slowMs) goOn();
-    else if (!isAsking) void ask();
+    if (performance.now() - oldest.sentMs < slowMs) resume();
+    else if (!isChecking) void askServer();
   };
-  const ask = async (): Promise<void> => {
-    isAsking = true;
+  const askServer = async (): Promise<void> => {
+    isChecking = true;
     try {
-      if (await isConfirming(slowMs)) goOn();
-      // Where all answers have come meanwhile, no timer checks any more, and nothing would end the wait of the next writes.
+      if (await isConfirming(slowMs)) resume();
+      // If all answers have come meanwhile, the timer is stopped, and nothing would end the wait of the next writes.
       else if (missing.size > 0) heldSinceMs ??= performance.now();
     } catch {
-      // A server that does not answer may or may not wait for a standby: what is known of the server stays as it is.
+      // A server that does not answer may or may not wait for a standby: its known state stays.
     } finally {
-      isAsking = false;
+      isChecking = false;
     }
   };
 
@@ -145,7 +145,7 @@ export function watchCommits(options: {
       if (heldSinceMs === undefined || !texts.some(isWriting)) return undefined;
       if (isRefusing) throw new CommitsUnconfirmed();
       held ??= Promise.withResolvers();
-      held.promise.catch(() => {}); // those that wait for it get the error
+      held.promise.catch(() => {}); // the waiting writes get the error
       return held.promise;
     },
     isUnconfirmed: () => heldSinceMs !== undefined,
@@ -155,9 +155,9 @@ export function watchCommits(options: {
       new Promise((resolve, reject) => {
         const each: Missing = {
           sentMs: performance.now(),
-          isGivenUp: false,
-          giveUp: () => {
-            each.isGivenUp = true;
+          isAbandoned: false,
+          abandon: () => {
+            each.isAbandoned = true;
             connection.keepUntil(answer);
             reject(new CommitsUnconfirmed());
           },
@@ -172,7 +172,7 @@ export function watchCommits(options: {
           },
           (error: unknown) => {
             missing.delete(each);
-            // The time limit ended its wait for a lock, which a commit holds.
+            // The statement timed out while it waited for a lock, which a commit holds.
             reject(isTimedOut(error) && heldSinceMs !== undefined ? new CommitsUnconfirmed() : error);
           },
         );
@@ -186,7 +186,7 @@ export function watchCommits(options: {
 
 /**
  * Whether the server confirms commits: no commit in this database has waited for a synchronous standby for longer than this time. A role
- * sees this of its own connections, and only these matter.
+ * sees this only of its own connections, and only these matter.
  *
  * @param ms the time in milliseconds
  */

@@ -126,7 +126,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       application_name: 'placement',
       pipeline: true,
       types: utcTypes,
-      // TCP keep-alive finds a server that is gone without closing its connections, also on connections without a time
+      // TCP keep-alive detects a server that died without closing its connections, also on connections without a time
       // limit. Otherwise a load of the fleet, and every request that waits for it, would wait for ever.
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
@@ -196,11 +196,11 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
-/** How long the embedded database may work, statement after statement, before the event loop goes on, in milliseconds. */
+/** How long the embedded database may work, statement after statement, before the event loop continues, in milliseconds. */
 const yieldAfterMs = 5;
 
 /**
- * The embedded database answers in the iteration of the event loop in which it is asked: a loop of statements would keep the requests at
+ * The embedded database answers in the same iteration of the event loop: a loop of statements would keep the requests at
  * the sockets waiting, and the timers, until its end.
  */
 function yieldingToEventLoop(take: TakeClient): TakeClient {

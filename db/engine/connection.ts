@@ -25,10 +25,10 @@ export type Send = (
 /** A connection to the server that is lent for some statements. */
 export type Connection = {
   readonly send: Send;
-  /** From `cork` to `uncork` what is sent is kept for one write to the socket, which the embedded engine does not have. */
+  /** Between `cork` and `uncork` statements are collected for one write to the socket, which the embedded engine does not have. */
   cork(): void;
   uncork(): void;
-  /** Gives the connection back. @param broken the error after which it must not be used again */
+  /** Releases the connection. @param broken the error after which the connection must not be used again */
   release(broken?: Error): void;
 };
 
@@ -36,7 +36,7 @@ export type Connection = {
 export type Connect = () => Promise<Connection>;
 
 /**
- * Begins a transaction of several statements. It says the isolation itself: behind a pooler in transaction mode it may run on
+ * Begins a transaction of several statements. It sets the isolation: behind a pooler in transaction mode it may run on
  * a connection of the server that `prepareConnection` has not prepared.
  */
 export const begin = 'begin isolation level read committed';
@@ -68,7 +68,7 @@ export function lendingFrom(
   };
   const open = (client: pg.PoolClient): Lent => {
     const plain = plainConnection(client);
-    /** What the connection must be kept for after its release. Each loan resets it. */
+    /** The answer for which the connection stays in use after its release. Each loan resets it. */
     let keptUntil: Promise<unknown> | undefined;
     let isSpent = false;
     const holder = {

@@ -12,16 +12,16 @@ import { lockFolder, prepareFolder } from './embedded_folder.ts';
 
 /** A running embedded PostgreSQL. */
 export type Embedded = {
-  /** The config for one pool. When that pool has ended, the next pool needs a new config: the pool ends what its config contains. */
+  /** The config for one pool. The pool closes the resources of its config, so the next pool needs a new config. */
   poolConfig(): pg.PoolConfig;
   close(): Promise<void>;
 };
 
-/** Where a new database comes from. If neither is given, PostgreSQL makes an empty one. */
+/** The source of a new database. Without one, PostgreSQL creates an empty database. */
 export type EmbeddedOrigin = {
   /** A dump of a data folder (PGlite's `dumpDataDir`) that the new database starts from. */
   readonly template?: Blob;
-  /** Gives a running database in memory, such as one that another test has used before. */
+  /** Returns a running database in memory, such as one that another test has used before. */
   readonly inMemory?: () => Promise<Embedded>;
 };
 
@@ -78,7 +78,7 @@ export async function openEmbedded(settings: EmbeddedSettings): Promise<Embedded
         ...syncSettings,
       ],
     });
-    // Every start syncs some files. Another version of PGlite may do without what syncs them here.
+    // Every start syncs some files. If none was synced, this version of PGlite does not call our `fsync`.
     if (files.syncs() === 0) throw new Error('This version of PGlite does not sync files.');
     return embedded(pglite, { stopped, unlock });
   } catch (error) {
@@ -142,7 +142,7 @@ function startFailure(folder: string, error: unknown): Error {
 }
 
 /**
- * PostgreSQL asks for a sync of its log by `fsync`: PGlite's `fdatasync`, which is PostgreSQL's default, does nothing and
+ * PostgreSQL syncs its log by `fsync`: PGlite's `fdatasync`, which is PostgreSQL's default, does nothing and
  * cannot be replaced.
  */
 const syncSettings = ['-c', 'wal_sync_method=fsync'];
@@ -155,8 +155,8 @@ type DurableFiles = {
 };
 
 /**
- * The files of an embedded database in a folder, which are synced to the disk when PostgreSQL asks for that, and before
- * PostgreSQL goes on. So all that PostgreSQL promises after a power failure holds here as well: it syncs its log before it
+ * The files of an embedded database in a folder, which are synced to the disk when PostgreSQL requests a sync, and before
+ * PostgreSQL continues. So the guarantees of PostgreSQL after a power failure hold as well: it syncs its log before it
  * commits, data files before a checkpoint counts, and folders after a file was made or renamed. PGlite's own `NodeFS`
  * answers the requests to sync without syncing.
  */
@@ -181,7 +181,7 @@ function durableFiles(folder: string): DurableFiles {
   return { fs, syncs: () => syncs };
 }
 
-/** What is used here of Emscripten's file system on that of the machine. */
+/** The used part of Emscripten's interface to the file system of the machine. */
 type HostFiles = {
   readonly stream_ops: { fsync?: (file: { readonly nfd: number; readonly path: string }) => number };
   tryFSOperation(operation: () => void): void;
@@ -193,7 +193,7 @@ const isOfLog = (path: string): boolean => path.startsWith(`${PGlite.paths.PGDAT
 /**
  * Makes a PGlite whose PostgreSQL has stopped refuse every statement. PostgreSQL stops at once if it cannot write or sync
  * its log, as on a full or a broken disk. A server would be started again, and its clients would lose their connections.
- * PGlite ignores that PostgreSQL stopped, and goes on with what is left in memory: it acknowledges writes that it does not carry out.
+ * PGlite ignores that PostgreSQL stopped, and continues with the rest in memory: it acknowledges writes that it does not carry out.
  *
  * @param onStop called once, when PostgreSQL has stopped
  * @returns whether it has stopped
@@ -229,7 +229,7 @@ function refuseAfterStop(pglite: PGlite, onStop: (error: Error) => void): () => 
   return hasStopped;
 }
 
-/** Answers messages as a server that ends does: an error for each statement, and nothing more until the next statement. */
+/** Answers messages as a server in shutdown does: an error for each statement, and nothing more until the next statement. */
 function refuser(text: string): (message: Uint8Array) => messages.BackendMessage[] {
   let refused = false;
   return (message) => {
@@ -268,7 +268,7 @@ const longestLogBytes = 256 * 2 ** 20;
  * Replaces autovacuum and the checkpointer, which the embedded PostgreSQL lacks. A vacuum, or a checkpoint, uses the one
  * connection like any statement: 25 ms for a table of 1,000 live and 27,000 dead rows.
  *
- * @param failed called with an error; the next round tries again.
+ * @param failed called with an error; the next round retries
  * @returns a function that stops this work, and resolves when none of it is under way.
  */
 export const keepUp = (kysely: Kysely<Tables>, failed: (error: unknown) => void): (() => Promise<void>) =>

@@ -11,7 +11,7 @@ import { FolderInUse } from './failures.ts';
  * PostgreSQL relies on what was written before it started.
  *
  * - A new database is made under another name, and gets its own name when all of it is on the disk. After a power failure, or a
- *   kill -9, it is there as a whole or is made again.
+ *   kill -9, the database is complete, or is created again.
  * - Other users of the machine cannot read it.
  * - An existing database is synced as a whole if it was not made, or synced, where it is now: releases up to 0.1.0 never
  *   synced, and the programs that restore a backup do not either.
@@ -82,7 +82,7 @@ async function syncAll(folder: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** Syncs the entries of a folder, and its own entry in the folder above, up to the root: any of them may be new. */
+/** Syncs the entries of a folder, and the entry of the folder in its parent, up to the root: any of them may be new. */
 async function syncPath(folder: string): Promise<void> {
   for (let each = path.resolve(folder); ; each = path.dirname(each)) {
     await syncFolder(each);
@@ -109,13 +109,13 @@ async function sync(file: string, flags: 'r' | 'r+'): Promise<void> {
   }
 }
 
-/** Locks of this process. SQLite gives up the lock of an object that is garbage-collected. */
+/** Locks of this process. SQLite releases the lock of an object that is garbage-collected. */
 const held = new Set<DatabaseSync>();
 
 /**
  * Lets one process at a time use the folder of an embedded database, which is created if it does not exist: the process
- * holds a lock of the operating system on a file there. The system grants this lock to one process of all that ask at the
- * same time, also in several containers, and releases it when the process ends, also after a kill -9.
+ * holds a lock of the operating system on a file of the folder. The system grants this lock to one process at a time, also over
+ * several containers, and releases it when the process ends, also after a kill -9.
  *
  * Node.js can lock files only by its SQLite: a transaction that may write holds such a lock on its file. Nothing is written,
  * and the file is never removed: two processes could then hold locks on two files of the same name.
@@ -127,7 +127,7 @@ const held = new Set<DatabaseSync>();
 export async function lockFolder(folder: string): Promise<() => void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, 'in-use.lock');
-  // SQLite would not say why it cannot open or write to the file.
+  // The error of SQLite has no reason why it cannot open or write to the file.
   await (await open(file, 'a', 0o600)).close();
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {

@@ -62,7 +62,7 @@ export const isTooManyConnections = (error: unknown): boolean =>
   (hasSqlstate(error, '08P01') && error instanceof Error && poolerIsFull.test(error.message)) ||
   (error instanceof AggregateError && error.errors.some(isTooManyConnections));
 
-/** What PgBouncer says at its own limits, and what PostgreSQL says at its limit, which PgBouncer passes on. */
+/** The texts of PgBouncer at its limits, and the text of PostgreSQL at its limit, which PgBouncer passes on. */
 const poolerIsFull =
   /no more connections allowed|(client|too many) connections exceeded|too many (clients|connections)|connection slots/;
 
@@ -168,7 +168,7 @@ export const isOtherSchema = (error: unknown): boolean =>
 /** The database lacks tables or migrations that it had when the service started, as after an older dump was restored. */
 export class SchemaBehind extends Error {}
 
-/** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */
+/** A new row could not get an id: the sequence of its table is exhausted, or returns only taken ids. The transaction did nothing. */
 export class NoIdLeft extends Error {}
 
 /** Whether a statement violated a unique key of a table; nothing of it was done. */
@@ -209,7 +209,7 @@ const networkErrors: ReadonlySet<string> = new Set([
   wrongServerCode,
 ]);
 
-/** The codes of Node.js where the server's certificate has expired, say, or is not for its name. */
+/** The codes of Node.js if, for example, the certificate of the server has expired, or is for another name. */
 const ofTls =
   /^(ERR_SSL_|ERR_TLS_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$)/;
 
@@ -233,7 +233,7 @@ const brokenConnection = new RegExp(
  */
 export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || error instanceof NoIdLeft;
 
-/** What an error of the database means for the request that it failed. */
+/** The meaning of an error of the database for the request that failed. */
 type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'

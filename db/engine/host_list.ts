@@ -12,7 +12,7 @@ export type Hosts = {
   readonly target: Target;
   /** Whether a connection tries a random server first, instead of the first one in the list. */
   readonly isRandom: boolean;
-  /** How long one server may take to answer; undefined if the URL does not say. */
+  /** How long one server may take to answer; undefined without such a parameter in the URL. */
   readonly connectTimeoutMs: number | undefined;
 };
 
@@ -24,7 +24,7 @@ export const databaseUrlShape =
  * Reads the servers of a `postgresql://` URL as libpq does: from `a,b:5433`, or from the parameters `host` and `port`,
  * which take precedence. User and password must be escaped.
  *
- * @throws Error that says what is wrong, without the password
+ * @throws Error with the mistake, and without the password
  */
 export function hostsOf(url: string): Hosts {
   const { authority = '', query = '' } = databaseUrlShape.exec(url)?.groups ?? {};

@@ -45,12 +45,12 @@ export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
 export function openHostsPool(
   config: pg.PoolConfig,
   url: string,
-  asked: Hosts,
+  list: Hosts,
   search: HostSearch,
 ): { readonly pool: pg.Pool; readonly take: TakeClient } {
-  const { hosts, target } = asked;
+  const { hosts, target } = list;
   const { connectionTimeoutMillis = 0 } = config;
-  const eachTimeoutMs = asked.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
+  const eachTimeoutMs = list.connectTimeoutMs ?? Math.ceil(connectionTimeoutMillis / hosts.length);
   const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
@@ -90,7 +90,7 @@ export function openHostsPool(
       throw error;
     }
     search.failures[index] = undefined;
-    if (asked.isRandom) search.current = Math.floor(Math.random() * hosts.length);
+    if (list.isRandom) search.current = Math.floor(Math.random() * hosts.length);
   };
 
   const pool = new pg.Pool({ ...config, Client: HostClient, onConnect: check });
@@ -140,7 +140,7 @@ export function nameOfHost({ host, port }: Host, env: Readonly<Record<string, st
   return name.startsWith('/') ? name : `${name}:${port || env.PGPORT || 5432}`;
 }
 
-/** @throws Error that says of which kind the server is, if it is not of the wanted kind */
+/** @throws Error naming the kind of the server, if it is not the wanted kind */
 async function requireKind(
   client: pg.ClientBase,
   wanted: Exclude<Target, 'prefer-standby'>,
@@ -149,7 +149,7 @@ async function requireKind(
   if (wanted === 'any') return;
   const text = `select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only') = 'on' as "isReadOnly"`;
   const { rows } = await client.query({ text, ...(timeoutMs > 0 ? { query_timeout: timeoutMs } : {}) });
-  const [{ isStandby, isReadOnly }] = rows as [{ isStandby: boolean; isReadOnly: boolean }]; // what the query asks for
+  const [{ isStandby, isReadOnly }] = rows as [{ isStandby: boolean; isReadOnly: boolean }]; // the columns of the query
   const kinds = { 'read-write': !isReadOnly, 'read-only': isReadOnly, primary: !isStandby, standby: isStandby };
   if (kinds[wanted]) return;
   const kind = `${isStandby ? 'a standby' : 'a primary'}${isReadOnly && !isStandby ? ' that is read-only' : ''}`;

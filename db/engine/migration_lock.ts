@@ -6,18 +6,18 @@ import { kyselyOn } from './driver.ts';
 /**
  * Runs work while no other process migrates the database.
  *
- * The lock has a connection of its own, so a single other connection is enough for the work.
+ * The lock has a separate connection, so the work needs only one more connection.
  */
 export type WithMigrationLock = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** How long to wait before the lock is asked for again, in milliseconds. */
+/** The time between two attempts to take the lock, in milliseconds. */
 const pauseMs = 100;
 
 /** The number of Kysely's own lock, which earlier releases take. */
 const number = 3853314791062309107n;
 
 /**
- * The lock on a PostgreSQL server. It belongs to a transaction, so that it works behind a pooler in transaction mode. The lock is asked for
+ * The lock on a PostgreSQL server. It belongs to a transaction, so that it works behind a pooler in transaction mode. The lock is requested
  * again and again: a statement that waits for it would have a snapshot, and a process that has the lock and builds an index concurrently
  * waits for all older snapshots.
  *

@@ -12,13 +12,13 @@ export type OpenPool = { readonly pool: pg.Pool; readonly take: TakeClient };
  * itself.
  */
 export function poolsOf(url: string): (config: PoolConfig) => OpenPool {
-  const asked = hostsOf(url);
-  if (asked.hosts.length === 1 && asked.target === 'any') {
+  const list = hostsOf(url);
+  if (list.hosts.length === 1 && list.target === 'any') {
     return (config) => plainPool(replacingBroken(new pg.Pool({ ...config, connectionString: url })));
   }
-  const search = newHostSearch(asked);
+  const search = newHostSearch(list);
   return (config) => {
-    const { pool, take } = openHostsPool(config, url, asked, search);
+    const { pool, take } = openHostsPool(config, url, list, search);
     return { pool: replacingBroken(pool), take };
   };
 }
@@ -36,7 +36,7 @@ function replacingBroken(pool: pg.Pool): pg.Pool {
   return pool;
 }
 
-/** How much longer than the server's own time limit the client waits for an answer, in milliseconds. */
+/** How much longer than the time limit of the server the client waits for an answer, in milliseconds. */
 export const graceMs = 5_000;
 
 /**
@@ -44,10 +44,10 @@ export const graceMs = 5_000;
  * since poolers such as PgBouncer refuse such parameters.
  *
  * `plan_cache_mode`: a statement keeps one plan for all values until its tables are analysed. By default the server
- * compares the cost of that generic plan with the cost that it once estimated for plans with given values. When newer
+ * compares the cost of that generic plan with the cost that it once estimated for plans with specific values. When newer
  * statistics count more rows, the generic plan looks expensive, and the server plans thousands of executions again.
  * That took 0.5 ms of each read, for minutes after each analysis of a growing change log. So nothing that the plan
- * depends on may be a parameter: a LIMIT is a literal, and a condition that does not apply to the given values is left
+ * depends on may be a parameter: a LIMIT is a literal, and a condition that does not apply to the values is left
  * out of the text.
  *
  * `random_page_cost`: the one plan may have been made when the tables were nearly empty, and serves lists of any
@@ -74,10 +74,11 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
  * - `default_transaction_isolation`: in READ COMMITTED a statement sees what was committed before it began. In another
  *   isolation the later statements of a transaction see only what was committed before the first one, and a statement that
  *   has waited for a lock fails.
- * - `lock_timeout`: waits for locks have limits of their own.
- * - `idle_session_timeout`: when the server ends a connection of the pool, it may have crashed, and everything is loaded anew.
- * - `jit`: to compile a plan takes longer than to run it. PostgreSQL compiles what it expects to be slow: until version 17 that is each
- *   statement that reads a whole table though `enable_seqscan` is off.
+ * - `lock_timeout`: waits for locks have separate limits.
+ * - `idle_session_timeout`: a connection of the pool that the server ends may mean that the server has crashed, so that everything is
+ *   loaded again.
+ * - `jit`: compiling a plan takes longer than running it. PostgreSQL compiles plans with a high cost: until version 17 that is each
+ *   statement that reads a whole table although `enable_seqscan` is off.
  * - The forms in which values are read and written. Triggers make entity tags of numbers as `extra_float_digits` says.
  */
 const reliedOn = [
@@ -104,12 +105,12 @@ const fullServerPauseMs = 1_000;
 
 /**
  * Lets requests wait for one of the open connections of a pool while the server has no room for a further connection: other programs may
- * have taken all. node-postgres would fail the request for which it tried to open the connection, while other requests go on.
+ * have taken all. node-postgres would fail the request for which it tried to open the connection, while other requests continue.
  *
  * After a refusal no connection is opened for some time, then one; each success lets the next connection be opened. Meanwhile no open
  * connection is closed for being idle, since there may be no room for a new one.
  *
- * @param options.hasOther whether callers have another pool. Then a pool without any connection does not ask the server again before
+ * @param options.hasOther whether callers have another pool. Then a pool without any connection does not connect again before
  *   that time is over.
  * @returns how a connection is taken, which fails with the refusal only if the pool has no open connection
  */
@@ -179,14 +180,14 @@ export function oneAfterTheOther(pauseMs: number): <T>(work: () => Promise<T>) =
 
 /**
  * Which connections to the server broke. When a connection breaks, the server may have crashed, another server may answer from now on, or
- * a virtual machine may have gone back to an earlier state: what was read before may be of transactions that are lost.
+ * a virtual machine may have gone back to an earlier state: data that was read before may be of lost transactions.
  */
 export type Breaks = {
   /** How many connections broke so far. */
   readonly count: number;
-  /** Whether a connection broke, and since then the fleet was not loaded anew, and nothing has proved that the server goes on as before. */
+  /** Whether a connection broke, and since then the fleet was not loaded again, and nothing has proved that the server still runs. */
   isInDoubt(): boolean;
-  /** Notes that everything was read anew. @param count how many connections had broken when the reading began */
+  /** Notes that everything was read again. @param count how many connections had broken when the reading began */
   settle(count: number): void;
 };
 
@@ -200,10 +201,10 @@ export type BreakWatch = Breaks & {
 
 /**
  * A server that crashes ends all its connections. So a statement that is sent after a break, and answered on a connection that was open
- * before the break, proves that the server goes on: only the other connection was cut off, as by an administrator or a firewall.
+ * before the break, proves that the server still runs: only the other connection was cut off, as by an administrator or a firewall.
  *
- * A connection to a pooler proves nothing, since the pooler connects to the server anew when it has to. For the same reason a break of
- * such a connection means nothing, if each statement returns the run of the server.
+ * A connection to a pooler proves nothing, since the pooler reconnects to the server by itself. For the same reason a break of such a
+ * connection is ignored if each statement returns the run of the server.
  */
 export function watchForBreaks(): BreakWatch {
   type Connection = { readonly openedAfter: number; isDirect: boolean; isIgnored: boolean };
@@ -222,7 +223,7 @@ export function watchForBreaks(): BreakWatch {
     watch: (client) => {
       const connection = { openedAfter: count, isDirect: false, isIgnored: false };
       connections.set(client, connection);
-      // 'error' is not emitted for a connection that this process ends.
+      // 'error' is not emitted for a connection that this process closes.
       client.once('error', () => {
         if (!connection.isIgnored) count += 1;
       });
@@ -242,5 +243,5 @@ export function watchForBreaks(): BreakWatch {
   };
 }
 
-/** The id of the server process, as named when the connection was opened. A pooler names an id of its own. */
+/** The id of the server process, as named when the connection was opened. A pooler names a different id. */
 const processIdOf = (client: pg.PoolClient): unknown => ('processID' in client ? client.processID : undefined);

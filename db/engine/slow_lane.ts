@@ -21,7 +21,7 @@ export type LockWait = {
  */
 export const briefWait: LockWait = { lockTimeoutMs: 20 };
 
-/** How a transaction is repeated in the slow lane, and when it is given up. */
+/** How a transaction is repeated in the slow lane, and when it fails. */
 export type Patience = {
   /**
    * Whether the transaction holds other locks while it waits for one. Then its attempts are short, and all such
@@ -32,7 +32,7 @@ export type Patience = {
   /** Whether the result is still wanted; called after each failed attempt. */
   readonly isWanted?: () => boolean;
   /**
-   * When the transaction is given up, by `performance.now()`. An attempt that is under way at that time may still
+   * When the transaction fails, by `performance.now()`. An attempt that is under way at that time may still
    * succeed.
    */
   readonly endsAtMs?: number;
@@ -60,7 +60,7 @@ export type SlowLane = {
   tooLong(refusal: unknown): Error;
 };
 
-/** How many transactions of the slow lane run at the same time, each on a connection of its own. */
+/** How many transactions of the slow lane run at the same time, each on a separate connection. */
 export const slowConnections = 4;
 /**
  * How many of the connections serve transactions that were already refused once. The others are kept for new
@@ -98,9 +98,9 @@ const longestPauseMs = 200;
  */
 export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLane {
   type Attempt = { readonly run: (wait: LockWait) => Promise<'over' | 'refused'>; isOver: boolean };
-  /** Transactions that hold no other lock: in `fresh` those that were not tried yet, in the other queue those that were. */
+  /** Transactions that hold no other lock: `fresh` before their first attempt, `retried` after it. */
   const fresh: Attempt[] = [];
-  const tried: Attempt[] = [];
+  const retried: Attempt[] = [];
   /** Transactions that hold other locks. The two queues alternate, so that neither of them delays the other. */
   const freshHolders: Attempt[] = [];
   const triedHolders: Attempt[] = [];
@@ -115,7 +115,7 @@ export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLa
       const isNew = fresh.length > 0;
       // One connection is kept for transactions that hold other locks.
       if (running >= slowConnections - 1 || (!isNew && runningLong >= longWaits)) return;
-      const next = isNew ? fresh.shift() : tried.shift();
+      const next = isNew ? fresh.shift() : retried.shift();
       if (next === undefined) return;
       if (!next.isOver) void wait(next, isNew);
     }
@@ -124,9 +124,9 @@ export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLa
   const wait = async (next: Attempt, isNew: boolean): Promise<void> => {
     running += 1;
     if (!isNew) runningLong += 1;
-    const longMs = Math.round((longestWaitMs * longWaits) / Math.max(tried.length + runningLong, longWaits));
+    const longMs = Math.round((longestWaitMs * longWaits) / Math.max(retried.length + runningLong, longWaits));
     const lockTimeoutMs = isNew ? briefShare(fresh.length) : Math.max(shortestWaitMs, longMs);
-    if ((await next.run({ lockTimeoutMs, isSlow: true })) === 'refused') tried.push(next);
+    if ((await next.run({ lockTimeoutMs, isSlow: true })) === 'refused') retried.push(next);
     if (!isNew) runningLong -= 1;
     running -= 1;
     start();
@@ -201,6 +201,6 @@ export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLa
   };
 }
 
-/** How long one attempt waits if it shares `sharedWaitMs` with others. */
+/** How long one attempt waits if it shares `sharedWaitMs` with other attempts. */
 const briefShare = (others: number): number =>
   Math.max(shortestWaitMs, Math.min(Math.round(sharedWaitMs / (others + 1)), briefWait.lockTimeoutMs));

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../tables.ts';
 import { isDatabaseError, NoIdLeft, sqlstate } from './failures.ts';
 
-/** How often a transaction is tried whose new rows got ids that are taken. */
+/** How often a transaction is attempted whose new rows got ids that are taken. */
 const attempts = 7;
 /** After the first attempt, ids are drawn from a gap of so many free ids; after each further attempt, from a gap four times as wide. */
 const firstGap = 64;
@@ -10,11 +10,11 @@ const firstGap = 64;
 const [rowsSearched, idsPassed] = [100_000, 1_000_000];
 
 /**
- * Repeats a transaction whose new rows got ids from a sequence that other rows have already. Sequences come round, and
- * other programs insert rows with ids of their own. Before each repetition the sequence is moved behind the rows that it met.
+ * Repeats a transaction whose new rows got ids that other rows have already. Sequences wrap around, and other programs insert
+ * rows with explicit ids. Before each repetition the sequence is moved behind the taken ids that it returned.
  *
  * @param operation one transaction. After an error nothing of it was done
- * @throws NoIdLeft if the sequence has ended, or meets taken ids each time; any other error of the operation
+ * @throws NoIdLeft if the sequence is exhausted, or returns taken ids each time; any other error of the operation
  */
 export async function withFreeIds<T>(kysely: Kysely<Tables>, operation: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -71,7 +71,7 @@ async function passTakenIds(kysely: Kysely<Tables>, { table, sequence }: Numbere
     ))`.execute(kysely);
 }
 
-/** @throws NoIdLeft if a sequence gives numbers that are too large for its column, as sequences from before PostgreSQL 10 do */
+/** @throws NoIdLeft if a sequence returns numbers that are too large for its column, as sequences from before PostgreSQL 10 do */
 async function refuseLongSequences(kysely: Kysely<Tables>, cause: Error): Promise<void> {
   const { rows } = await sql<{ readonly sequence: string }>`
     select d.objid::regclass::text as sequence

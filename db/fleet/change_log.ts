@@ -15,7 +15,7 @@ export type FleetSnapshot = {
   readonly shown?: readonly string[];
 };
 
-/** A point of the logs: all rows of transactions up to `lastXid` were read, but of those that the snapshot has under way. */
+/** A point of the logs: all rows of transactions up to `lastXid` were read, except of transactions that the snapshot has under way. */
 export type LogPoint = Pick<FleetSnapshot, 'pgSnapshot' | 'lastXid'>;
 
 /** The newest transaction with rows in a log. A dump may have brought rows of transactions that have not begun on this server. */
@@ -25,7 +25,7 @@ export const newestIn = (log: 'provider_changes' | 'inventory_changes'): RawBuil
 /** The newest transaction whose rows may have been pruned from the change log. */
 export const horizon = sql`(select xid from provider_changes_horizon order by xid desc limit 1)`;
 
-/** Reads the snapshot of the current transaction; outside of a transaction, that of this statement. */
+/** Reads the snapshot of the current transaction; outside of a transaction, the snapshot of this statement. */
 export const readFleetSnapshot = (db: Kysely<Tables>): Promise<FleetSnapshot> =>
   onlyRow(
     db,
@@ -33,7 +33,7 @@ export const readFleetSnapshot = (db: Kysely<Tables>): Promise<FleetSnapshot> =>
       coalesce(greatest(${newestIn('provider_changes')}, ${newestIn('inventory_changes')}, ${horizon}), '0')::text as "lastXid"`,
   );
 
-/** The newest of some transactions; null stands for none. */
+/** The newest of some transactions; null means none. */
 export const newestXid = (first: string, ...others: readonly (string | null)[]): string =>
   others.reduce<string>((newest, xid) => (xid !== null && BigInt(xid) > BigInt(newest) ? xid : newest), first);
 
@@ -59,9 +59,9 @@ type Unread = {
 };
 
 /**
- * What was not read at a point. A transaction that ended without rows in the log, such as a rolled-back one, does not count as read if
- * it is newer than all transactions with rows. If the server crashes before anything of it is in the write-ahead log, its number is given
- * again. A number up to that of a transaction whose commit is on the disk is never given again.
+ * The transactions that were not read at a point. A transaction that ended without rows in the log, such as a rolled-back one, does not
+ * count as read if it is newer than all transactions with rows. If the server crashes before anything of it is in the write-ahead log, its
+ * number is assigned again. A number up to the number of a transaction whose commit is on the disk is never assigned again.
  */
 function unreadAt({ pgSnapshot, lastXid }: LogPoint): Unread {
   const { underWay } = snapshotParts(pgSnapshot);

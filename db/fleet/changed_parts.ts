@@ -30,7 +30,7 @@ const limitsBit = 64;
 export const consumersBit = 128;
 /** Set where a consumer has nothing any more. */
 export const goneBit = 256;
-/** Set where the consumer has nothing because its term ended. */
+/** Set if the consumer was removed because its term expired. */
 export const termBit = 512;
 
 /** Whether a row of the change log says that limits changed (migration 010), which clients do not follow. */
@@ -67,7 +67,7 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
     from ${changes} where provider_id is not null or (${areNames})
   ) as named where bits > 0`;
 
-/** How many consumers one statement reads. If there are more, clients that follow consumers read everything anew. */
+/** How many consumers one statement reads. If there are more, clients that follow consumers read everything again. */
 const mostConsumers = 20_000;
 
 /**
@@ -160,11 +160,11 @@ type ReadParts = {
 const mostRows = 200_000;
 
 /**
- * Reads which parts changed between two points of the log, for a client that comes with an old token.
+ * Reads which parts changed between two points of the log, for a client that sends an old token.
  *
  * @param from the rows that were read at this point are left out
  * @param until the rows of transactions that this snapshot does not see are left out
- * @param bits the parts that the client asks for
+ * @param bits the parts that the client requests
  * @param most how many providers are read at most; if there are more, `isGone` is true
  */
 export const readChangedParts = (

@@ -81,7 +81,7 @@ export async function besideSnapshot(
 /**
  * Reads in one transaction, in which every statement has the same snapshot.
  *
- * @param lockTimeoutMs how long a statement waits for a lock; without it there is no limit of its own
+ * @param lockTimeoutMs how long a statement waits for a lock; without it there is no separate limit
  * @throws `lockNotAvailable` if another transaction holds a lock for longer
  */
 export const inSnapshot = <Result>(

@@ -35,7 +35,7 @@ async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<nu
 
 /**
  * Deletes the oldest changes in the log of inventory changes, which claims read. This log has no horizon, since each claim
- * would have to read it. Instead a row that stands for all providers is inserted, so that claims that were judged earlier
+ * would have to read it. Instead a row about all providers is inserted, so that claims that were judged earlier
  * are judged again. If only such rows are old, they stay.
  *
  * @returns how many rows were deleted

@@ -46,21 +46,21 @@ export type Changes = {
   readonly lastXid: string | null;
   /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
   readonly lastInventoryXid: string | null;
-  /** Which parts changed, for clients that follow; null if none changed, or the parts were not asked for. */
+  /** Which parts changed, for clients that follow; null if none changed, or if the parts were not requested. */
   readonly changedParts: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** There are more changes than these: see src/fleet/keep/load.ts. */
   readonly isMuch: boolean;
   /**
-   * Changes of usages, as parallel arrays. Not those of providers in `whole`, whose inventories contain their usages.
+   * Changes of usages, as parallel arrays, without the providers in `whole`, whose inventories contain their usages.
    */
   readonly moved:
     | readonly { readonly provider: number; readonly classes: number[]; readonly deltas: number[] }[]
     | null;
   /** Providers of which only the generation or the times in their row changed. */
   readonly touched: readonly Pick<ProviderRow, 'id' | 'generation' | 'created' | 'updated'>[] | null;
-  /** Ids of providers that were read again as a whole; those not in `providers` are deleted. */
+  /** Ids of providers that were read again as a whole; ids that are not in `providers` are deleted. */
   readonly whole: readonly number[] | null;
   readonly providers: readonly ProviderRow[] | null;
   readonly inventories: readonly InventoryRow[] | null;

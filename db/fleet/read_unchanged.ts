@@ -7,12 +7,12 @@ import { inSnapshot } from './log_position.ts';
 import { readPages } from './pages.ts';
 import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 
-/** Providers as one snapshot has them, and which of them changed since an earlier snapshot as far as the log says. */
+/** Providers in one snapshot, and which of them have changed since an earlier snapshot, by the log. */
 export type ReadBeside = {
   /** Undefined where there are more providers than were to be read: then only `ids` has them. */
   readonly page: FleetPage | undefined;
   readonly ids: readonly number[];
-  /** All providers that changed, whether they were asked for or not. */
+  /** All providers that changed, whether they were requested or not. */
   readonly changed: ReadonlySet<number>;
 };
 

@@ -48,7 +48,7 @@ export type FleetRows = {
   readonly aggregates: readonly AggregateRow[];
 };
 /**
- * The same, but equal values come once: each with its providers, and with lists of the fields that differ, in the same
+ * The same, but equal values are listed once: each with its providers, and with lists of the fields that differ, in the same
  * order.
  */
 export type FleetPage = {

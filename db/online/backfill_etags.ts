@@ -52,8 +52,8 @@ type EtagBatch = {
 
 /**
  * Lets the commit not wait for the disk: tags that are lost in a crash are computed again. The batches are small, and
- * would spend most of their time waiting. What writes the change log must not be committed so: the number of a transaction that others
- * have read there must never be given again.
+ * would spend most of their time waiting. Transactions that write the change log must not be committed so: the number of a transaction
+ * that others have read in the log must never be assigned again.
  */
 const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
 

@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { giveUuids } from '../statements/services/service_row.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
 
-/** Gives old services without a uuid one, unless a read of the service has done so already. */
+/** Sets a uuid for old services without one, unless a read of the service has done so already. */
 export function backfillServiceUuids(database: Database): OnlineMigration {
   return {
     name: 'backfill_service_uuids',

@@ -18,7 +18,7 @@ export type BatchPart = Progress & { readonly name: string; readonly error?: unk
 
 /**
  * Runs one batch over all migrations, which share `maxCount`. When it is used up, the remaining migrations do not run.
- * A migration that fails does not stop the others.
+ * A migration that fails does not stop the other migrations.
  */
 export async function runBatch(
   migrations: readonly OnlineMigration[],

@@ -5,7 +5,7 @@ import type { Tables } from '../tables.ts';
 import { noneWithoutTable } from './missing_table.ts';
 
 /**
- * The names of all migrations, in order. They are apart from the migrations, because a process that starts on a database that has them all
+ * The names of all migrations, in order. They are in a separate file, because a process that starts on a database that has them all
  * needs nothing but their names.
  */
 export const migrationNames = [
@@ -44,13 +44,13 @@ export const unreleasedNames: readonly string[] = [
   '017_qualified_names',
 ];
 
-/** Whether a name is that of a migration that was never released. */
+/** Whether a migration with this name was never released. */
 export const isUnreleased = (name: string): boolean => unreleasedNames.includes(name);
 
 /** Reads the names of all migrations that were run on the database, oldest first. */
 const selectExecuted = sql<{ name: string }>`select name from kysely_migration order by name`;
 
-/** The names of the migrations that are not among those that were run, oldest first. */
+/** The names of the migrations that were not run, oldest first. */
 const missingMigrations = (executed: readonly string[]): readonly string[] =>
   migrationNames.filter((name) => !executed.includes(name));
 

@@ -78,11 +78,11 @@ export type IdUse = {
   readonly sequence: string;
   /** The newest id. */
   readonly last: number;
-  /** The last id that the sequence can give, or the column can take. */
+  /** The last id that the sequence can return, or the column can store. */
   readonly end: number;
   /** Which part of the ids is used: 0 to 1. Where the sequence begins again at its end, the part that rows have. */
   readonly used: number;
-  /** Whether the sequence begins again where it ends; ids that rows have are passed over (db/engine/taken_ids.ts). */
+  /** Whether the sequence wraps around; taken ids are skipped (db/engine/taken_ids.ts). */
   readonly comesRound: boolean;
 };
 

@@ -28,7 +28,7 @@ import { correctRevision, refuseForeignDatabase } from './revision.ts';
 const releasedInstead: readonly string[] = ['006_changed_parts', '007_uptime', '008_consumer_terms'];
 
 /**
- * Records the migrations of the release instead of those that were never released. A database that has run all of these lacks nothing. A
+ * Records the migrations of the release instead of unreleased ones. A database that has run all unreleased ones lacks nothing. A
  * database that has run some gets the migrations of the release, which leave existing parts as they are.
  *
  * One statement, so that all or nothing is recorded; run again, it changes nothing.
@@ -84,7 +84,7 @@ async function apply(
   executed: readonly string[],
   others: Migrations | undefined,
 ): Promise<readonly string[]> {
-  // Imported only here: most starts find nothing to migrate.
+  // Imported on demand: most starts find nothing to migrate.
   const [{ migrations }, { completeUpstream }] = await Promise.all([
     import('./migrations.ts'),
     import('./migrations/001_placement_schema.ts'),
@@ -113,7 +113,7 @@ async function apply(
   });
 }
 
-/** Each migration is a transaction of its own, so that it holds its locks for a short time only. */
+/** Each migration is a separate transaction, so that it holds its locks for a short time only. */
 const withBriefLocks = (all: Migrations): Migrations =>
   Object.fromEntries(
     Object.entries(all).map(([name, { up }]) => {

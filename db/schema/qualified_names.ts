@@ -1,7 +1,7 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 
 /**
- * Writes functions anew in which every table, and every called function of `functions`, is named with its schema. So the functions do the
+ * Replaces functions by versions in which every table, and every called function of `functions`, has its schema. So the functions do the
  * same whatever `search_path` the connection has: `pg_restore` and the subscriber of a logical replication have an empty one. A
  * `search_path` of the function itself would have the same effect, but takes time at each call.
  *

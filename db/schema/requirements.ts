@@ -10,8 +10,8 @@ import { type ColumnKind, upstreamTables } from './upstream_tables.ts';
 // The schema
 
 /**
- * The schema in which the tables are made: the first one of `search_path` that exists. Several deployments may share a database, each in a
- * schema of its own.
+ * The schema in which the tables are made: the first one of `search_path` that exists. Several deployments may share a database, each in
+ * a separate schema.
  *
  * @throws Error with the remedy if no such schema exists, or if `search_path` also leads to tables in another schema, even behind this one:
  *   where a table of this schema is still to be made, statements would find the table of the other schema.

@@ -16,7 +16,7 @@ const withoutRedundantIndexes = 'a082b8bb98d0';
 export const revisions: readonly string[] = [...beforeConsumerTypes, withConsumerTypes, withoutRedundantIndexes];
 
 /**
- * Indexes that revision a082b8bb98d0 drops, since the unique constraints have indexes of their own. It fails if one of
+ * Indexes that revision a082b8bb98d0 drops, since the unique constraints have indexes themselves. It fails if one of
  * them is missing.
  */
 const redundantIndexes: readonly string[] = [

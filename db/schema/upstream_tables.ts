@@ -20,7 +20,7 @@ const table = (name: keyof Tables, columns: Readonly<Record<string, ColumnKind>>
   columns: { ...stamps, id: 'integer', ...columns },
 });
 
-/** A table that says which traits a provider has, or which aggregates it is in. */
+/** A table with the traits or the aggregates of providers. */
 const membership = (name: keyof Tables, ...key: readonly string[]): UpstreamTable => ({
   name,
   key,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /*
- * Our statements write the entity tags of what they change, and tell the triggers of migrations 004 and 005, which
+ * Our statements write the entity tags of the rows that they change, and report this to the triggers of migrations 004 and 005, which
  * compute the tags for writes of other programs. Computed by SQL, the tags took a quarter of the time of creating a
  * provider.
  */

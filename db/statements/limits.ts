@@ -29,7 +29,7 @@ export type StoredLimits = StoredValues & {
 
 /** What the consumers of a type have together. */
 export type UsageOfType = {
-  /** `unknown` for those without a type. */
+  /** `unknown` for consumers without a type. */
   readonly type: string;
   /** Null for how many of them have something. */
   readonly className: string | null;
@@ -49,25 +49,25 @@ export type ReadLimits = {
 
 const storedColumns = sql`project, generation, resources, consumers, is_imported as "isImported"`;
 
-/** Which projects are asked for: some by name, or those with values of their own, by name behind a marker. */
+/** The requested projects: some by name, or projects with explicit values, by name behind a marker. */
 export type ProjectSelection =
   | { readonly names: readonly string[] }
   | { readonly after: string; readonly limit: number };
 
 /**
- * Reads limits and usages in one snapshot. Usages that are in doubt are counted anew, and stay in doubt.
+ * Reads limits and usages in one snapshot. Usages that are in doubt are recounted, and stay in doubt.
  *
  * @param incompleteProject the project that old allocations without a consumer record count for
  */
 export async function readLimits(
   { kysely }: Pick<Database, 'kysely'>,
-  asked: ProjectSelection,
+  selection: ProjectSelection,
   incompleteProject: string,
 ): Promise<ReadLimits> {
   const chosen =
-    'names' in asked
-      ? sql`select unnest(${asked.names}::text[]) as project`
-      : sql`select project from limits where project <> '' and project > ${asked.after} order by project limit ${asked.limit}`;
+    'names' in selection
+      ? sql`select unnest(${selection.names}::text[]) as project`
+      : sql`select project from limits where project <> '' and project > ${selection.after} order by project limit ${selection.limit}`;
   const row = await onlyRow(
     kysely,
     sql<{
@@ -123,7 +123,7 @@ export async function readLimits(
 const limitsLock = 1_490_000;
 const lockLimits = sql`select pg_advisory_xact_lock(${sql.lit(limitsLock)})`;
 
-/** The values that are to be stored, and the generation of what they replace; null where there is nothing. */
+/** The values to store, and the generation of the values that they replace; null if there are none. */
 export type NewLimits = StoredValues & {
   readonly project: string;
   readonly known: number | null;
@@ -157,7 +157,7 @@ export async function writeLimits(database: Database, limits: NewLimits): Promis
   }
 }
 
-/** Ends a counting that has begun minutes ago and has led to no limit: its process has ended, or lost the database. */
+/** Stops a counting that began minutes ago and has led to no limit: its process has ended, or lost the database. */
 export async function endCountingWithoutLimits({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
   await transaction([lockLimits, endCountingIf(sql`since < ${utcNow} - interval '5 minutes'`)]);
 }
@@ -168,21 +168,21 @@ function storing({ project, resources, consumers, known, isImported = false }: N
     known === null
       ? sql`insert into limits (project, generation, resources, consumers, is_imported, updated_at)
         select ${project}, ${raised(sql`(select generation from deleted_limits where project = ${project})`)},
-          resources, consumers, ${isImported}, ${utcNow} from given where is_counted
+          resources, consumers, ${isImported}, ${utcNow} from wanted where is_counted
         on conflict (project) do nothing returning ${storedColumns}`
-      : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = given.resources, consumers = given.consumers,
+      : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = wanted.resources, consumers = wanted.consumers,
           is_imported = ${isImported}, updated_at = ${utcNow}
-        from given where is_counted and l.project = ${project} and l.generation = ${known}
+        from wanted where is_counted and l.project = ${project} and l.generation = ${known}
           ${isImported ? sql`and l.is_imported` : sql``} -- an import replaces nothing else, also if it has the same generation
         returning l.project, l.generation, l.resources, l.consumers, l.is_imported as "isImported"`;
   return sql<{ readonly isCounted: boolean; readonly stored: StoredLimits | null }>`
-    with given as materialized (select ${values}, exists (select from usage_counting where is_counted) as is_counted),
+    with wanted as materialized (select ${values}, exists (select from usage_counting where is_counted) as is_counted),
     stored as (${change})
-    select is_counted as "isCounted", (select to_json(s) from stored s) as stored from given`;
+    select is_counted as "isCounted", (select to_json(s) from stored s) as stored from wanted`;
 }
 
 /**
- * Deletes the values of a project, or the defaults. With the last ones the counting of usages ends.
+ * Deletes the values of a project, or the defaults. Without any values left, the counting of usages stops.
  *
  * @param known the generation that they must have; undefined for any
  * @returns whether they were there with this generation
@@ -202,7 +202,7 @@ export async function deleteLimits(
   return removed.length > 0;
 }
 
-/** Ends the counting of usages where there is no limit, if it meets a condition. */
+/** Stops the counting of usages if there is no limit, and if the counting meets a condition. */
 const endCountingIf = (condition: RawBuilder<boolean>): RawBuilder<unknown> => sql`
   with ended as (delete from usage_counting where not exists (select from limits) and ${condition} returning since),
   usages as (delete from project_usages where exists (select from ended))
@@ -212,7 +212,7 @@ const endCounting = endCountingIf(sql`true`);
 
 /**
  * Begins to count what projects use, if there is no limit yet. First, all statements that begin from now on add to the counts. Then, when
- * all statements that began earlier have ended, everything that projects have is counted once.
+ * all statements that began earlier have ended, all usages are counted once.
  */
 async function beginCounting(database: Database): Promise<void> {
   const { kysely, transaction } = database;
@@ -225,7 +225,7 @@ async function beginCounting(database: Database): Promise<void> {
   ]);
   await untilWritesEnd(database);
   await correctUsages(database, 'all');
-  // Another process may have ended this counting, and begun another one that does not count everything yet.
+  // Another process may have stopped this counting, and begun another one that does not count everything yet.
   await transaction([
     lockLimits,
     sql`update usage_counting set is_counted = true where since::text = ${begun?.since ?? ''}`,

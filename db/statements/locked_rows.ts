@@ -152,6 +152,6 @@ export const lockProvidersFirst = (
 export const limitLockWait = ({ lockTimeoutMs }: LockWait): RawBuilder<unknown> =>
   sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
 
-/** The limit as one more condition for the rows to lock, so that it needs no statement of its own. Empty without a wait. */
+/** Sets the limit in a condition for the rows to lock, which saves a statement. Empty without a wait. */
 export const andLimitLockWait = (wait: LockWait | undefined): RawBuilder<unknown> =>
   wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`;

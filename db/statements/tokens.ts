@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { utcNow } from '../engine/time.ts';
 
-/** A token of the service's own, without the token itself, of which only the hash is stored. */
+/** A token that this service has made, without its text, of which only the hash is stored. */
 export type TokenRow = {
   readonly uuid: string;
   /** How the token begins. */
@@ -11,13 +11,13 @@ export type TokenRow = {
   readonly projectId: string;
   readonly roles: readonly string[];
   readonly created: Date;
-  /** Null for a token that never ends. */
+  /** Null for a token that never expires. */
   readonly expires: Date | null;
   /** The hour in which it was used last; null if it never was. */
   readonly used: Date | null;
 };
 
-/** What a token is made of. */
+/** The fields of a new token. */
 export type NewToken = Pick<TokenRow, 'uuid' | 'prefix' | 'userId' | 'projectId' | 'roles'> & {
   /** The SHA-256 of the token, as hexadecimal digits. */
   readonly hash: string;
@@ -28,7 +28,7 @@ export type NewToken = Pick<TokenRow, 'uuid' | 'prefix' | 'userId' | 'projectId'
 const columns = sql`uuid, prefix, user_id as "userId", project_id as "projectId", roles, created_at as created,
   expires_at as expires, used_at as used`;
 
-/** Stores a new token, and removes those that ended long ago: otherwise the table would keep every token that was ever made. */
+/** Stores a new token, and removes tokens that expired long ago: otherwise the table would keep every token for ever. */
 export async function createToken({ write }: Pick<Database, 'write'>, token: NewToken): Promise<TokenRow> {
   const { uuid, hash, prefix, userId, projectId, roles, seconds = null } = token;
   const [, [row]] = await write([
@@ -46,11 +46,11 @@ export async function createToken({ write }: Pick<Database, 'write'>, token: New
 export type FoundToken = Pick<TokenRow, 'uuid' | 'userId' | 'projectId' | 'roles'> & {
   /** For how many milliseconds it is still valid, by the clock of the database; null for always. */
   readonly msLeft: number | null;
-  /** Whether the hour of its last use is that of now. */
+  /** Whether the token was last used in the present hour. */
   readonly isNoted: boolean;
 };
 
-/** The token with this hash that has not ended; undefined if there is none. */
+/** The token with this hash that has not expired; undefined if there is none. */
 export async function findToken({ kysely }: Pick<Database, 'kysely'>, hash: string): Promise<FoundToken | undefined> {
   const { rows } = await sql<FoundToken>`
     select uuid, user_id as "userId", project_id as "projectId", roles, (extract(epoch from expires_at - ${utcNow}) * 1000)::float8 as "msLeft",
@@ -76,7 +76,7 @@ export type TokenQuery = {
   readonly limit: number;
 };
 
-/** Tokens in the order of their UUIDs, also those that have ended: one more than `limit` if there are more. */
+/** Tokens in the order of their UUIDs, also expired ones: one more than `limit` if there are more. */
 export async function listTokens(
   { kysely }: Pick<Database, 'kysely'>,
   { projectId, userId, marker = '', limit }: TokenQuery,

@@ -5,7 +5,7 @@ import { noteAllConsumers } from '../fleet/changed_parts.ts';
 import { lockTogether, repeatUntilLocked, waitBriefly } from '../schema/brief_locks.ts';
 
 /*
- * The history of usages (migration 014): its switch, and what is done beside the triggers that write it.
+ * The history of usages (migration 014): its switch, and the work in addition to the triggers that write it.
  */
 
 /** Tells the triggers why the usages of this transaction end. */
@@ -21,7 +21,7 @@ export const usagesAreReleasedWhole = sql`set_config('placement.released_whole',
  * Switches the history of usages on, if it is off. From then on all writes are recorded. What is held already is recorded by `takeInHeld`.
  * While records of an earlier history are being closed, nothing is done.
  *
- * It waits until all transactions that are writing allocations or consumers have ended, since their triggers found the history off.
+ * It waits until all transactions that write allocations or consumers have ended, since their triggers found the history off.
  *
  * @param signal ends the wait for the locks, which has no limit of its own
  * @returns whether the history was off
@@ -101,7 +101,7 @@ export async function closeRecords({ kysely }: Pick<Database, 'kysely'>, limit: 
     await sql`delete from usage_history where until is not null and not exists (select from open_usage_records)
     returning since`.execute(kysely);
   if (rows.length > 0) return false;
-  // Another process is closing the others.
+  // Another process is closing the remaining records.
   const { isClosing } = await onlyRow(
     kysely,
     sql<{
@@ -113,7 +113,7 @@ export async function closeRecords({ kysely }: Pick<Database, 'kysely'>, limit: 
 
 /** How far the history has recorded the allocations that existed when it was switched on. */
 export type HeldPosition = {
-  /** When it was switched on. Where it was switched off and on again meanwhile, it is begun anew. */
+  /** When it was switched on. After it was switched off and on again meanwhile, the work restarts. */
   readonly since: string;
   /** The consumer after which to go on. */
   readonly after: string;
@@ -154,10 +154,10 @@ export async function takeInHeld(
   return { since, after: last };
 }
 
-/** Lets the next process that starts take in all allocations again, because they were written without the triggers. */
+/** Makes the next process that starts record all allocations again, because they were written without the triggers. */
 export const heldIsNotTakenIn = sql`update usage_history set is_complete = false where until is null`;
 
-/** Locks consumers and their allocations, and makes their open records what they hold. */
+/** Locks consumers and their allocations, and brings their open records up to date with the allocations. */
 const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
   sql`select from usage_history for share`,
   sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
@@ -166,7 +166,7 @@ const settled = (uuids: readonly string[]): readonly RawBuilder<unknown>[] => [
 ];
 
 /**
- * Gives open records without an owner to their consumers. A record has no owner where one program inserts allocations of a consumer,
+ * Sets the owner of open records without one. A record has no owner where one program inserts allocations of a consumer,
  * another program inserts the consumer, and neither sees what the other has not committed yet.
  *
  * @param limit how many consumers at most
@@ -188,7 +188,7 @@ export async function assignOwners(
 }
 
 /**
- * Deletes records that ended long ago, some at a time. No write waits for the deletion, since no write changes what another transaction
+ * Deletes records that were closed long ago, some at a time. No write waits for it, since no write changes what another transaction
  * has recorded.
  *
  * @param limit how many records to delete at most

@@ -15,7 +15,7 @@ export type UsageRecordRow = {
   readonly projectId: string | null;
   readonly userId: string | null;
   readonly consumerType: string | null;
-  /** Null where the provider, or the class, was gone before the record began. */
+  /** Null if the provider, or the class, was deleted before the record began. */
   readonly providerUuid: string | null;
   readonly providerName: string | null;
   readonly className: string | null;
@@ -38,14 +38,14 @@ export type UsageFilter = {
   readonly providers: readonly string[] | undefined;
   /** The name of a class, which need not exist any more. */
   readonly className: string | undefined;
-  /** What was held between these times. */
+  /** Records of allocations that existed between these times. */
   readonly from: Date | undefined;
   readonly until: Date | undefined;
   /** The project and user that allocations without a consumer record belong to. */
   readonly incomplete: { readonly projectId: string; readonly userId: string };
 };
 
-/** The record after which a page begins: a record of what is held now, or a record that has ended. */
+/** The record after which a page begins: an open record, or a closed one. */
 export type UsagePosition =
   | { readonly of: 'open'; readonly id: number; readonly consumer: string }
   | { readonly of: 'ended'; readonly id: number; readonly untilMicros: string };
@@ -114,7 +114,7 @@ const presentNames = sql`cross join lateral (
         coalesce((select name from resource_providers where id = u.resource_provider_id), u.provider_name) as provider_name,
         coalesce((select name from resource_classes where id = u.resource_class_id), u.class_name) as class_name, null as ended offset 0
     ) as n`;
-/** The same for a record that has ended. */
+/** The same for a closed record. */
 const namesAtEnd = sql`cross join lateral (select u.provider_uuid, u.provider_name, u.class_name, u.ended offset 0) as n`;
 
 /** Whether a record is of an owner. Without an owner it belongs to the configured one. */
@@ -189,7 +189,7 @@ function openRecords({ projectId, providers, incomplete }: UsageFilter, consumer
           where (c.project_id, c.uuid) >= (${id}, ${consumer}::text) and c.project_id <= ${id} order by c.project_id, c.uuid`);
 }
 
-/** By what sums are made, in the order in which they are sorted. */
+/** The keys of the sums, in the order in which the sums are sorted. */
 export const totalKeys = [
   'project_id',
   'user_id',

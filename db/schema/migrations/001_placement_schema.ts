@@ -9,7 +9,7 @@ import { correctRevision } from '../revision.ts';
  * revision of its chain, it only adds what is missing: what revision 422ece571366 added, in the same form and under the
  * same names. It drops nothing, so that upstream can still apply revision a082b8bb98d0, which drops indexes.
  *
- * It first looks what is missing, since `if not exists` locks a table even if there is nothing to add.
+ * It first checks what is missing, since `if not exists` locks a table even if there is nothing to add.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const table of Object.keys(tables)) await createTable(db, table);
@@ -21,8 +21,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Adds to tables that upstream made, before the migration, what cannot be added within its transaction: indexes are built while others
- * write. If it was interrupted, it goes on where it ended. Without upstream's tables nothing is done.
+ * Builds missing indexes of upstream's tables before the migration, outside of its transaction: so other programs can write meanwhile. If
+ * it was interrupted, it continues where it stopped. Without upstream's tables nothing is done.
  */
 export async function completeUpstream({ unlimited }: Pick<Database, 'unlimited'>): Promise<void> {
   const { rows } = await sql`select where to_regclass('consumers') is not null`.execute(unlimited);

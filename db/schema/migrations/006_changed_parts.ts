@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { addMissingColumns, type Columns } from '../missing_table.ts';
 
 /**
- * The change log tells which parts of a provider changed, and the UUID of a provider that was made or deleted, for clients that
+ * The change log names the changed parts of a provider, and the UUID of a provider that was made or deleted, for clients that
  * follow it (GET /changes).
  *
  * - `parts` is a sum of bits, as `db/fleet/changed_parts.ts` names them; null means all. Rows without `whole` need none: where they
@@ -41,7 +41,7 @@ const changedParts: Columns = {
 };
 
 /**
- * Both logs get some twenty pages that are never given back. For a table of one page the planner chooses to read all of it. A
+ * Both logs get some twenty pages that are never released. For a table of one page the planner chooses to read all of it. A
  * connection keeps that plan while the log grows, until the table is analysed: with 300,000 rows it takes 20 ms for each statement.
  */
 async function createLog(db: Kysely<unknown>): Promise<void> {

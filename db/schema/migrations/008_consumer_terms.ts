@@ -38,7 +38,7 @@ const lacks = async (db: Kysely<unknown>, table: string): Promise<boolean> =>
   (await sql`select where to_regclass(${table}) is null`.execute(db)).rows.length > 0;
 
 /**
- * As the change log (migration 006), the table gets some twenty pages that are never given back. For a table of one page the server would
+ * As the change log (migration 006), the table gets some twenty pages that are never released. For a table of one page the server would
  * plan to read the whole table, and a connection would keep this plan while thousands of terms are added.
  */
 async function createTerms(db: Kysely<unknown>): Promise<void> {

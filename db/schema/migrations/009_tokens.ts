@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Tokens of the service's own. Only the SHA-256 of a token is stored, so that a dump of the database lets nothing in. */
+/** Tokens that the service makes. Only the SHA-256 of a token is stored, so that a dump of the database contains no usable token. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table if not exists tokens (
     id serial primary key,

@@ -5,7 +5,7 @@ import { qualifyNames } from '../qualified_names.ts';
 /**
  * Limits of projects, and what projects use, which claims are judged by while limits exist.
  *
- * - `limits`: a row for each project that has values of its own; the project '' is for the defaults. The values are by name, because a
+ * - `limits`: a row for each project that has explicit values; the project '' is for the defaults. The values are by name, because a
  * limit   is kept while its class is away. Where a class gets another name, a trigger gives its limits that name.
  * - `deleted_limits`: the last generation of the values of a project that were deleted. The next ones go on from there, so that no client
  * takes   them for those that it has seen.
@@ -19,8 +19,8 @@ import { qualifyNames } from '../qualified_names.ts';
  * row   where a statement changes allocations or owners and adds nothing to `project_usages` itself. Other programs and older releases have
  * such statements. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
  *
- * A change of the first two tables is told to all processes by a row in both change logs: in `provider_changes` with the bit 64 in `parts`,
- * and in `inventory_changes` one that stands for all providers. So a claim that was judged before fails its guard.
+ * A change of the first two tables is logged in both change logs, for all processes: in `provider_changes` with the bit 64 in `parts`,
+ * and in `inventory_changes` as a row about all providers. So a claim that was judged before fails its guard.
  *
  * The function `renamed_classes` is for claims that name custom classes.
  *
@@ -61,7 +61,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * As the change log (migration 006), the table gets some twenty pages that are never given back, so that no plan from a time when it was
+ * As the change log (migration 006), the table gets some twenty pages that are never released, so that no plan from a time when it was
  * empty reads the whole table.
  */
 async function keepPages(db: Kysely<unknown>): Promise<void> {
@@ -133,7 +133,7 @@ const functions: Readonly<Record<string, string>> = {
 const triggers: readonly string[] = [
   'limits_changed after insert or update or delete or truncate on limits for each statement execute function limits_changed()',
   'limits_changed after insert or delete or truncate on usage_counting for each statement execute function limits_changed()',
-  // By its name it comes before the trigger that makes the tags of consumers anew, and locks these.
+  // By its name it runs before the trigger that computes the tags of consumers again and locks the consumers.
   `class_renamed after update of name on resource_classes
     for each row when (old.name is distinct from new.name) execute function class_renamed()`,
   `usages_moved after update of project_id, consumer_type_id on consumers for each row

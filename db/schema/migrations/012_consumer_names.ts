@@ -2,11 +2,11 @@ import { type Kysely, sql } from 'kysely';
 import { qualifyNames } from '../qualified_names.ts';
 
 /**
- * The names of consumers, which claims give; several consumers may have the same. Only this service knows the table. A name stays when any
- * program rewrites the consumer, and a trigger removes it with the consumer. The trigger is that of terms, migration 008. Claims that wait
- * store the names that they will give.
+ * The names of consumers, which claims set; several consumers may have the same. Only this service knows the table. A name stays when any
+ * program rewrites the consumer, and the trigger of terms (migration 008) removes the name with the consumer. Claims that wait store the
+ * names that they will set.
  *
- * The table has pages that are never given back, as in migration 008.
+ * The table has pages that are never released, as in migration 008.
  *
  * It locks the table of claims that wait only, and in the end.
  */

@@ -5,7 +5,7 @@ import { qualifyNames } from '../qualified_names.ts';
 /**
  * The history of usages: a record for each time that a consumer held an amount of one class at one provider.
  *
- * - `usage_history` has a row while the history is on. `is_complete` says that what was held at the switch has been taken in as well. With
+ * - `usage_history` has a row while the history is on. `is_complete`: the allocations from before the switch are recorded, too. With
  *   `until` it was switched off then: triggers record nothing more, and the open records are being closed as of that time.
  * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider,
  * class   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the
@@ -17,8 +17,8 @@ import { qualifyNames } from '../qualified_names.ts';
  * Triggers write all of it, whichever program writes allocations and consumers. They do not read what a statement did, but compare what its
  * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
  *
- * The change log tells which consumers may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the
- * bit 128 in `parts`, and the bit 512 where a term had ended. It is logged while their records are locked, so that of two rows about the
+ * The change log names consumers that may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the
+ * bit 128 in `parts`, and the bit 512 if a term had expired. It is logged while their records are locked, so that of two rows about the
  * same consumer the later one by `logged_at` is of the later write. One that has ended is not logged again when its record is made, written
  * or named without allocations, so the last row tells why it ended. Without `consumer_ids` it stands for all, as where the history is
  * switched.
@@ -49,7 +49,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter sequence usage_record_id_seq owned by open_usage_records.id`.execute(db);
   await keepPages(db);
   await sql`create index open_usage_records_consumer_id_idx on open_usage_records (consumer_id)`.execute(db);
-  // Few or none: a new consumer asks it whether it had allocations before its record.
+  // Few rows or none: it is read for each new consumer, which may have had allocations before its record.
   await sql`create index open_usage_records_without_owner_idx on open_usage_records (consumer_id) where project_id is null`.execute(
     db,
   );
@@ -78,7 +78,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * As the change log (migration 006), the table gets some pages that are never given back, so that no plan from a time when it was empty
+ * As the change log (migration 006), the table gets some pages that are never released, so that no plan from a time when it was empty
  * reads the whole table.
  */
 async function keepPages(db: Kysely<unknown>): Promise<void> {
@@ -95,7 +95,7 @@ const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = of
 const otherOwner = (one: string, other: string) =>
   `(${one}.project_id, ${one}.user_id, ${one}.consumer_type_id) is distinct from (${other}.project_id, ${other}.user_id, ${other}.consumer_type_id)`;
 
-/** How many consumers a row of the change log tells of at most. Clients are told of more only that they must read everything anew. */
+/** How many consumers a row of the change log names at most. If more have changed, clients must read everything again. */
 const mostLogged = 2_000;
 
 /** Logs that consumers may have changed. It needs `uuids` and `at_end`. */
@@ -434,7 +434,7 @@ end`,
     update open_usage_records set name = null where name is not null`,
   ),
   // The consumers are locked first, as by each writer of their allocations. A consumer that holds nothing is not logged: clients would be
-  // told again that it is gone, with another reason.
+  // reported as removed a second time, with another reason.
   [`name_usage_records(ids integer[]) returns void ${byKeys}`]: `declare
   uuids text[];
   at_end constant text := 'released';

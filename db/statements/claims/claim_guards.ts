@@ -53,8 +53,8 @@ export const lostEmptied = sql`
         and exists (select from consumers k where k.uuid = consumer.uuid)`;
 
 /**
- * The consumers whose allocations must be those that were seen. Most batches have no such consumer, and their statement
- * lacks these parts.
+ * The consumers whose allocations must not have changed since they were read. Most batches have no such consumer, and their
+ * statement lacks these parts.
  */
 const seenConsumers = (claims: readonly ClaimWrite[]) =>
   claims.flatMap(({ consumers }, claim) =>
@@ -62,7 +62,7 @@ const seenConsumers = (claims: readonly ClaimWrite[]) =>
   );
 
 /**
- * Locks the allocations of these consumers, after all other rows, and adds a table of the allocations that were seen.
+ * Locks the allocations of these consumers, after all other rows, and adds a table of the allocations that were read.
  */
 export function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const consumers = seenConsumers(claims);
@@ -81,7 +81,7 @@ export function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unk
     ),`;
 }
 
-/** Claims on consumers whose allocations are not those that were seen. */
+/** Claims on consumers whose allocations have changed since they were read. */
 export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const consumers = seenConsumers(claims);
   if (consumers.length === 0) return sql``;
@@ -99,7 +99,7 @@ export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<u
 
 /**
  * Locks classes, so that they cannot be deleted or renamed meanwhile. A rename locks the class and then the consumers that have it,
- * so that their entity tags are made anew: so classes are locked after the providers and before the consumers.
+ * so that their entity tags are computed again: so classes are locked after the providers and before the consumers.
  */
 export const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
     kept_class as materialized (${namedIds(claims, 'keptClasses')}),

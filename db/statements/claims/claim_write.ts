@@ -39,7 +39,7 @@ export type ConsumerWrite = {
    * generation proves it.
    */
   readonly seen?: readonly SeenAllocation[] | undefined;
-  /** How long the consumer has these allocations. Without a term the consumer is lasting. */
+  /** After which time the consumer is removed. Without a term the consumer does not expire. */
   readonly term?: ClaimedTerm | undefined;
   /** The name that the consumer gets; null for none, and undefined keeps its present name. */
   readonly name?: string | null | undefined;
@@ -47,13 +47,13 @@ export type ConsumerWrite = {
   readonly formerName?: string | null;
 };
 
-/** Whether a consumer has nothing and is to have nothing. */
+/** Whether a consumer has nothing, before and after the claim. */
 export const isAbsent = ({ generation, hasOldAllocations, allocations }: ConsumerWrite): boolean =>
   generation === null && !hasOldAllocations && allocations.length === 0;
 
 /**
- * Whether the claim takes something of each provider whose generation it raises. Then the rows that its allocations make in the
- * change log name these providers, also if another program has removed allocations that the claim replaces.
+ * Whether the claim takes something from each provider whose generation it raises. Then the rows of its allocations in the change
+ * log name these providers, also if another program has removed allocations that the claim replaces.
  */
 export const takesFromEach = ({ providers, consumers, inventories }: ClaimWrite): boolean => {
   if (inventories.length > 0) return false;
@@ -100,7 +100,7 @@ export type ClaimWrite = {
   readonly customClasses?: readonly NamedId[];
   readonly customTraits?: readonly NamedId[];
   /**
-   * The classes that must have these names until the claim is written: those of the inventories to put, and those in what If-Match
+   * The classes that must keep these names until the claim is written: the classes of the inventories to put, and those that If-Match
    * describes.
    */
   readonly keptClasses?: readonly NamedId[];
@@ -118,16 +118,16 @@ export type ClaimWrite = {
    * one after the other, so that each sees where the earlier ones have placed it.
    */
   readonly relatedConsumers?: readonly string[];
-  /** Given while usages are counted: what the claim adds to the usages, and the limits that it must not exceed. */
+  /** Present while usages are counted: the amounts that the claim adds to the usages, and the limits that it must not exceed. */
   readonly counted?: CountedWrite | undefined;
   /** Whether the claim is written only if all claims before it in the batch that also have this flag are written. */
   readonly inOrder?: boolean;
-  /** Given for a claim that waits, or may wait. */
+  /** Present for a claim that waits, or may wait. */
   readonly waitingRow?: WaitingRow | undefined;
 };
 
 /*
- * The functions below give a batch of claims as tables of the statement in write_claims.ts. `claim` is always the index of
+ * The functions below turn a batch of claims into tables of the statement in write_claims.ts. `claim` is always the index of
  * the claim in the batch.
  */
 
@@ -227,30 +227,30 @@ export function namedByAffinity(claims: readonly ClaimWrite[]): RawBuilder<unkno
 }
 
 /*
- * Parts of the statement that writes claims: the terms and the names that the claims give to consumers. Without any in a batch, as in most
- * batches, the statement lacks these parts.
+ * Parts of the statement that writes claims: the terms and the names that claims set for consumers. Most batches have none, and their
+ * statement lacks these parts.
  */
 
 /** The parts of the statement, and the statements after it in the same transaction. */
 type ConsumerParts = {
   /** The `returning` of the part that makes the records of new consumers. */
   readonly returning: RawBuilder<unknown>;
-  /** The tables `termed`, with the terms that the claims give, and `named` and `unnamed`. */
+  /** The tables `termed`, with the terms of the claims, and `named` and `unnamed`. */
   readonly written: RawBuilder<unknown>;
-  /** Columns of the result: the ends of the terms by the UUIDs of the consumers, in milliseconds since 1970. */
+  /** Columns of the result: when the terms expire, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly columns: RawBuilder<unknown>;
   readonly after: readonly RawBuilder<unknown>[];
 };
 
 /** @param known whether the statement has the table `updated` */
 export function termAndNameParts(consumers: readonly ConsumerWrite[], known: boolean): ConsumerParts {
-  const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
+  const terms = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
   const carries = known && consumers.some(({ term }) => term === 'carried over');
   const named = consumers.flatMap(({ uuid, name }) => (typeof name === 'string' ? [{ uuid, name }] : []));
   // A new consumer has no name yet.
   const unnamed = consumers.flatMap(({ uuid, name, generation }) => (name === null && generation !== null ? uuid : []));
   const written = [
-    ...(given.length === 0 ? [] : [writtenTerms(given)]),
+    ...(terms.length === 0 ? [] : [writtenTerms(terms)]),
     ...(named.length === 0 ? [] : [writtenNames(named)]),
     ...(unnamed.length === 0 ? [] : [removedNames(unnamed)]),
   ];
@@ -266,18 +266,18 @@ export function termAndNameParts(consumers: readonly ConsumerWrite[], known: boo
       sql`,
     `,
     )}`,
-    columns: sql`${given.length === 0 ? sql`` : termColumn} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
+    columns: sql`${terms.length === 0 ? sql`` : termColumn} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
     after: carries ? [carryTermsOver] : [],
   };
 }
 
 /** A term begins when its row is written. At that time the record of the consumer is already locked. */
 const writtenTerms = (
-  given: readonly { readonly uuid: string; readonly seconds: number }[],
+  terms: readonly { readonly uuid: string; readonly seconds: number }[],
 ): RawBuilder<unknown> => sql`termed as (
       insert into consumer_terms (consumer_id, generation, expires_at)
       select id, generation, clock_timestamp() + make_interval(secs => seconds)
-      from recorded join unnest(${given.map(({ uuid }) => uuid)}::text[], ${given.map(({ seconds }) => seconds)}::integer[]
+      from recorded join unnest(${terms.map(({ uuid }) => uuid)}::text[], ${terms.map(({ seconds }) => seconds)}::integer[]
       ) as g (uuid, seconds) using (uuid)
       order by id
       on conflict (consumer_id) do update set generation = excluded.generation, expires_at = excluded.expires_at

@@ -6,7 +6,7 @@ import { countedReleases, releasesAreAccounted } from './project_usages.ts';
 import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**
- * Deletes all allocations of some consumers, and those consumers that had some, whatever their generations are. A record without
+ * Deletes all allocations of some consumers, and the consumers that had some, whatever their generations are. A record without
  * allocations, which OpenStack Placement may leave behind, stays. Each consumer is deleted in one transaction with its allocations.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
@@ -47,7 +47,7 @@ export async function deleteAllocations(
 
 /** What a transaction has deleted. */
 export type Deleted = {
-  /** How many allocations of each consumer were deleted by this transaction and by those before it. */
+  /** How many allocations of each consumer were deleted by this transaction and by earlier ones. */
   readonly counts: ReadonlyMap<string, number>;
   /** The transaction; undefined if it has deleted nothing. */
   readonly xid: string | undefined;
@@ -59,10 +59,10 @@ type ReleasedRow = Deleted['released'][number] & { readonly uuid: string; readon
 type LeftRow = { readonly uuid: string; readonly xid: null };
 
 /**
- * Locks the consumers, in a statement of its own: the next statement has a newer snapshot, and sees everything that earlier
+ * Locks the consumers, in a separate statement: the next statement has a newer snapshot, and sees everything that earlier
  * transactions wrote. Later claims find no consumer, so their guard fails.
  *
- * @param isWhole whether all that is released is of consumers that are locked here
+ * @param isWhole whether all released allocations are of consumers that this statement locks
  */
 const lockConsumers = (uuids: readonly string[], isWhole: boolean) => sql`
     with locked as (select uuid from consumers where uuid = any(${uuids}::text[]) order by uuid for update)
@@ -111,7 +111,7 @@ function removeLocked(uuids: readonly string[], withOld: boolean, isCounting: bo
  * raise the consumer's generation. Allocations of deleted providers or classes are not compared, and are deleted with
  * the others.
  *
- * @returns how many allocations were deleted; 0 if they are not those that were seen.
+ * @returns how many allocations were deleted; 0 if they have changed since they were read
  */
 export async function deleteSeenAllocations(
   { write }: Pick<Database, 'write'>,

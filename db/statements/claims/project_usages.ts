@@ -23,13 +23,13 @@ export type LimitedUsage = {
   readonly project: string;
   /** Null for a number of consumers. */
   readonly classId: number | null;
-  /** The consumers of this type; `unknown` is for those without a type; null is for all types that count. */
+  /** The consumers of this type; `unknown` is for consumers without a type; null is for all types that count. */
   readonly consumerType: string | null;
   /** Whether allocations without a consumer record count for the project. */
   readonly hasOld: boolean;
 };
 
-/** A limit that a claim, or a change of an owner, comes nearer to. */
+/** A limit on a usage that a claim, or a change of an owner, raises. */
 export type LimitGuard = LimitedUsage & {
   readonly limit: number;
   /** By how much the write raises the usage. */

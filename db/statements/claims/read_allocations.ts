@@ -15,7 +15,7 @@ export type ConsumerAllocationRow = NamedAllocation & {
   readonly user_id: string | null;
   /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
   readonly former_generations: number;
-  /** When its term ends; null if it lasts. */
+  /** When its term expires; null without a term. */
   readonly expires: Date | null;
   /** Null if it has none. */
   readonly consumer_name: string | null;
@@ -63,7 +63,7 @@ export type ProviderAllocationRow = {
   readonly consumer_generation: number | null;
   /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
   readonly former_generations: number;
-  /** Null if it has none, or if former consumers were not asked for. */
+  /** Null if it has none, or if former consumers were not requested. */
   readonly consumer_name: string | null;
 };
 
@@ -140,7 +140,7 @@ export type ConsumerState = {
   /** How many generations the former consumers with this UUID had. */
   readonly formerGenerations: number;
   /**
-   * The names of its owner and type; null if there is no record, if the record has none, or if they were not asked for.
+   * The names of its owner and type; null if there is no record, if the record has none, or if they were not requested.
    */
   readonly projectId: string | null;
   readonly userId: string | null;

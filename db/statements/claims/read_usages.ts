@@ -11,11 +11,11 @@ export type UsageRow = {
   readonly consumer_count: number;
 };
 
-/** Whose usage is asked for. */
+/** The requested owner. */
 export type UsageQuery = {
   readonly projectId: string;
   readonly userId: string | undefined;
-  /** A type; `all` puts all consumers in one group, `unknown` selects those without a type; absent groups by type. */
+  /** A type; `all` puts all consumers in one group, `unknown` selects consumers without a type; absent groups by type. */
   readonly consumerType: string | undefined;
   /** The project and user that old allocations without a consumer record belong to. */
   readonly incomplete: { readonly projectId: string; readonly userId: string };
@@ -140,13 +140,13 @@ const withoutConsumer = sql`
       select null::integer, resource_class_id, used, (row_number() over (partition by consumer_id) = 1)::integer from allocations a
       where not exists (select from consumers c where c.uuid = a.consumer_id)`;
 
-/** Whether old allocations without a consumer record belong to what is asked for. */
+/** Whether old allocations without a consumer record belong to the requested owner. */
 const hasOld = ({ projectId, userId, consumerType, incomplete }: UsageQuery): boolean =>
   projectId === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   ['all', 'unknown', undefined].includes(consumerType);
 
-/** The types of the consumers, where a type is asked for. */
+/** The types of the consumers, where a type is requested. */
 const typesFor = ({ consumerType }: UsageQuery): RawBuilder<unknown> =>
   consumerType === undefined || consumerType === 'all'
     ? sql``

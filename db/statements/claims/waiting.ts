@@ -15,7 +15,7 @@ export type WaitingClaim = {
   /** How long the claim has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
-  /** When its request came, by the clock of the database, in milliseconds since 1970. It is found once, so that all processes compare the same times. */
+  /** When its request came, by the clock of the database, in milliseconds since 1970. Computed once, for all processes. */
   readonly askedAtMs: number;
   readonly waitsFor: 'room' | 'limit';
   /** Why the claim was refused; empty where it was not judged yet. */
@@ -25,7 +25,7 @@ export type WaitingClaim = {
 /** A claim that was stored, and got its number among the waiting claims. */
 export type EnteredClaim = {
   readonly claim: string;
-  /** Numbers of one line are given in the order in which the claims came. */
+  /** Numbers of one line are in the order in which the claims came. */
   readonly number: number;
   /** How long it has waited, with earlier requests for the same. */
   readonly waitedMs: number;
@@ -108,7 +108,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 };
 
 /**
- * Stores claims that wait, and gives them their numbers. If a claim with the same consumers came before, for the same project and line, the
+ * Stores claims that wait, and assigns their numbers. If a claim with the same consumers came before, for the same project and line, the
  * later claim gets its number; if the earlier claim still waits in another process, that process reads of it (`fetchWaitingNews`).
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
@@ -141,7 +141,7 @@ export async function enterWaiting(
   return (results[before.length + 1] ?? []) as readonly EnteredClaim[]; // the rows of `statement`
 }
 
-/** Stores claims that have left before they were stored, unless the same claims came again. */
+/** Stores claims that have left before they were stored, unless the same claims were requested again. */
 export async function keepNumbers(
   { transaction }: Pick<Database, 'transaction'>,
   process: string,
@@ -274,7 +274,7 @@ export async function fetchWaitingNews(
   return news;
 }
 
-/** Deletes claims whose number is not kept any more, and processes that have ended. */
+/** Deletes claims whose number is not reserved any more, and processes that have ended. */
 export async function forgetWaiting({ transaction }: Pick<Database, 'transaction'>): Promise<void> {
   await transaction([
     sql`delete from waiting w
@@ -346,7 +346,7 @@ export type ListedWaiting = {
   readonly condition: string;
 };
 
-/** What GET /waiting asks for. */
+/** The filter of GET /waiting. */
 export type WaitingSelection = {
   readonly projectId: string | undefined;
   readonly line: string | undefined;

@@ -70,9 +70,9 @@ export type WrittenClaims = {
   readonly xid: string;
   /** Whether other transactions changed the providers after the claims were judged, even if all claims were written. */
   readonly isContested: boolean;
-  /** By id, the generations that the providers have now; only given where claims rely on more than generations. */
+  /** By id, the generations that the providers have now; only present if claims rely on more than generations. */
   readonly generations: ReadonlyMap<number, number>;
-  /** The ends of the terms that the claims gave, by the UUIDs of the consumers, in milliseconds since 1970. */
+  /** When the terms of the claims expire, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly expiresAtMs: ReadonlyMap<string, number>;
   /**
    * By the UUIDs of the consumers that were made: how many generations the former consumers had; only given where claims
@@ -146,7 +146,7 @@ export async function writeClaims(
   const named = claims.flatMap(({ affinity = [] }) => affinity);
   const namedWithRecord = named.flatMap(({ uuid, generation }) => (generation === null ? [] : uuid));
   const namedWithout = [...new Set(named.filter(isNowhere).map(({ uuid }) => uuid))];
-  // Parts without rows are left out, since each costs its start and its triggers. Most batches need none of these.
+  // Parts without rows are left out, since each part costs its start and its triggers. Most batches need none of them.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
     customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
@@ -254,7 +254,7 @@ export async function writeClaims(
 }
 
 /**
- * The statements before that of the claims. They take the locks that it would have to wait for with a snapshot from before the wait.
+ * The statements before the statement of the claims. They take locks first: the statement itself would wait for them with an old snapshot.
  *
  * @param stored the rows of claims that wait which must be stored by now
  * @param readsLog whether the statement reads what other transactions did to the providers
@@ -297,7 +297,7 @@ function locksBefore(
   return [...lockLines(stored), ...lockRelated(claims, wait), ...ownLocks, ...relied];
 }
 
-/** What the rows of the statement say of its claims. */
+/** The outcomes of the claims, from the rows of the statement. */
 function writtenClaims(
   claims: readonly ClaimWrite[],
   limits: readonly LimitGuard[],
@@ -371,8 +371,8 @@ const removeLateConsumers = (uuids: readonly string[]) => [
 ];
 
 /**
- * Removes the records that the statement made for consumers which must have none. They were made so that no other transaction
- * could make such a record at the same time: nothing else of such a consumer could be locked.
+ * Removes the records that the statement made for consumers which must have none. The records were made as locks: no other
+ * transaction can make such a record at the same time, and nothing else of such a consumer could be locked.
  */
 const removeAbsent = (uuids: readonly string[]) => sql`
   delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid and ${leavesNoFormer}`;
@@ -427,7 +427,7 @@ const rewrittenConsumers = sql`
       returning c.id, c.uuid, c.generation
     ),`;
 
-/** Removes the consumers that are to have nothing. */
+/** Removes the consumers that have nothing after the claims. */
 const removedConsumers = sql`
     removed as (
       delete from consumers c using won where ${isWon} and won.emptied returning c.id

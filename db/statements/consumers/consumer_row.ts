@@ -33,9 +33,9 @@ export type ConsumerRow = {
   readonly updated: Date | null;
   /** Null if it has none. */
   readonly name: string | null;
-  /** When its term ends; null if it lasts. */
+  /** When its term expires; null without a term. */
   readonly expires: Date | null;
-  /** Whether the term has ended: the consumer is removed soon. */
+  /** Whether the term has expired: the consumer is removed soon. */
   readonly hasEnded: boolean;
   /**
    * The stored entity tag, which triggers update for all writes; null for old rows, and for consumers without

@@ -34,7 +34,7 @@ type WrittenRecord = {
   readonly updated: Date | null;
   /** Null if the consumer has no allocations. */
   readonly etag: string | null;
-  /** When its term ends; null if it lasts. */
+  /** When its term expires; null without a term. */
   readonly expires: Date | null;
 };
 
@@ -97,7 +97,7 @@ const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): RawBuilde
 const writtenColumns = sql`c.generation, c.created_at as created, c.updated_at as updated,
         coalesce(c.etag, etag_of_allocations(c)) as etag`;
 
-/** The part of a statement that gives the record in its table `written` the name of the owner, or takes it away. */
+/** The part of a statement that sets or removes the name of the record in its table `written`. */
 function nameOfWritten({ name }: ConsumerOwner): RawBuilder<unknown> {
   if (name === undefined) return sql``;
   if (name === null) return sql`, unnamed as (delete from consumer_names where consumer_id = (select id from written))`;
@@ -143,7 +143,7 @@ function outcomeOf(
 }
 
 /**
- * Gives the record of a consumer another owner and type, and the next generation, if it still is the record that was seen.
+ * Sets another owner and type of a consumer, and the next generation, if its record has not changed since it was read.
  * A claim on the same consumer that was judged before this write then fails its guard. After a claim that was written
  * first, this write fails. The consumer keeps its term.
  */

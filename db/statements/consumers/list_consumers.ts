@@ -14,13 +14,13 @@ export type ConsumerQuery = {
    * first list are read.
    */
   readonly providers: readonly (readonly number[])[];
-  /** The consumers must have something, of the class with this id if it is given. Undefined to select also consumers that have nothing. */
+  /** The consumers must have allocations, of the class with this id if there is one. Undefined selects also consumers without any. */
   readonly holding?: { readonly classId: number | undefined } | undefined;
   /** The consumers must have this name. */
   readonly name: string | undefined;
   /** The consumers must have a name with this text in it; the letters A to Z are the same as a to z. */
   readonly namePart: string | undefined;
-  /** The consumers must have a term that ends before this time. */
+  /** The consumers must have a term that expires before this time. */
   readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
   readonly marker: string | undefined;
@@ -82,7 +82,7 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
 
 /**
  * Finds the records of the page, and old allocations without one. Records of a project are found by an index that has the
- * UUIDs in order. No index has the records of a user or of a type in this order: it would make every claim dearer.
+ * UUIDs in order. No index has the records of a user or of a type in this order, since it would make every claim slower.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const { project, user } = ownerConditions(query);
@@ -138,7 +138,7 @@ function ofProject(
     sql`select ${columns} from consumers c where ${sql.join([isSelected, range, ...further], sql` and `)} order by ${column}, c.uuid limit ${length}`;
 }
 
-/** That a consumer has something, of a class if it is given. */
+/** The condition that a consumer has allocations, of a class if there is one. */
 const holds = (classId: number | undefined): RawBuilder<unknown> => sql`exists (
           select from allocations a where a.consumer_id = c.uuid ${ofClass(classId)} offset 0
         )`;
@@ -166,7 +166,7 @@ type ConsumerSource = {
   readonly condition: RawBuilder<unknown>;
   /** With the columns of `consumers c`. */
   readonly rows: RawBuilder<unknown>;
-  /** What is counted instead of the rows, where these are fewer. */
+  /** The rows to count instead, where these are fewer. */
   readonly counted?: RawBuilder<unknown>;
 };
 
@@ -339,7 +339,7 @@ function heldOn(ids: readonly number[], marker: string, classId: number | undefi
         where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} ${ofClass(classId)} order by uuid offset 0`;
 }
 
-/** Whether a consumer, with a record or without one, is of the requested owner and type, and its term ends in time. */
+/** Whether a consumer, with a record or without one, is of the requested owner and type, and its term expires in time. */
 function matches(query: ConsumerQuery): RawBuilder<unknown> {
   const types = typeConditions(query);
   const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];

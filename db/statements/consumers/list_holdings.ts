@@ -20,7 +20,7 @@ export type HoldingRow = {
   readonly resources: Readonly<Record<string, number>>;
   /** When these allocations were written. */
   readonly since: Date | null;
-  /** When the term of the consumer ends; null if it lasts. */
+  /** When the term of the consumer expires; null without a term. */
   readonly expires: Date | null;
 };
 

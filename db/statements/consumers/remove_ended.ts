@@ -6,7 +6,7 @@ import { briefWait } from '../../engine/slow_lane.ts';
 import { countedReleases, releasesAreAccounted } from '../claims/project_usages.ts';
 import { usagesAreReleasedWhole, usagesEndWithTerms } from '../usage_history.ts';
 
-/** A consumer that was removed because its term has ended. */
+/** A consumer that was removed because its term has expired. */
 export type RemovedConsumer = {
   readonly uuid: string;
   /** Null if it had none. */
@@ -18,13 +18,13 @@ export type RemovedConsumer = {
   readonly allocations: number;
 };
 
-/** A position in the list of terms by their ends. */
+/** A position in the list of terms by the times at which they expire. */
 export type TermPosition = { readonly expires: string; readonly consumerId: number };
 
 /** What one transaction did. */
 type Removal = {
   readonly removed: readonly RemovedConsumer[];
-  /** Where the next transaction goes on; undefined if no more terms have ended, or another process removes them. */
+  /** Where the next transaction continues; undefined if no more terms have expired, or another process removes the consumers. */
   readonly next: TermPosition | undefined;
 };
 
@@ -35,9 +35,9 @@ export const firstPosition: TermPosition = { expires: '-infinity', consumerId: 0
 const removalLock = 1_450_000;
 
 /**
- * How many seconds ago the oldest term ended whose consumer still exists, null if there is none, and whether usages are counted. The
- * index has the earliest end. If the statement asked for any ended term instead, the planner would read the whole table, since it
- * expects to find an ended term soon.
+ * How many seconds ago the oldest term expired whose consumer still exists, null if there is none, and whether usages are counted. The
+ * index has the earliest time. A statement that looks for any expired term instead would read the whole table, since the planner
+ * expects to find an expired term soon.
  */
 export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   onlyRow(
@@ -49,7 +49,7 @@ export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
   );
 
 /**
- * Removes consumers whose terms have ended, with their allocations, in one transaction. If another transaction has
+ * Removes consumers whose terms have expired, with their allocations, in one transaction. If another transaction has
  * locked a consumer or one of its allocations, the consumer is left out, so the removal of other consumers does not
  * wait.
  *

@@ -18,18 +18,18 @@ export type SeenConsumer = {
 
 /**
  * The end of the new term, or null for a lasting consumer. `changed`: the consumer is not as the caller has read it, or
- * its term has ended.
+ * its term has expired.
  */
 type TermSet = { readonly expires: Date | null } | 'changed';
 
 type TermRow = { readonly isOpen: boolean; readonly expires: Date | null };
 
 /**
- * Gives a consumer a term from now on, which replaces the term that it may have, or makes it lasting. The present term
- * must not have ended. A separate statement locks the record, so that the next statement sees whether the consumer was
+ * Sets the term of a consumer from now on, which replaces its present term, or removes the term. The present term must
+ * not have expired. A separate statement locks the record, so that the next statement sees whether the consumer was
  * removed. It compares the end with the clock while no other transaction can remove the consumer.
  *
- * @param seconds null makes the consumer lasting
+ * @param seconds null removes the term
  */
 export async function setTerm(
   { write }: Pick<Database, 'write'>,
@@ -54,22 +54,22 @@ export async function setTerm(
     lasting as (delete from consumer_terms where consumer_id in (select id from open))
     select exists (select from open) as "isOpen", null::timestamptz as expires`
       : sql<TermRow>`${open},
-    given as (
+    renewed as (
       insert into consumer_terms as t (consumer_id, generation, expires_at)
       select id, ${generation}, clock_timestamp() + make_interval(secs => ${seconds}) from open
       on conflict (consumer_id) do update set generation = excluded.generation, expires_at = excluded.expires_at
       returning t.expires_at
     )
-    select exists (select from open) as "isOpen", (select expires_at from given) as expires`;
+    select exists (select from open) as "isOpen", (select expires_at from renewed) as expires`;
   const [row] =
     allocations === undefined ? (await write([lock, change]))[1] : (await write([lock, lockAllocations, change]))[2];
   return row?.isOpen === true ? { expires: row.expires } : 'changed';
 }
 
 /*
- * A write that raises the generation of a consumer makes the consumer lasting, unless it carries the term over. That
+ * A write that raises the generation of a consumer removes its term, unless the write carries the term over. That
  * takes two statements of one transaction. The first statement writes the records, and so locks them. While it waits
- * for these locks, other transactions may give terms, which only the second statement is sure to see.
+ * for these locks, other transactions may set terms, which only the second statement is sure to see.
  */
 
 /**
@@ -80,7 +80,7 @@ export async function setTerm(
 export const noteRewritten = (rewritten: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`set_config('placement.rewritten_consumers', array(select id from ${rewritten})::text, true)`;
 
-/** The second statement. It returns the ends of the terms. */
+/** The second statement. It returns when the terms expire. */
 export const carryTermsOver = sql<{ readonly expires: Date }>`
   update consumer_terms set generation = ${raised(sql`generation`)}
   where consumer_id = any(current_setting('placement.rewritten_consumers')::integer[])

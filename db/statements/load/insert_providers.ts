@@ -34,7 +34,7 @@ const arrays = <Item>(
 ): RawBuilder<unknown> =>
   sql.join(
     Object.entries<string | undefined>(types).map(
-      // These are keys of the items, as the type of the parameter says.
+      // The type of the parameter guarantees that these are keys of the items.
       ([field, type]) => sql`${items.map((item) => item[field as keyof Item])}::${sql.raw(type ?? 'text')}[]`,
     ),
   );
@@ -76,7 +76,7 @@ export const insertInventories = (inventories: readonly InventoryToInsert[]): Ra
       tag: 'text',
     })}) as n`;
 
-/** Gives providers traits. */
+/** Sets the traits of providers. */
 export const insertTraits = (
   held: readonly { readonly providerId: number; readonly traitId: number }[],
 ): RawBuilder<unknown> => sql`

@@ -5,7 +5,7 @@ import { utcNow } from '../../engine/time.ts';
 import { firstCustomClassId } from '../../schema/standard_resource_classes.ts';
 import { lockChangedName } from '../relied_locks.ts';
 
-/** The id above all others. If a program has used the highest integer as an id, the lowest free id. */
+/** The id above all other ids. If a program has used the highest integer as an id, the lowest free id. */
 const nextClassId = sql`case when last < 2147483647 then greatest(last + 1, ${sql.lit(firstCustomClassId)})
   else (
     select min(id) from (

@@ -105,13 +105,13 @@ const drawn = sql`nextval(pg_get_serial_sequence('resource_providers', 'id'))::i
  * The next id of the sequence that no provider has. It is known before the provider is inserted, since it may also be the root of that
  * provider and of others.
  *
- * @param row a value of the row that the id is for, which is not null: so each row gets an id of its own
+ * @param row a value of the row that the id is for, which is not null: so each row gets a different id
  */
 export const freeProviderId = (row: RawBuilder<unknown>): RawBuilder<number> => sql`(
-  with recursive tried (id, is_taken) as (
+  with recursive drawn_id (id, is_taken) as (
     select id, ${isTaken} from (select ${drawn} as id where ${row} is not null) as drawn
-    union all select id, ${isTaken} from (select ${drawn} as id from tried where is_taken) as drawn
-  ) select id from tried where not is_taken)`;
+    union all select id, ${isTaken} from (select ${drawn} as id from drawn_id where is_taken) as drawn
+  ) select id from drawn_id where not is_taken)`;
 
 /** Checked for each id by itself: to leave out many ids at once, a plan may read all providers. */
 const isTaken = sql`exists (select from resource_providers p where p.id = drawn.id)`;

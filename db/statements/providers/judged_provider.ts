@@ -35,7 +35,7 @@ export const requestedWrites = (
 
 /**
  * Which rows of `requested` and `resource_providers p` belong together and may be written: the server is still on the run that the
- * write was judged on, and the write is not one of those in table `missing`.
+ * write was judged on, and the write is not in table `missing`.
  */
 export const isWritable = sql`p.id = requested.provider_id and p.uuid = requested.uuid and ${isOnRun(sql`requested.run`)}
         and requested.index not in (select index from missing)`;
@@ -146,7 +146,7 @@ const isAsSeen = ({ name, parentUuid }: SeenProvider): RawBuilder<boolean> => sq
 export type ChangeOutcome = 'done' | 'changed' | 'name taken';
 
 /**
- * The outcome of a change that may give a provider a name.
+ * The outcome of a change that may set the name of a provider.
  *
  * @param change resolves to whether it was done. A deadlock or a serialization failure counts as `changed`: nothing was
  *   done, and another transaction has changed the rows that it was judged by.

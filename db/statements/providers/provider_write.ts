@@ -8,7 +8,7 @@ import { type GuardedAggregates, setAggregates, setLastAggregates, type WantedAg
 import { setTraits, type WantedTraits } from './set_traits.ts';
 import { type WantedInventories, writeInventories } from './write_inventories.ts';
 
-/** The writes of providers that can share a transaction. `last aggregates` are those that the last writer decides. */
+/** The writes of providers that can share a transaction. `last aggregates`: aggregates without a generation, where the last write wins. */
 type WritesByKind = {
   readonly root: NewProvider;
   readonly child: NewChild;

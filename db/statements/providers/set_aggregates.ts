@@ -12,7 +12,7 @@ import {
   writtenGuards,
 } from './judged_provider.ts';
 
-/** The aggregates that a provider is to be in. */
+/** The new aggregates of a provider. */
 export type WantedAggregates = Omit<JudgedProvider, 'generation'> & PartTags & { readonly uuids: readonly string[] };
 
 /** The same for a provider that must be as it was judged. `present` are the aggregates that it is in. */

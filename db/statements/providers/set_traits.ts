@@ -12,7 +12,7 @@ import {
 
 type Trait = { readonly id: number; readonly name: string };
 
-/** The traits that a provider is to have, and those that it has. */
+/** The new and the present traits of a provider. */
 export type WantedTraits = JudgedProvider &
   PartTags & { readonly traits: readonly Trait[]; readonly present: readonly Trait[] };
 
@@ -21,7 +21,7 @@ const idsOf = (traits: readonly Trait[]): readonly number[] => traits.map(({ id 
 /**
  * Sets the traits of providers. Each provider must still have its generation, which is raised by one.
  *
- * Nothing is written for a provider that is not as it was judged, or if there is no trait with one of these ids and names.
+ * Nothing is written for a provider that has changed since the judgement, or if there is no trait with one of these ids and names.
  */
 export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<unknown>[] {
   const wanted = numbered(writes, ({ traits }) => traits);

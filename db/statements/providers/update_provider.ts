@@ -36,7 +36,7 @@ export function renameProvider(
 }
 
 /**
- * Gives a provider another parent or none, and a name, and gives its whole subtree the new root.
+ * Sets the parent and the name of a provider, and the root of its whole subtree.
  *
  * The caller has judged that the move makes no loop, by the present parents in the old and the new tree. The first
  * statement locks all providers of these trees in the order of their ids, so that none of them can get a child or

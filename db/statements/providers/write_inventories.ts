@@ -15,7 +15,7 @@ export type InventoryValues = {
   readonly allocationRatio: number;
 };
 
-/** Inventories of a provider that are added or replaced, and others that are removed. */
+/** Inventories of a provider that are added or replaced, and inventories that are removed. */
 export type WantedInventories = JudgedProvider &
   PartTags & {
     readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
@@ -31,7 +31,7 @@ export type WantedInventories = JudgedProvider &
  * write that raises a usage also raises the generation. The classes are locked, so that they cannot be deleted or
  * renamed meanwhile.
  *
- * Nothing is written for a provider that is not as it was judged, or if there is no class with one of these ids and names.
+ * Nothing is written for a provider that has changed since the judgement, or if there is no class with one of these ids and names.
  */
 export function writeInventories(writes: readonly WantedInventories[]): readonly RawBuilder<unknown>[] {
   const classes = numbered(writes, ({ put, present }) => [

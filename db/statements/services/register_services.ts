@@ -74,5 +74,5 @@ export async function registerServices(
   }
 }
 
-/** How often a registration is tried whose ids another program takes at the same time. */
+/** How often a registration is attempted whose ids another program takes at the same time. */
 const attempts = 5;

@@ -49,7 +49,7 @@ export const serviceColumns = (downTimeSeconds: number): RawBuilder<unknown> => 
   to_char(greatest(s.updated_at, s.last_seen_up), 'YYYY-MM-DD"T"HH24:MI:SS.US') as "updatedAt"`;
 
 /**
- * Gives old services without a uuid one. Their rows are locked in the order of their keys, so that two processes do not wait
+ * Sets a uuid for old services without one. Their rows are locked in the order of their keys, so that two processes do not wait
  * for each other in a circle: the second one waits for the first, and changes nothing.
  *
  * @param which of the services `s`

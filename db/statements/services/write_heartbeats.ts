@@ -13,7 +13,7 @@ import { type ServiceRow, serviceColumns } from './service_row.ts';
  * the whole table.
  *
  * @param beats.uptimes how long their machines have been up, by host, for the agents that report it
- * @returns the services that exist; the others must be registered.
+ * @returns the services that exist; the other services must be registered
  */
 export async function writeHeartbeats(
   { transaction }: Pick<Database, 'transaction'>,
