@@ -1,7 +1,7 @@
 import { ageText, timeText } from './text.ts';
 import { useTick } from './use_tick.ts';
 
-/** How often an age is shown anew, in milliseconds. */
+/** The time between two updates of a shown age, in milliseconds. */
 const tickMs = 5_000;
 
 /** How long ago a time of an answer is, with the time itself as its title. */

@@ -107,7 +107,7 @@ const NoPage = () => (
 /** The dialog that is open. */
 type Opened = 'search' | 'help' | undefined;
 
-/** `/` opens the search and `?` the help, unless a text is written or a dialog is open. @returns a function that ends this */
+/** `/` opens the search and `?` the help, unless the user types a text or a dialog is open. @returns a function that removes these keys */
 function onKeys(open: (dialog: Opened) => void): () => void {
   const listening = new AbortController();
   const key = (event: KeyboardEvent) => {

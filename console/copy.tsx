@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-/** How long the button says what came of it, in milliseconds. */
+/** How long the button shows the result, in milliseconds. */
 const saidMs = 1_500;
 
 /** A button that copies a text. Without the clipboard of a secure page it copies what is selected. */

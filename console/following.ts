@@ -13,7 +13,7 @@ export const following = createStore<Following>({ state: 'starting' });
 const listeners = new Set<(change: FollowedChange) => void>();
 let isStarted = false;
 
-/** Calls back for each change of the service, from now on. All views share one request. @returns a function that ends it */
+/** Calls back for each change of the service, from now on. All views share one request. @returns a function that stops it */
 export function follow(listener: (change: FollowedChange) => void): () => void {
   listeners.add(listener);
   if (!isStarted) {
@@ -27,8 +27,8 @@ export function follow(listener: (change: FollowedChange) => void): () => void {
 const pauseMs = 10_000;
 
 /**
- * Follows while the page is seen. A browser has few connections to a service for all its tabs, and a request that waits takes one: a tab behind
- * another one gives its up, and catches up when it is seen.
+ * Follows while the page is visible. A browser has few connections to a service for all its tabs, and a waiting request takes one. So a
+ * hidden page ends its request, and catches up when it is visible again.
  */
 async function run(): Promise<void> {
   let since: string | undefined;

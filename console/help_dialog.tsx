@@ -26,7 +26,7 @@ const words: readonly (readonly [word: string, meaning: string])[] = [
   ['generation', 'grows with each change; a client that has read an older one cannot overwrite a newer one'],
 ];
 
-/** The keys of the console, and what its words mean. */
+/** The keys of the console, and an explanation of its words. */
 export function HelpDialog({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);

@@ -2,7 +2,7 @@ import { Amount } from './amount.tsx';
 import { type Amounts, fullness } from './fleet/trees.ts';
 import { percentText, visible } from './text.ts';
 
-/** A bar that shows how full something is, or with a `kind` how long. The text beside it says the same. */
+/** A bar that shows a fraction, or with a `kind` a duration. The text next to it has the same value. */
 export function Bar({
   part,
   kind = kindOf(part),

@@ -17,7 +17,7 @@ export type Mirror = {
 const providers = new Map<string, WholeProvider>();
 let version = 0;
 
-/** The mirror. It is empty until a view asks for it, and then follows the service. */
+/** The mirror. It is empty until the first view uses it, and then follows the service. */
 export const mirror = createStore<Mirror>({ providers, version, isComplete: false, error: undefined });
 
 const show = (more: Partial<Mirror>) => mirror.set({ ...mirror.get(), ...more, version: ++version });
@@ -79,10 +79,10 @@ export function onReplaced(listener: ReplacedListener): void {
   replacedListeners.add(listener);
 }
 
-/** The names of providers that are gone: lists of what was still show them. */
+/** The names of deleted providers, which lists of former allocations still show. */
 const formerNames = new Map<string, string>();
 
-/** The name of a provider, or the last one of a provider that is gone; undefined where the mirror never had it. */
+/** The name of a provider, or the last name of a deleted one; undefined if the mirror never had it. */
 export const nameInMirror = (uuid: string): string | undefined => providers.get(uuid)?.name ?? formerNames.get(uuid);
 
 function forget(uuid: string): boolean {
@@ -91,7 +91,7 @@ function forget(uuid: string): boolean {
   return providers.delete(uuid);
 }
 
-/** Reads everything anew. */
+/** Reads everything again. */
 export function readAgain(): void {
   isEverythingStale = true;
   readSoon();

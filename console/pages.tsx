@@ -40,7 +40,7 @@ export function Pages({
   );
 }
 
-/** What a page after the last one says. @param first the URL of the first page */
+/** The text of a page after the last one. @param first the URL of the first page */
 export function NoMore({ of, first }: { readonly of: string; readonly first: string }) {
   return (
     <>

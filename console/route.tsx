@@ -50,7 +50,7 @@ export function urlOf(view: View, id?: string, query: Query = {}): string {
   return `${home.pathname}${path}${text === '' ? '' : `?${text}`}`;
 }
 
-/** The query of a URL with other values; an empty value takes a parameter away. */
+/** The query of a URL with other values; an empty value removes a parameter. */
 export function changed(query: URLSearchParams, values: Readonly<Record<string, string>>): URLSearchParams {
   const next = new URLSearchParams(query);
   for (const [name, value] of Object.entries(values)) {
@@ -79,7 +79,7 @@ export function Link({
   readonly to: string;
   readonly class?: string | undefined;
   readonly current?: boolean | undefined;
-  /** What it does, where its text alone does not say it. */
+  /** A description, if the text alone does not say what the link does. */
   readonly label?: string | undefined;
   readonly children: ComponentChildren;
 }) {

@@ -9,7 +9,7 @@ import { curlOf, visible } from './text.ts';
 export type Shown = { readonly what: string; readonly command: string };
 
 /**
- * The request and the commands that show the same as a view, and those that change what it shows, which the
+ * The request and the commands that show the same as a view, and the commands that change its content, which the
  * console itself does not do.
  *
  * @param props.path the path and the query of the request

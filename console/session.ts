@@ -2,13 +2,13 @@ import { connect } from '../src/client/connect.ts';
 import { serviceUrl } from './route.tsx';
 import { createStore } from './store.ts';
 
-/** The state of the token: none yet, given, or refused by the service. */
+/** The state of the token: not entered yet, entered, or refused by the service. */
 export type Token =
   | { readonly state: 'missing' }
   | { readonly state: 'given'; readonly value: string }
   | { readonly state: 'refused'; readonly value: string };
 
-/** The token. It is in the memory of this page only: it ends with the tab, and a reload asks for it again. */
+/** The token. It is only in the memory of this page: after a reload, or in another tab, the user must enter it again. */
 export const token = createStore<Token>({ state: 'missing' });
 
 /** Whether the service answers. While it does not, requests are repeated until it does. */
@@ -21,7 +21,7 @@ connection.subscribe(() => {
   if (connection.get() === 'silent') setTimeout(probe, probeMs);
 });
 
-/** Asks for the versions, which needs no token. Other requests may wait long for their answers. */
+/** Reads the versions, which needs no token. Other requests may wait long for their answers. */
 async function probe(): Promise<void> {
   const answer = await fetch(`${serviceUrl}/`, { cache: 'no-store', signal: AbortSignal.timeout(probeMs) }).catch(
     () => undefined,
@@ -30,7 +30,7 @@ async function probe(): Promise<void> {
   else if (connection.get() === 'silent') setTimeout(probe, probeMs);
 }
 
-/** Where tokens come from, as `[api] auth_strategy` says. */
+/** The source of tokens, by `[api] auth_strategy`. */
 export const authStrategy = document.documentElement.dataset.auth;
 
 /** Whether a token is the name of a user, and the service checks neither. */
@@ -45,7 +45,7 @@ const slowMs = 1_000;
 /** How many requests are slow: what is shown may be older than the service. */
 export const slowRequests = createStore(0);
 
-/** Counts a request among those that are slow once it is. @returns a function that ends this */
+/** Counts a request as slow after some time. @returns a function to call when the request is done */
 function watchSlow(): () => void {
   let isSlow = false;
   const timer = setTimeout(() => {
@@ -58,7 +58,7 @@ function watchSlow(): () => void {
   };
 }
 
-/** The token, once the user has given one that was not refused. */
+/** The token, once the user has entered one that was not refused. */
 function goodToken(signal: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const check = () => {

@@ -11,7 +11,7 @@ export const sortOf = (text: string): Sort =>
 /** What a row has in a column; undefined for nothing. */
 export type Sortable = string | number | undefined;
 
-/** Rows in an order; without one as they are. Rows that have nothing in the column come last, and equal ones stay as they are. */
+/** Sorts rows; without an order they stay as they are. Rows without a value in the column come last. The sort is stable. */
 export function sortedBy<Row>(
   rows: readonly Row[],
   { by, isDown }: Sort,
@@ -41,7 +41,7 @@ export const sortableAge = (since: string | null | undefined): number | undefine
   return ms === undefined ? undefined : -ms;
 };
 
-/** The end of a term: what lasts comes after all that ends. */
+/** Sorts by the end of a term: consumers without a term come last. */
 export const sortableEnd = (end: string | null | undefined): number => sortableTime(end) ?? Number.POSITIVE_INFINITY;
 
 /** The heading of a column by which rows are sorted: a button that sorts by it, or turns the order round. */

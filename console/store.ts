@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 export type Store<T> = {
   get(): T;
   set(value: T): void;
-  /** Calls back after each change. @returns a function that ends it */
+  /** Calls back after each change. @returns a function that stops it */
   subscribe(changed: () => void): () => void;
 };
 

@@ -115,7 +115,7 @@ export const clockText = (at: Date): string => clock.format(at);
 
 const seconds = { d: 86_400, h: 3_600, min: 60, s: 1 };
 
-/** How long ago a time of an answer is, in the largest unit: `3 min ago`. The clock of the user may differ from that of the service. */
+/** How long ago a time of an answer is, in the largest unit: `3 min ago`. The clocks of the user and of the service may differ. */
 export function ageText(text: string): string {
   const age = Math.max(0, (Date.now() - Date.parse(text)) / 1000);
   const [unit, length] = Object.entries(seconds).find(([, each]) => age >= each) ?? ['s', 1];

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { authStrategy, isWithoutIdentities, token } from './session.ts';
 import { useStore } from './store.ts';
 
-/** Asks for the token, at the start and after the service has refused it. The view behind the dialog stays. */
+/** Requests the token from the user, at the start and after the service has refused it. The view behind the dialog stays. */
 export function TokenDialog() {
   const now = useStore(token);
   const dialog = useRef<HTMLDialogElement>(null);

@@ -55,7 +55,7 @@ const ByProject = () => (
   </>
 );
 
-/** Says that a text of the URL, where a UUID stands, is none. */
+/** The message that a text of the URL is no UUID. */
 export const NoUuid = ({ title, text }: { readonly title: string; readonly text: string }) => (
   <>
     <h1>{title}</h1>

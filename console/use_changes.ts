@@ -16,7 +16,7 @@ export function useChanges(
   changed: () => void,
   pauseMs = usualPauseMs,
 ): void {
-  // A view has another set after each answer. Following goes on meanwhile, so that no change is missed.
+  // A view has another set after each answer. Following continues meanwhile, so that no change is missed.
   const latest = useRef(uuids);
   latest.current = uuids;
   useEffect(() => {
@@ -36,7 +36,7 @@ export function useChanges(
   }, [changed, pauseMs]);
 }
 
-/** Whether these providers have changed, or may have got a new one among them: a child, or one that shares with them. */
+/** Whether these providers have changed, or a new provider may belong to them: a child, or one that shares with them. */
 const concerns = (change: FollowedChange, uuids: ReadonlySet<string>): boolean =>
   'everything' in change ||
   ('resource_provider' in change &&

@@ -13,9 +13,9 @@ export type Logged = {
   differences: readonly string[] | undefined;
 };
 
-/** For how long changes are kept, in milliseconds. */
+/** For how long changes are listed, in milliseconds. */
 const keptMs = 600_000;
-/** How many are kept at most: 80 in each second. */
+/** How many changes are listed at most: 80 in each second. */
 const mostKept = 50_000;
 /** How long changes are collected before the views show them, in milliseconds. */
 const collectMs = 250;
@@ -33,7 +33,7 @@ let isOpen = false;
 let count = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const collected: Logged[] = [];
-/** The newest change of each provider, whose differences are put there, and those whose differences are not read yet. */
+/** The newest change of each provider, to which its differences are added, and the changes whose differences are not read yet. */
 const newest = new Map<string, Logged>();
 const unread = new Map<string, Logged[]>();
 

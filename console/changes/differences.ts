@@ -52,7 +52,7 @@ function inventoryChanges(
   });
 }
 
-/** `+` what came, `−` what went. */
+/** `+` for added values, `−` for removed ones. */
 function setChanges(what: string, before: readonly string[], after: readonly string[]): readonly string[] {
   const { added, removed } = listDifference(before, after);
   return [...added.map((each) => `+ ${what} ${visible(each)}`), ...removed.map((each) => `− ${what} ${visible(each)}`)];

@@ -14,7 +14,7 @@ import { ConsumerTable } from './consumer_table.tsx';
 import { readAmounts } from './read_amounts.ts';
 
 const pageSize = 100;
-/** Within how many seconds the term of a consumer ends. */
+/** Within how many seconds the term of a consumer expires. */
 const terms = [
   ['0', 'any time, or never'],
   ['600', '10 minutes'],

@@ -21,7 +21,7 @@ import { uuidOf } from '../uuid.ts';
 import { WaitingTable } from '../waiting/waiting_table.tsx';
 import { ConsumerList } from './consumer_list.tsx';
 
-/** One consumer: its name, its allocations, its owner, since when it exists and when its term ends. */
+/** One consumer: its name, its allocations, its owner, since when it exists and when its term expires. */
 export function ConsumerView({ id }: { readonly id: string | undefined }) {
   if (id === undefined) return <ConsumerList />;
   const uuid = uuidOf(id);

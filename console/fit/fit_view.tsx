@@ -32,7 +32,7 @@ import { WhyNot } from './why_not.tsx';
 const pauseMs = 2_000;
 /** How many candidates are shown. */
 const mostCandidates = 20;
-/** How many trees that come near are shown, and how many are read, since some say nothing. */
+/** How many nearly fitting trees are shown, and how many are read: some have no condition to show. */
 const mostNearest = 10;
 const mostRead = 100;
 

@@ -2,13 +2,13 @@ import type { CandidateCount, Explanation, UnmetCondition } from '../../src/clie
 
 /** In which trees a query fits, by the UUIDs of their roots. */
 export type Fits = {
-  /** How often, each tree alone; only those in which it fits. */
+  /** How often the query fits in each tree alone, without trees in which it does not fit. */
   readonly times: ReadonlyMap<string, number>;
   /** The largest of these numbers. */
   readonly most: number;
   /** Trees that nearly fit, and the condition that keeps each from it. */
   readonly near: ReadonlyMap<string, UnmetCondition>;
-  /** What keeps those that come nearest from it. */
+  /** The unmet conditions of the trees that nearly fit. */
   readonly unmet: ReadonlyMap<string, readonly UnmetCondition[]>;
 };
 

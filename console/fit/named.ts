@@ -1,7 +1,7 @@
 /** A thing with a UUID, and the name by which people know it. */
 export type Named = { readonly uuid: string; readonly name: string };
 
-/** What a text means: the things with this name or UUID, or else those that have it as a part of their name. */
+/** The things with this name or UUID, or else the things whose name contains the text. */
 export function named<T extends Named>(text: string, all: Iterable<T>): readonly T[] {
   const wanted = text.toLowerCase();
   if (wanted === '') return [];

@@ -50,7 +50,7 @@ export const withWord = (words: readonly string[], word: string): readonly strin
 const splitList = (text: string): readonly string[] => text.split(',').filter((each) => each !== '');
 
 /**
- * Reads the form from a URL, whose query is that of `GET /allocation_candidates`. Parameters that the form lacks are
+ * Reads the form from a URL, which has the query of `GET /allocation_candidates`. Parameters that the form lacks are
  * left out.
  */
 export function fieldsOf(query: URLSearchParams): QueryFields {
@@ -134,7 +134,7 @@ export const classesOf = (fields: QueryFields): readonly string[] => [
 /** The query that the client sends; undefined for an empty form. */
 export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'limit'> | undefined {
   const filterOf = ({ resources, required, member_of, in_tree }: GroupFields): ProviderFilter => ({
-    // The service says what is wrong with an amount that is no number.
+    // The service answers with an error if an amount is no number.
     resources: Object.fromEntries(
       resources.filter(({ name }) => name !== '').map(({ name, amount }) => [name, Number(amount || '1')]),
     ),
@@ -150,14 +150,14 @@ export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'lim
     group_policy: granular.length === 0 ? undefined : fields.group_policy === 'isolate' ? 'isolate' : 'none',
     root_required: fields.root_required,
     same_subtree: fields.same_subtree.map(splitList),
-    // The service says which key it does not know.
+    // The service names a key that it does not know.
     order: fields.order === '' ? undefined : (splitList(fields.order) as readonly OrderKey[]),
   };
 }
 
 /**
- * The form without one condition of an explanation; undefined if it has no such condition, or asks for nothing without it. A group goes as a
- * whole with its only class, since the service refuses a group that asks for nothing.
+ * The form without one condition of an explanation; undefined if it has no such condition, or would be empty. A group is removed as a whole
+ * with its only class, since the service refuses a group without resources.
  *
  * @param parameter of the query, such as `resources_1`
  * @param value one class with its amount, one trait, or what else the parameter has
@@ -201,7 +201,7 @@ export function withoutCondition(fields: QueryFields, parameter: string, value: 
 /** How many classes are suggested. */
 const mostSuggested = 6;
 
-/** Classes that may be meant by a name that is of none: `PGPU` and `VGPU` for `GPU`, and those that are spelled similarly. */
+/** Suggestions for the name of a class that does not exist: `PGPU` and `VGPU` for `GPU`, and names with a similar spelling. */
 export function suggestionsFor(written: string, classes: readonly string[]): readonly string[] {
   const name = written.toUpperCase();
   const containing = classes.filter((each) => each.includes(name) || (each.length > 3 && name.includes(each)));

@@ -49,7 +49,7 @@ export function QueryForm({
         setTrouble(unclear.join(' '));
         if (unclear.length > 0) return;
         const data = new FormData(event.currentTarget);
-        // A word that was written and not added is meant as well.
+        // A word that was typed and not added counts as well.
         const written = (name: string) => String(data.get(name) ?? '').trim();
         const groups = fields.groups.map((group) => ({
           ...group,
@@ -315,7 +315,7 @@ function AmountInput({
   );
 }
 
-/** What an amount means where its class has a unit: `= 200 GiB`. */
+/** An amount with the unit of its class, if it has one: `= 200 GiB`. */
 function AmountMeant({ name, amount }: AmountField) {
   const value = amountFrom(name, amount || '1');
   return value === undefined || !hasUnit(name) ? null : (

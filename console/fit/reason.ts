@@ -5,7 +5,7 @@ import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { sharingTrait } from '../fleet/trees.ts';
 import { amountText, visible } from '../text.ts';
 
-/** Why a condition is not met, in a sentence. @param providers those that the page knows: it names a drained one as drained */
+/** Why a condition is not met, in a sentence. @param providers the known providers, by which the sentence says that one is drained */
 export function reasonOf(condition: UnmetCondition, providers: ReadonlyMap<string, WholeProvider>): string {
   const provider = providers.get(condition.resource_provider.uuid);
   const isDrained = provider !== undefined && drainOf(provider) === 'drained';

@@ -22,7 +22,7 @@ export function TokenField({
   readonly values: readonly string[];
   readonly options: readonly string[];
   readonly placeholder: string;
-  /** The value that a word means, and what is shown for a value: for things that have a name beside their UUID. */
+  /** Conversions between words and values: for things that have a name and a UUID. */
   readonly meaning?: (word: string) => string;
   readonly shown?: (value: string) => string;
   readonly onChange: (values: readonly string[]) => void;

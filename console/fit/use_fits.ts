@@ -5,7 +5,7 @@ import { useLoaded } from '../use_loaded.ts';
 import { type Fits, fitsOf } from './fits.ts';
 import { candidateQueryOf, type QueryFields, searchOf } from './query_fields.ts';
 
-/** How many trees the service returns at most: of those in which it fits, and of those that come nearest. */
+/** How many trees the service returns at most: trees in which the query fits, and the nearest others. */
 export const mostReturned = { fitting: 10_000, nearest: 1_000 };
 /** How long changes are collected before the fits are read again, in milliseconds: each time the whole fleet is searched twice. */
 const pauseMs = 3_000;

@@ -33,7 +33,7 @@ export function WhyNot({
 }) {
   const [text, setText] = useState(fields.tree);
   const host = fields.tree;
-  // A part of a name is looked up among all providers, once these are read.
+  // A part of a name is looked up among all providers, once they are read.
   const { isComplete } = useStore(mirror);
   const uuid = uuidOf(host);
   const key = `${asked} ${host} ${uuid !== undefined || isComplete}`;

@@ -1,7 +1,7 @@
 import { amountText, visible } from '../text.ts';
 import type { Tree } from './trees.ts';
 
-/** A word beside the name of what is drained. */
+/** A word next to the name of a drained provider. */
 export const DrainTag = ({ drain }: Pick<Tree, 'drain'>) =>
   drain === undefined ? null : <span class="tag">{drain === 'drained' ? 'drained' : 'drained in part'}</span>;
 

@@ -1,7 +1,7 @@
 import { percentText, visible } from '../text.ts';
+import type { CellStyle } from './cell_style.ts';
 import type { Group } from './grouping.ts';
 import { type Block, boxOf, type Camera, type Scene } from './layout.ts';
-import type { Look } from './look.ts';
 import { codeOf, coloursOf, type Palette, shadeCount, shadeOf } from './palette.ts';
 import { fullness, type Tree } from './trees.ts';
 
@@ -12,7 +12,7 @@ export type Picture = {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly palette: Palette;
-  readonly look: Look;
+  readonly cellStyle: CellStyle;
   readonly codes: Codes;
   readonly selected: number | undefined;
   readonly hovered: number | undefined;
@@ -26,13 +26,15 @@ export type Codes = {
 };
 
 /** Finds how all cells are drawn. It is done once for what is shown, and not for each frame. @param search in lower case; an empty text finds all */
-export function codesOf(groups: readonly Group[], look: Look, search: string): Codes {
+export function codesOf(groups: readonly Group[], cellStyle: CellStyle, search: string): Codes {
   const isFound = ({ searched }: Tree): boolean => search === '' || searched.includes(search);
-  const codeFor = (shade: ReturnType<Look['shadeOf']>, found: boolean) => codeOf(shade) + (found ? 0 : shadeCount);
-  const codes = groups.flatMap(({ trees }) => trees.map((tree) => codeFor(look.shadeOf(tree), isFound(tree))));
+  const codeFor = (shade: ReturnType<CellStyle['shadeOf']>, found: boolean) => codeOf(shade) + (found ? 0 : shadeCount);
+  const codes = groups.flatMap(({ trees }) => trees.map((tree) => codeFor(cellStyle.shadeOf(tree), isFound(tree))));
   return {
     ofCells: Uint8Array.from(codes),
-    ofGroups: new Map(groups.map((group) => [group, codeFor(look.shadeOfGroup(group), group.trees.some(isFound))])),
+    ofGroups: new Map(
+      groups.map((group) => [group, codeFor(cellStyle.shadeOfGroup(group), group.trees.some(isFound))]),
+    ),
   };
 }
 
@@ -96,7 +98,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
     const shade = code % shadeCount;
     context.globalAlpha = isFaint(code) ? 0.16 : 1;
     context.fillStyle = shade === striped ? stripesOf(context, palette) : coloursOf(shadeOf(shade), palette).fill;
-    // All cells are alike, although some are a pixel smaller; groups have sizes of their own.
+    // All cells are alike, although some are a pixel smaller; groups have different sizes.
     const isSmall = scene.isCollapsed ? undefined : scene.scale - gapOf(scene.scale) < framePx;
     for (let at = 0; at < list.length; at += 4) {
       const [x, y, width, height] = [list[at] ?? 0, list[at + 1] ?? 0, list[at + 2] ?? 0, list[at + 3] ?? 0];
@@ -162,7 +164,7 @@ function stripesOf(context: CanvasRenderingContext2D, palette: Palette): CanvasP
       on.strokeStyle = palette.stripe;
       on.lineWidth = 2;
       on.beginPath();
-      // The same line in three tiles, so that it goes on at the corners.
+      // The same line in three tiles, so that it continues at the corners.
       for (const shift of [-stripePx, 0, stripePx]) {
         on.moveTo(shift - 1, stripePx + 1);
         on.lineTo(shift + stripePx + 1, -1);
@@ -223,10 +225,10 @@ function collectGroup({ x, y, width, height, group }: Block, { camera, codes }: 
 /** The name of a group inside its cell, and what it shows where there is room for both. */
 function drawGroup(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
   const { x, y, width, height, group } = block;
-  const { camera, palette, look, codes } = picture;
+  const { camera, palette, cellStyle, codes } = picture;
   const code = codes.ofGroups.get(group) ?? hollow;
   if (height < 11 || width < 24 || isFaint(code)) return;
-  const short = look.textOfGroup(group);
+  const short = cellStyle.textOfGroup(group);
   const room = width - 8;
   const most = Math.min(12, height - 4);
   const whole = `${group.label} ${short}`;
@@ -246,12 +248,12 @@ function drawGroup(context: CanvasRenderingContext2D, block: Block, picture: Pic
 }
 
 function drawHeading(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
-  const { camera, widthPx, palette, look } = picture;
+  const { camera, widthPx, palette, cellStyle } = picture;
   if (block.headingPx === 0) return;
   const left = Math.max(0, block.x - camera.x);
   const right = Math.min(widthPx, block.x + block.width - camera.x);
   const baseline = block.y + block.headingPx - camera.y - 7;
-  const short = look.textOfGroup(block.group);
+  const short = cellStyle.textOfGroup(block.group);
   context.font = fontOf(headingTextPx, 'bold');
   context.textAlign = 'right';
   context.fillStyle = palette.faint;
@@ -261,7 +263,7 @@ function drawHeading(context: CanvasRenderingContext2D, block: Block, picture: P
   context.fillStyle = palette.ink;
   const label = shortened(block.group.label, headingTextPx, 'bold', right - left - shortWidth);
   context.fillText(label, left, baseline);
-  const detail = look.detailOfGroup(block.group);
+  const detail = cellStyle.detailOfGroup(block.group);
   const labelWidth = widthOf(label, headingTextPx, 'bold') + 10;
   context.font = fontOf(headingTextPx, 'plain');
   if (widthOf(detail, headingTextPx, 'plain') + labelWidth + shortWidth > right - left) return;
@@ -270,7 +272,7 @@ function drawHeading(context: CanvasRenderingContext2D, block: Block, picture: P
 }
 
 function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Picture): void {
-  const { scene, palette, look, codes } = picture;
+  const { scene, palette, cellStyle, codes } = picture;
   const { scale } = scene;
   const { left, top, firstRow, lastRow, firstColumn, lastColumn } = range(block, picture);
   const { trees } = block.group;
@@ -291,7 +293,7 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
       context.font = fontOf(size, 'bold');
       context.fillText(nameFor(tree.name, size, room), x, y);
       context.font = fontOf(size, 'plain');
-      context.fillText(shortened(look.textOf(tree), size, 'plain', room), x, y + size + 3);
+      context.fillText(shortened(cellStyle.textOf(tree), size, 'plain', room), x, y + size + 3);
       // What is drained has no capacity of which a bar could be a part.
       if (scale >= barsPx && tree.drain !== 'drained')
         drawBars(context, tree, {

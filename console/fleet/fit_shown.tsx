@@ -9,7 +9,7 @@ import { Link, urlOf } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { unmetIn } from './look.ts';
+import { unmetIn } from './cell_style.ts';
 import { currentPalette, type Palette } from './palette.ts';
 import type { Tree } from './trees.ts';
 
@@ -47,7 +47,7 @@ export function FitBanner({
   );
 }
 
-/** What the colours mean while a query is shown, and how many trees have each. */
+/** The legend of the colours while a query is shown, and how many trees have each colour. */
 export function FitLegend({ trees, fits }: { readonly trees: readonly Tree[]; readonly fits: Fits | undefined }) {
   const palette = useStore(currentPalette);
   const counts = useMemo(() => (fits === undefined ? undefined : countsOf(trees, fits)), [trees, fits]);

@@ -16,7 +16,7 @@ import { fullness, type Measure, type Tree } from './trees.ts';
 type Row = { readonly tree: Tree; readonly group: Group };
 const columns = ['name', 'group', 'fits', 'part', 'used', 'capacity', 'free', 'reserved'] as const;
 type Column = (typeof columns)[number];
-/** The fullest first, or those where it fits most often, and then those that come near. */
+/** The fullest trees first; for a query, the trees where it fits most often, and then the trees where it nearly fits. */
 const usualSorts = { full: '-part', fit: '-fits' };
 
 const pageSize = 100;
@@ -169,7 +169,7 @@ export function FleetTable({
   );
 }
 
-/** What a tree has in a column of amounts; what has none of the class comes before what is empty. */
+/** The value of a tree in a column of amounts; trees without the class come before empty ones. */
 function amountIn(tree: Tree, by: Exclude<Column, 'name' | 'group' | 'fits'>, resourceClass: string, measure: Measure) {
   const amounts = tree.amounts.get(resourceClass);
   if (amounts === undefined) return -1;

@@ -11,13 +11,13 @@ import { useStore } from '../store.ts';
 import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { uuidOf } from '../uuid.ts';
+import { fitStyle, fullnessStyle } from './cell_style.ts';
 import { drainText } from './drain.tsx';
 import { FitBanner, FitLegend, FitOf, fitText } from './fit_shown.tsx';
 import { FleetTable } from './fleet_table.tsx';
 import { Grid, type GridCell, type GridControl } from './grid.tsx';
 import { type Group, groupingTraits, groupsOf } from './grouping.ts';
 import { Legend } from './legend.tsx';
-import { fitLook, fullnessLook } from './look.ts';
 import { commonClass, fullness, type Measure, sumOf, type Tree } from './trees.ts';
 import { useTrees } from './use_trees.ts';
 
@@ -37,8 +37,8 @@ export function FleetView() {
   const fields = fieldsOf(query);
   const fitsOfQuery = useFits(fields);
   const isFit = candidateQueryOf(fields) !== undefined;
-  const look = useMemo(
-    () => (isFit ? fitLook(fitsOfQuery.fits) : fullnessLook(resourceClass, measure)),
+  const cellStyle = useMemo(
+    () => (isFit ? fitStyle(fitsOfQuery.fits) : fullnessStyle(resourceClass, measure)),
     [isFit, fitsOfQuery.fits, resourceClass, measure],
   );
   const isTable = query.get('as') === 'table';
@@ -69,7 +69,7 @@ export function FleetView() {
     const fullOrFits = isFit ? fitText(fitsOfQuery.fits, tree) : tree.drain === 'drained' ? '' : partText(tree.amounts);
     return [fullOrFits, drainText(tree)].filter((text) => text !== '').join(' ');
   };
-  const groupText = (group: Group) => (isFit ? `it fits ${look.textOfGroup(group)} trees` : partText(group.sums));
+  const groupText = (group: Group) => (isFit ? `it fits ${cellStyle.textOfGroup(group)} trees` : partText(group.sums));
   const open = (tree: Tree) => navigate(urlOf('providers', tree.uuid));
   const nextMatch = (event: SubmitEvent) => {
     event.preventDefault();
@@ -194,7 +194,7 @@ export function FleetView() {
           ) : (
             <Grid
               groups={groups}
-              look={look}
+              cellStyle={cellStyle}
               search={search}
               selected={selected}
               control={control}

@@ -2,6 +2,7 @@ import type { Ref } from 'preact';
 import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useStore } from '../store.ts';
 import { visible } from '../text.ts';
+import type { CellStyle } from './cell_style.ts';
 import { codesOf, draw } from './draw.ts';
 import type { Group } from './grouping.ts';
 import {
@@ -19,12 +20,11 @@ import {
   sceneAt,
   zoomed,
 } from './layout.ts';
-import type { Look } from './look.ts';
 import { currentPalette } from './palette.ts';
 import { onGestures, type Point } from './pointing.ts';
 import type { Tree } from './trees.ts';
 
-/** The actions of the buttons beside the grid. */
+/** The actions of the buttons next to the grid. */
 export type GridControl = {
   zoom(factor: number): void;
   showAll(): void;
@@ -37,7 +37,7 @@ export type GridCell = { readonly tree: Tree; readonly group: Group; readonly is
 
 type Props = {
   readonly groups: readonly Group[];
-  readonly look: Look;
+  readonly cellStyle: CellStyle;
   readonly search: string;
   readonly selected: string | undefined;
   readonly control: Ref<GridControl>;
@@ -80,7 +80,7 @@ export function Grid(props: Props) {
     () => layOut(groups, Math.max(1, size.width), Math.max(1, size.height)),
     [groups, size.width, size.height],
   );
-  const codes = useMemo(() => codesOf(groups, props.look, props.search), [groups, props.look, props.search]);
+  const codes = useMemo(() => codesOf(groups, props.cellStyle, props.search), [groups, props.cellStyle, props.search]);
   const view = useRef({
     camera: { x: 0, y: 0, scale: layout.fit } as Camera,
     scene: sceneAt(layout, layout.fit),
@@ -108,7 +108,7 @@ export function Grid(props: Props) {
         widthPx: size.width,
         heightPx: size.height,
         palette,
-        look: props.look,
+        cellStyle: props.cellStyle,
         codes: now.codes,
         selected: now.cell,
         hovered: now.hovered,
@@ -118,7 +118,7 @@ export function Grid(props: Props) {
     });
   };
 
-  /** The bars beside the grid say which part of it is seen. */
+  /** The scroll bars of the grid show which part of it is visible. */
   const showPosition = () => {
     const { scene, camera } = view.current;
     const { size } = latest.current;
@@ -336,7 +336,7 @@ export function Grid(props: Props) {
         tabIndex={0}
         role="application"
         aria-roledescription="grid of providers"
-        aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.look.what)}. The table has the same in text.`}
+        aria-label={`${layout.cells} providers in ${groups.length} groups, coloured by ${visible(props.cellStyle.what)}. The table has the same in text.`}
         aria-describedby="grid-keys"
         data-cells={layout.cells}
         onKeyDown={key}
@@ -355,7 +355,7 @@ function Position({
 }: {
   readonly bar: Ref<HTMLDivElement>;
   readonly kind: 'across' | 'down';
-  /** The part of the whole that is to be in the middle. */
+  /** The position of the middle, as a part of the whole. */
   readonly moveTo: (part: number) => void;
 }) {
   const point = (event: PointerEvent) => {

@@ -11,8 +11,8 @@ export type Group = {
 
 /**
  * Puts trees into groups: `` all in one; `aggregate` one for each aggregate, so that a tree in two aggregates is shown in both;
- * `trait:HW_X` those with and those without a trait; `trait:CUSTOM_RACK_*` one for each such trait. Where there are hosts, what
- * only shares is a group of its own, the last one.
+ * `trait:HW_X` trees with and trees without a trait; `trait:CUSTOM_RACK_*` one for each such trait. If there are hosts, trees that
+ * only share are a separate group, the last one.
  */
 export function groupsOf(trees: readonly Tree[], by: string): readonly Group[] {
   const hosts = trees.filter(({ isPool }) => !isPool);

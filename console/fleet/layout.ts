@@ -10,7 +10,7 @@ type Part = {
 };
 
 /**
- * Which groups are beside each other, and how many columns each has: the same at every zoom. At the scale `fit` (pixels
+ * Which groups are side by side, and how many columns each has: the same at every zoom. At the scale `fit` (pixels
  * for a cell) all of it is visible, unless there are too many groups.
  */
 export type Layout = {
@@ -19,7 +19,7 @@ export type Layout = {
   readonly cells: number;
   /** There is only one group, which has no heading. */
   readonly isAlone: boolean;
-  /** There are so many groups that each becomes one cell where its own cells would be tiny. */
+  /** There are so many groups that each group is drawn as one cell where its cells would be tiny. */
   readonly collapses: boolean;
 };
 
@@ -49,7 +49,7 @@ const headingPx = 22;
 const gapPx = 10;
 /** The smallest width of a group: its heading needs room also if it has few members. */
 const leastBlockPx = 118;
-/** From this number on groups become cells: fewer of them say less than their tiny cells. */
+/** From this number on groups are drawn as cells: with fewer groups, their tiny cells show more. */
 const fewestCollapsed = 24;
 /** In cells that are smaller nothing can be seen. */
 const tinyPx = 4;
@@ -161,7 +161,7 @@ export function clamped({ x, y, scale }: Camera, scene: Scene, widthPx: number, 
   return { x: bound(x, scene.width, widthPx), y: bound(y, scene.height, heightPx), scale };
 }
 
-/** The camera after a change of the scene. What is at the given point of the canvas stays there. */
+/** The camera after a change of the scene. The content at a point of the canvas stays there. */
 export function zoomed(camera: Camera, from: Scene, to: Scene, atX: number, atY: number): Camera {
   const at = moved({ x: camera.x + atX, y: camera.y + atY }, from, to);
   return { x: at.x - atX, y: at.y - atY, scale: to.scale };

@@ -7,7 +7,7 @@ export { stepCount } from './palettes.ts';
 const isDark = matchMedia('(prefers-color-scheme: dark)');
 const isForced = matchMedia('(forced-colors: active)');
 
-/** What the system colours are: a canvas has no style of its own. */
+/** The values of the system colours. They are read from an element, since a canvas has no style. */
 function systemColours(): SystemColours {
   const probe = document.createElement('span');
   document.body.append(probe);
@@ -32,7 +32,7 @@ const current = (): Palette => (isForced.matches ? forced(systemColours()) : isD
 export const currentPalette = createStore<Palette>(current());
 for (const query of [isDark, isForced]) query.addEventListener('change', () => currentPalette.set(current()));
 
-/** How a cell is drawn: by a step of the colours, or as one of these. */
+/** How a cell is drawn: with a step of the colours, or in one of these states. */
 export type Shade = number | 'over' | 'none' | 'near' | 'drained';
 
 /** The shades that are no steps. */
@@ -48,7 +48,7 @@ export const codeOf = (shade: Shade): number =>
 /** The shade of a number. */
 export const shadeOf = (code: number): Shade => otherShades[code - stepCount] ?? code;
 
-/** The colour of a shade, and that of a text on it. */
+/** The colour of a shade, and the colour of a text on it. */
 export function coloursOf(shade: Shade, palette: Palette): { readonly fill: string; readonly ink: string } {
   switch (shade) {
     case 'over':

@@ -35,7 +35,7 @@ export type Palette = {
   readonly inks: readonly string[];
   readonly over: string;
   readonly overInk: string;
-  /** The frame of a provider that has nothing of the class; it is hollow, so that it does not look empty. */
+  /** The frame of a provider without an inventory of the class: it is hollow, to differ from an empty one. */
   readonly none: string;
   readonly noneInk: string;
   /** Where a query nearly fits. */
@@ -87,7 +87,7 @@ function palette(stops: Stops, rest: Omit<Palette, 'steps' | 'inks'>, darkInk: s
   };
 }
 
-/** The first of these texts' colours that is read well on a colour, or else the one that is read best. */
+/** The first of some text colours with enough contrast on a colour, or else the one with the highest contrast. */
 function inkOn(rgb: Rgb, inks: readonly string[]): string {
   const contrasts = inks.map((ink) => ({ ink, contrast: contrast(rgb, rgbOf(ink)) }));
   const best = contrasts.reduce((most, each) => (each.contrast > most.contrast ? each : most));
@@ -142,7 +142,7 @@ export type SystemColours = Readonly<
   Record<'Canvas' | 'CanvasText' | 'Highlight' | 'HighlightText' | 'GrayText', string>
 >;
 
-/** For a page whose colours the system forces: from the colour of the page, nearly, to that of its texts. */
+/** For a page with forced colours: from nearly the colour of the page to the colour of its texts. */
 export function forced({ Canvas, CanvasText, Highlight, HighlightText, GrayText }: SystemColours): Palette {
   const [from, to] = [rgbOf(Canvas), rgbOf(CanvasText)];
   const least = 0.2;

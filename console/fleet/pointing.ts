@@ -19,7 +19,7 @@ const clickPx = 6;
 /**
  * Reports gestures of mouse, pen and fingers on an element.
  *
- * @returns a function that ends this
+ * @returns a function that removes the listeners
  */
 export function onGestures(element: HTMLElement, gestures: Gestures): () => void {
   const listening = new AbortController();

@@ -111,7 +111,7 @@ function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
     providers: members.length,
     isPool: members.length === 1 && members.every(({ traits }) => traits.includes(sharingTrait)),
     drain: drainOfTree(members),
-    // The root comes first, so that its name is what is compared first.
+    // The root comes first, so that its name is compared first.
     searched: [{ name, uuid }, ...members.filter((member) => member.uuid !== uuid)]
       .map((member) => `${member.name} ${member.uuid}`)
       .join('\n')

@@ -8,7 +8,7 @@ import { openTrees, type Tree } from './trees.ts';
 const treesOf = openTrees();
 let known: { readonly version: number; readonly trees: readonly Tree[] } = { version: 0, trees: [] };
 
-/** The trees of all providers that this page knows. They are made once for each version of the mirror, whichever views show them. */
+/** The trees of all providers in the mirror. They are made once for each version of the mirror, for all views. */
 export function useTrees(): readonly Tree[] {
   useStore(mirror);
   // The version is read with the providers: the mirror changes the same map, so they may be newer than what the component has seen.
@@ -17,7 +17,7 @@ export function useTrees(): readonly Tree[] {
   return known.trees;
 }
 
-/** The aggregates by the names that the console gives them. */
+/** The aggregates by the names that the console shows for them. */
 export function useNamedAggregates(): readonly Named[] {
   const trees = useTrees();
   return useMemo(() => aggregatesOf(trees).map(({ key, label }) => ({ uuid: key, name: label })), [trees]);

@@ -9,13 +9,13 @@ export type MonthTable = {
 /** How many months are shown. */
 const mostMonths = 12;
 
-/** The months that are shown, the newest first: the present one of UTC and those before it. */
+/** The shown months, the newest first: the present month of UTC and the months before it. */
 export const shownMonths = (now: Date): readonly string[] =>
   Array.from({ length: mostMonths }, (_, ago) =>
     new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - ago)).toISOString().slice(0, 7),
   );
 
-/** Makes the table of these months. It ends with the first month in which something was used; one in between without anything is shown. */
+/** Makes the table of these months. It ends with the first month that has usage; later months without usage are shown. */
 export function monthTable(totals: readonly UsageTotal[], months: readonly string[]): MonthTable {
   const shown = totals.filter(({ month = '' }) => months.includes(month));
   const byMonth = Map.groupBy(shown, ({ month = '' }) => month);

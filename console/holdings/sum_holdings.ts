@@ -17,7 +17,7 @@ type Summed = Pick<Holding, 'consumer' | 'project_id' | 'user_id' | 'consumer_ty
 const keyOf = ({ project_id, user_id, consumer_type }: Summed, by: SumKey): string =>
   ({ project: project_id, user: user_id, type: consumer_type })[by];
 
-/** Sums holdings page by page, so that no more than a page of them is kept. */
+/** Sums holdings page by page, so that only one page is in memory. */
 export function openSums(by: SumKey): { add(page: readonly Summed[]): void; sums(): readonly HoldingSum[] } {
   const consumers = new Map<string, Set<string>>();
   const amounts = new Map<string, Map<string, number>>();

@@ -17,7 +17,7 @@ import { isDots, urlOfLimits } from './url_of_limits.ts';
 
 const pageSize = 50;
 
-/** What projects may have, and what they use of it: of those with values of their own, or of one project. */
+/** The limits and usages of projects: of all projects with explicit limits, or of one project. */
 export function LimitsView({ id }: { readonly id: string | undefined }) {
   const { query } = useRoute();
   const project = id ?? query.get('project') ?? '';
@@ -30,7 +30,7 @@ function useLimitChanges(loaded: Loaded<unknown>): void {
   useRenewal(loaded, longPauseMs);
 }
 
-/** The limits of projects that have none of their own. */
+/** The limits of projects without explicit ones. */
 function Defaults() {
   const loaded = useLoaded('defaults', (signal) => placement.limits.showDefaults({ signal }));
   useRenewal(loaded, longPauseMs);

@@ -10,7 +10,7 @@ import { uuidOf } from '../uuid.ts';
 /** How many providers are listed. */
 const mostListed = 200;
 
-/** Finds providers, roots and others, by a part of their name or UUID. */
+/** Finds providers, also below roots, by a part of their name or UUID. */
 export function FindProvider() {
   const { query } = useRoute();
   const searched = query.get('name') ?? '';

@@ -11,7 +11,7 @@ import { counted, numberText, timeText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
 
-/** How far it looks back, in hours, how many records it reads, and how many it shows. */
+/** The period of the records in hours, how many records are read, and how many are shown. */
 const hours = 24;
 const mostRead = 10_000;
 const mostShown = 100;
@@ -105,7 +105,7 @@ function PastTable({ provider, isOfTree }: { readonly provider: string; readonly
   );
 }
 
-/** Why it ended, in words. */
+/** Why a record was closed, in words. */
 const endings: Readonly<Record<NonNullable<UsageRecord['ended']>, string>> = {
   released: 'its release',
   rewritten: 'another amount',

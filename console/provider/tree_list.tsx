@@ -11,7 +11,7 @@ type Line = { readonly provider: WholeProvider; readonly level: number };
 /** Deeper ones are not indented further. */
 const deepest = 12;
 
-/** The providers of a tree in the order of drawing. It has its own stack, because a tree may be deep. */
+/** The providers of a tree in the order of drawing. A list serves as the stack, because a tree may be deep. */
 function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
   const known = new Set(providers.map(({ uuid }) => uuid));
   const children = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>

@@ -1,10 +1,10 @@
 import { byText } from '../text.ts';
 
-/** What a search looks at: it has a name, and is called by its UUID. */
+/** A thing that a search may find, by its name or its UUID. */
 export type Findable = {
   readonly uuid: string;
   readonly name: string;
-  /** What is below another one comes after those that are not. */
+  /** Whether it is below another one: such things come after roots. */
   readonly parent_provider_uuid?: string | null;
 };
 
@@ -19,7 +19,7 @@ function rankOf({ uuid, name }: Findable, wanted: string): number | undefined {
 }
 
 const below = ({ parent_provider_uuid: parent = null }: Findable): number => Number(parent !== null);
-/** Finds what has a text in its name or UUID: exact ones first, then those that begin with it, and roots before what is below them. */
+/** Finds things by a text in their name or UUID: exact matches first, then matches at the beginning, and roots before children. */
 export function findAll<T extends Findable>(all: Iterable<T>, text: string): readonly T[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return [];

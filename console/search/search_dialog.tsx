@@ -168,7 +168,7 @@ function usePaused(value: string, pauseMs: number): string {
   return paused;
 }
 
-/** Consumers with a text in their names, those that are called so first, and those whose UUID begins with it. */
+/** Consumers with a text in their names, exact matches first, and consumers whose UUID begins with the text. */
 async function findConsumers(text: string, signal: AbortSignal): Promise<readonly Named[]> {
   const marker = text.length < shortestUuidPart ? undefined : uuidBefore(text);
   const start = text.replaceAll('-', '').toLowerCase();

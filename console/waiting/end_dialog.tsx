@@ -7,7 +7,7 @@ import { Name } from '../name.tsx';
 import { placement } from '../session.ts';
 import { counted, visible } from '../text.ts';
 
-/** Asks whether the wait of a claim is to be ended, and ends it. @param props.close takes what came of it, if anything did */
+/** Ends the wait of a claim after a confirmation. @param props.close called with the result, if there is one */
 export function EndDialog({
   claim: { consumers, names, project_id: project, line },
   close,
@@ -44,7 +44,7 @@ export function EndDialog({
       }
       result.current = `The claim of ${text} does not wait any more.`;
     }
-    // The dialog gives the focus back, and then calls the view by `onClose`.
+    // The dialog restores the focus, and then calls the view by `onClose`.
     dialog.current?.close();
   };
   return (

@@ -8,13 +8,13 @@ import { Link, urlOf } from '../route.tsx';
 import { Table } from '../table.tsx';
 import { counted, numberText, timeText, visible } from '../text.ts';
 
-/** How many consumers of a claim are shown at once; the others are opened. */
+/** How many consumers of a claim are shown at first; a click shows the rest. */
 const mostConsumers = 3;
 
 const consumersOf = ({ consumers, names }: WaitingClaim): readonly Named[] =>
   consumers.map((uuid, index) => ({ uuid, name: names?.[index] }));
 
-/** Claims that wait, each with a button that ends its wait where the view has one. */
+/** Claims that wait, each with a button that ends its wait, if the view has one. */
 export function WaitingTable({
   claims,
   end,
@@ -128,7 +128,7 @@ function Condition({ claim }: { readonly claim: WaitingClaim }) {
   );
 }
 
-/** Where the claim is in its line, if it waits for that, and the condition without its only consumer, which is beside it. */
+/** The place of a claim in its line, if it waits for its turn, and its condition, without its only consumer, which has another cell. */
 function conditionOf(claim: WaitingClaim): string {
   const turn =
     claim.waits_for === 'line' && claim.place > 1

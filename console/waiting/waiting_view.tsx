@@ -15,7 +15,7 @@ import { WaitingTable, waitingText } from './waiting_table.tsx';
 /** How many claims are shown. */
 const mostShown = 200;
 
-/** The claims that wait, by project and line, and a button for each that ends its wait. */
+/** The claims that wait, by project and line, each with a button that ends its wait. */
 export function WaitingView() {
   const { query } = useRoute();
   const filter = { project: query.get('project') ?? '', line: query.get('line') ?? '' };
@@ -35,7 +35,7 @@ export function WaitingView() {
     if (result === undefined) return;
     setNotice(result);
     again();
-    // The button that had the focus goes with its row.
+    // The button with the focus is removed with its row.
     heading.current?.focus();
   };
   return (

@@ -5,24 +5,24 @@ import type { Group } from './grouping.ts';
 import { type Shade, stepCount, stepOf } from './palette.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
 
-/** What the cells of the grid show: how full they are, or where a query fits. */
-export type Look = {
-  /** What the colours mean, for screen readers. */
+/** How the cells of the grid are drawn: by how full they are, or by how often a query fits. */
+export type CellStyle = {
+  /** The meaning of the colours, for screen readers. */
   readonly what: string;
   readonly shadeOf: (tree: Tree) => Shade;
   readonly shadeOfGroup: (group: Group) => Shade;
   /** The text under the name of a tree. */
   readonly textOf: (tree: Tree) => string;
-  /** The short text beside the name of a group. */
+  /** The short text next to the name of a group. */
   readonly textOfGroup: (group: Group) => string;
-  /** What the heading of a group says besides, where there is room. */
+  /** More text in the heading of a group, if there is room. */
   readonly detailOfGroup: (group: Group) => string;
 };
 
 const isDrained = ({ drain }: Tree): boolean => drain === 'drained';
 
-/** How full trees are of a class. */
-export function fullnessLook(resourceClass: string, measure: Measure): Look {
+/** Colours by how full trees are of a class. */
+export function fullnessStyle(resourceClass: string, measure: Measure): CellStyle {
   const partOf = ({ amounts }: Tree) => fullness(amounts.get(resourceClass), measure);
   const partOfGroup = ({ sums }: Group) => fullness(sums.get(resourceClass), measure);
   return {
@@ -39,15 +39,15 @@ export function fullnessLook(resourceClass: string, measure: Measure): Look {
   };
 }
 
-/** The lightest step of what fits: it does not look like what is empty. */
+/** The lightest step of a fitting tree: it is darker than the colour of an empty one. */
 const firstFitStep = 5;
 
 /** The step for a number from 1 to the largest one. */
 const stepFor = (value: number, most: number): number =>
   most <= 1 ? stepCount - 7 : firstFitStep + Math.round(((stepCount - 1 - firstFitStep) * (value - 1)) / (most - 1));
 
-/** Where a query fits, how often, and where it nearly does. */
-export function fitLook(fits: Fits | undefined): Look {
+/** Colours by how often a query fits, and for trees where it nearly fits. */
+export function fitStyle(fits: Fits | undefined): CellStyle {
   const timesIn = ({ uuid }: Tree) => fits?.times.get(uuid) ?? 0;
   const fittingOf = ({ trees }: Group) => trees.reduce((sum, tree) => sum + (timesIn(tree) > 0 ? 1 : 0), 0);
   const shadeOf = (tree: Tree): Shade => {
@@ -76,6 +76,6 @@ export function fitLook(fits: Fits | undefined): Look {
   };
 }
 
-/** What keeps a query from fitting in a tree, as far as it is known. */
+/** The unmet conditions of a query in a tree, as far as they are known. */
 export const unmetIn = (fits: Fits | undefined, { uuid }: Pick<Tree, 'uuid'>): readonly UnmetCondition[] =>
   fits?.unmet.get(uuid) ?? [];
