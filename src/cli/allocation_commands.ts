@@ -20,7 +20,7 @@ import { addPlaceCommand } from './place_command.ts';
 import { shellOf } from './shell.ts';
 import { fields, type Printed } from './table.ts';
 
-/** The amounts of a provider that one option asks for. */
+/** The amounts of a provider in one option. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
 type AllocationSetOptions = IfMatchOption & OwnerOptions & { readonly allocation: readonly Part<string>[] };
@@ -106,7 +106,7 @@ export function addAllocationCommands(program: Command): void {
   addDeleteCommand(allocation);
 }
 
-/** Adds up the options for each provider. One option may give a provider by name and another by UUID. */
+/** Adds up the options for each provider. One option may name a provider by name and another by UUID. */
 function allocationsOf(
   parts: readonly Part<Provider>[],
   command: Command,

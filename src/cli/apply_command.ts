@@ -85,7 +85,7 @@ export function addFleetCommands(program: Command): void {
     });
 }
 
-/** What these commands print is no table. */
+/** These commands print no table. */
 function shellWithoutTable(command: Command): Shell {
   const shell = shellOf(command, []);
   if (shell.format === 'table' || shell.format === 'json') return shell;

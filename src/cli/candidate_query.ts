@@ -126,7 +126,7 @@ export function takeQuery(command: Command): QueryReader {
   };
 }
 
-/** @throws CommandFailure for a group that asks for no resource. Traits alone may be asked of a group that --same-subtree names */
+/** @throws CommandFailure for a group without resources. Only a group that --same-subtree names may have traits alone */
 function checkGroups(groups: readonly Group[], { sameSubtree = [] }: WideOptions): void {
   for (const { suffix, resources, required, member_of, in_tree } of groups) {
     if (Object.keys(resources).length > 0) continue;

@@ -67,7 +67,7 @@ function optionOf(command: Command, word: string): Option | undefined {
 }
 
 /**
- * The names that the service has for an argument or a value. The help text of the argument says of which kind they are.
+ * The names that the service has for an argument or a value. Their kind is found by the help text of the argument.
  * Empty if the service does not answer.
  */
 async function namesLike(wanted: string, beginning: string, program: Command): Promise<readonly string[]> {

@@ -12,7 +12,7 @@ import {
 } from '../client/index.ts';
 import { socketFileOf, socketProblem } from '../text/socket_address.ts';
 
-/** Options of the OpenStack client for the connection to a cloud. Each can also be given as an environment variable. */
+/** Options of the OpenStack client for the connection to a cloud. Each can also be set by an environment variable. */
 const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
   [
     '--os-endpoint <url>',
@@ -69,7 +69,7 @@ OS_APPLICATION_CREDENTIAL_SECRET are understood too.
   );
 }
 
-/** The options as commander gives them, from the command line or the environment. */
+/** The options as commander returns them, from the command line or the environment. */
 export type ConnectionFlags = {
   readonly osEndpoint?: string;
   readonly osToken?: string;
@@ -85,7 +85,7 @@ export type ConnectionFlags = {
   readonly osPlacementApiVersion?: string;
 };
 
-/** How often a call is tried. It is a small number, because a user waits for the result. */
+/** The largest number of attempts of a call. It is small, because a user waits for the result. */
 const attempts = 4;
 
 /** Environment variables. */
@@ -94,7 +94,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Makes a client from the options and the environment.
  *
- * @throws Error that says what to set if something is missing; VersionError for an invalid version
+ * @throws Error naming the missing options; VersionError for an invalid version
  */
 export function openPlacement(given: ConnectionFlags, environment: Environment): Placement {
   const flags = withoutEmpty(given);

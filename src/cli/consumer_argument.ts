@@ -26,8 +26,8 @@ export const ownedConsumerArgument = [
 export type NamedConsumer = { readonly uuid: string; readonly project?: string; readonly name?: string };
 
 /**
- * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The UUID of a name is made of it;
- * `foundConsumer` looks whether the consumer has another one. Claims also send the name.
+ * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The UUID is derived from the name;
+ * `foundConsumer` finds consumers that have another UUID. Claims also send the name.
  *
  * @param project from `--project`
  */
@@ -48,7 +48,7 @@ export function readConsumer(text: string, project: string | undefined, command:
 const shownAtMost = 5;
 
 /**
- * The consumer that a name means: the one whose UUID is made of the name, or else the only one of the project that the service knows
+ * The consumer with a name: the one whose UUID is derived from the name, or else the only one of the project that the service knows
  * by this name. Where there is neither, it is as it was read.
  *
  * @throws CommandFailure if several have the name
@@ -62,7 +62,7 @@ export async function foundConsumer(placement: Placement, named: NamedConsumer):
 }
 
 /**
- * The consumer that a name means among these, which all have the name; as it was read where there is none.
+ * Chooses among consumers that all have the name; without any, the consumer as it was read.
  *
  * @throws CommandFailure if it could be several
  */
@@ -140,7 +140,7 @@ export const typeOption = (description: string, ...words: readonly string[]): Op
     throw new InvalidArgumentError(`The type of a consumer has capital letters, digits and _${suggestion}.`);
   });
 
-/** The option that gives a claim a term. */
+/** The option for the term of a claim. */
 export const expiresInOption = (): Option =>
   new Option(
     '--expires-in <time>',

@@ -27,7 +27,7 @@ export async function consumerFilter(
   };
 }
 
-/** What consumers hold, by their UUIDs; of a service before 2.9, which cannot tell it of many, nothing. */
+/** The allocations of consumers, by UUID; empty for a service before 2.9, which cannot list many. */
 export async function holdingsByConsumer(
   placement: Placement,
   query: HoldingQuery,

@@ -32,7 +32,7 @@ function inventoryDifference(
 ): readonly string[] {
   if (now === undefined) return [`no ${name} any more`];
   if (old === undefined) return [`${name} ${capacityOf(now)} new`];
-  const fields = Object.keys(now) as readonly (keyof WholeInventory)[]; // the server sends no others
+  const fields = Object.keys(now) as readonly (keyof WholeInventory)[]; // the server sends no other fields
   const changed = fields.filter((field) => old[field] !== now[field]);
   return changed.map((field) => `${name} ${field} ${old[field]} → ${now[field]}`);
 }

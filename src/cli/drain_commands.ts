@@ -113,7 +113,7 @@ const holdersLine = (holdings: readonly Holding[]): string => `${holderCount(hol
 /**
  * Follows the changes of a tree until nothing is held there.
  *
- * @param shown what is held as the user knows it already: only what differs is told
+ * @param shown the allocations that were printed before: only differences are printed
  * @returns false if the time is over
  */
 async function isEmptied(
@@ -127,13 +127,13 @@ async function isEmptied(
   let told = holdersLine(shown);
   const warned = new Set<string>();
   try {
-    // The first change comes at once, with the token of a moment before what is read then.
+    // The first change comes at once, with a token that is older than the following read.
     for await (const { token } of placement.changes({
       in_tree,
       parts: ['provider', 'inventories', 'usages'],
       signal,
     })) {
-      // Changes that came together have the token of those before, but for the last.
+      // In a group of changes only the last one has a new token.
       if (token === read) continue;
       read = token;
       const [left, tree] = await Promise.all([holdingsIn(placement, in_tree), readTree(placement, in_tree)]);

@@ -4,13 +4,13 @@ import { shellWord } from './shell_word.ts';
 /*
  * A drained provider has as much reserved of each class as there is, so that no claim fits any more, and what is there stays. What was
  * reserved before is remembered on the provider itself, as traits: any machine can lift the drain, and a command that is stopped
- * half-way loses nothing. The marks are written before the inventories are, and taken away after them.
+ * half-way loses nothing. The marks are written before the inventories, and removed after them.
  */
 
 /** The trait of every drained provider. */
 export const drainedTrait = 'CUSTOM_DRAINED';
 
-/** What was reserved of a class: also 0, since a class without such a trait came after the drain. */
+/** The reserved amount before the drain: also 0, since a class without such a trait was added after the drain. */
 const rememberedTrait = /^CUSTOM_DRAINED_([A-Z0-9_]+)_(\d{1,10})$/;
 
 const longestTrait = 255;
@@ -97,7 +97,7 @@ function markOf(name: string, reserved: number): string {
 }
 
 /**
- * The UUIDs of providers that are drained. None where that cannot be told: the service is too old for traits, or this user may not ask.
+ * The UUIDs of drained providers. Empty if they cannot be read: the service is too old for traits, or this user may not read them.
  *
  * @param in_tree any provider of a tree, if only this tree matters
  */

@@ -23,7 +23,7 @@ export const readTree = ({ providerSummaries }: Placement, in_tree: string): Pro
 
 /**
  * Drains each provider of a tree, until a reading of the tree shows that all are. The marks that remember what was reserved are written
- * first: where this ends half-way, it can be repeated, and `undrainTree` restores what was.
+ * first: if this is interrupted, it can be repeated, and `undrainTree` restores the former inventories.
  *
  * @throws CommandFailure if another program keeps writing the inventories, or the tree
  */
@@ -47,7 +47,7 @@ export async function drainTree(placement: Placement, in_tree: string): Promise<
   }
 }
 
-/** Lifts the drain of each provider of a tree: what was reserved comes back first, and then the marks go. */
+/** Lifts the drain of each provider of a tree: first the reserved amounts are restored, then the marks are removed. */
 export async function undrainTree(placement: Placement, in_tree: string): Promise<ChangedTree> {
   const tree = await readTree(placement, in_tree);
   const changed = tree.filter((provider) => withoutDrain(provider) !== provider);
@@ -85,7 +85,7 @@ const rewrite = (
     { isConflict: (error) => isConcurrentUpdate(error) || isNotFound(error) || isUnknownTrait(error) },
   );
 
-/** Another command has deleted a mark that no provider had any more, just before it was given to this one. */
+/** Another command has deleted an unused mark, just before this command could set it on a provider. */
 const isUnknownTrait = (error: unknown): boolean =>
   error instanceof ApiError && error.status === 400 && /No such trait/.test(error.detail);
 
@@ -116,7 +116,7 @@ const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
   Object.entries(one.inventories).every(([name, { reserved }]) => other.inventories[name]?.reserved === reserved);
 
 /**
- * Deletes the marks that no provider has any more, also those that a command has left which was stopped half-way: they would fill the list
+ * Deletes the marks that no provider has any more, also marks of a command that was stopped half-way: they would fill the list
  * of traits. Queries go on to name `CUSTOM_DRAINED`.
  */
 async function removeUnused({ traits }: Placement): Promise<void> {

@@ -1,7 +1,7 @@
 import { ApiError, AuthError, ConnectionError, PlacementError, VersionError } from '../client/index.ts';
 import { sysexits } from '../text/sysexits.ts';
 
-/** The exit codes of the command: how it ended, and what that means. Those from 65 on are of sysexits.h, as in the programs of the service. */
+/** The exit codes of the command, and their meaning. Codes from 65 on are of sysexits.h, as in the programs of the service. */
 export const exitCodes = {
   done: { code: 0, meaning: 'everything was done' },
   failed: { code: 1, meaning: 'another failure, such as a service that is too old' },

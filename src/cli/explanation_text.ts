@@ -3,7 +3,7 @@ import { drainedProviders, undrainHint } from './drain_marks.ts';
 import type { OutputFormat, TextTable } from './table.ts';
 import { hasNoneLeft, sentenceOf } from './unmet_sentence.ts';
 
-/** An explanation as two tables: the conditions, and the nearest trees. It asks which of those without room are drained. */
+/** An explanation as two tables: the conditions, and the nearest trees. Drained trees among those without room are marked. */
 export async function explanationText(
   placement: Placement,
   { trees, pools = 0, fitting, complete, conditions, nearest }: Explanation,
@@ -37,13 +37,13 @@ export async function explanationText(
   ];
 }
 
-/** Why a query fits only where it fits, whatever consumers are where. Undefined if the service is too old, or if this user may not ask. */
+/** The explanation of a query without `with` and `apart_from`. Undefined if the service is too old, or if this user may not read it. */
 export async function explainedQuery(placement: Placement, query: CandidateQuery): Promise<Explanation | undefined> {
   const { apart_from: _apart, with: _with, order: _order, ...asked } = query;
   return unlessUnknown(placement.candidateQuestions.explain(asked));
 }
 
-/** The answer to a question about candidates; undefined if the service is too old, or if this user may not ask. */
+/** The answer to a question about candidates; undefined if the service is too old, or if this user may not read it. */
 export async function unlessUnknown<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await asked;

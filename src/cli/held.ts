@@ -3,10 +3,10 @@ import type { ConsumerAllocations, Placement } from '../client/index.ts';
 import { answered, pathOf } from '../client/operation.ts';
 import type { NamedConsumer } from './consumer_argument.ts';
 
-/** What a consumer has, and the seconds that are left of its term; undefined for a consumer that lasts. */
+/** The allocations of a consumer, and the remaining seconds of its term; undefined for a consumer without a term. */
 export type Held = ConsumerAllocations & { readonly secondsLeft: number | undefined };
 
-/** The options of commands that write allocations. What is not given stays as it is. */
+/** The options of commands that write allocations. Values without an option stay as they are. */
 export type OwnerOptions = {
   readonly project?: string;
   readonly user?: string;
@@ -14,7 +14,7 @@ export type OwnerOptions = {
   readonly expiresIn?: number;
 };
 
-/** Reads what a consumer has. The rest of its term is by the clock of the service: that of this machine may be wrong. */
+/** Reads the allocations of a consumer. The rest of its term is by the clock of the service: the clock of this machine may be wrong. */
 export async function readHeld(placement: Placement, consumer: string): Promise<Held> {
   const reply = await placement.call({ method: 'GET', path: pathOf('allocations', consumer) });
   const held = await answered<ConsumerAllocations>(Promise.resolve(reply));
@@ -26,7 +26,7 @@ export async function readHeld(placement: Placement, consumer: string): Promise<
 export const hasSomething = (held: Held | undefined): boolean =>
   held !== undefined && Object.keys(held.allocations).length > 0;
 
-/** The fields of a claim beside its allocations. A claim without a term would take that of the consumer away. */
+/** The fields of a claim in addition to its allocations. A claim without a term would remove the term of the consumer. */
 export function ownerOf(
   held: Held | undefined,
   named: NamedConsumer | undefined,
@@ -39,7 +39,7 @@ export function ownerOf(
       'error: The consumer is new. Give the project that it is counted for, with --project, or as PROJECT/NAME.',
     );
   }
-  // Consumers that were made before there were types have `unknown`, which no claim may give.
+  // Consumers from before there were types have `unknown`, which no claim may set.
   const heldType = held?.consumer_type === 'unknown' ? undefined : held?.consumer_type;
   return {
     project_id,

@@ -9,7 +9,7 @@ export const ifMatchOption = (shownBy: string): Option =>
   new Option('--if-match <etag>', `write only if this is its etag, as ${shownBy} --json prints it; from 2.1`);
 
 /**
- * Reads and writes, and repeats both if another writer changed something in between. If the tag given with `--if-match`
+ * Reads and writes, and repeats both if another writer changed something in between. If the tag of `--if-match`
  * no longer matches, it does not repeat: the tag will not match again.
  */
 export const retryUnlessChanged = <Result>(

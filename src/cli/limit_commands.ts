@@ -91,7 +91,7 @@ export function addLimitCommands(program: Command): void {
         });
       });
       print(limits, () => limitTable([limits]));
-      // The limit is set: that the others cannot be read does not matter.
+      // The limit is set. If the other limits cannot be read, they are not printed.
       const near = isNew ? await nearProject(placement, project).catch(() => undefined) : undefined;
       if (near !== undefined) {
         printError(
@@ -160,7 +160,7 @@ function resourcesOf(command: Command, words: readonly string[]): Values {
   return values;
 }
 
-/** The values with a change, and without those that are to be removed. */
+/** The values with a change, and without the removed ones. */
 const changed = <Value>(
   values: { readonly [name: string]: Value },
   change: Values,

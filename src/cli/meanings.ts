@@ -116,10 +116,10 @@ const families: readonly (readonly [prefix: string, meaning: string])[] = [
 
 const custom = 'defined here; its users know the meaning';
 
-/** What a resource class counts, for people; empty for one that is not known here. */
+/** What a resource class counts, for people; empty for an unknown class. */
 export const meaningOfClass = (name: string): string => classes[name] ?? (name.startsWith('CUSTOM_') ? custom : '');
 
-/** What a provider with this trait has or can do, for people; empty for one that is not known here. */
+/** What a provider with this trait has or can do, for people; empty for an unknown trait. */
 export function meaningOfTrait(name: string): string {
   if (name.startsWith('CUSTOM_')) return custom;
   const family = families.find(([prefix]) => name.startsWith(prefix));

@@ -74,7 +74,7 @@ async function readTraits(
   return prefix === undefined ? traits : traits.filter((name) => name.startsWith(prefix));
 }
 
-/** Checks the names here, because the message of the server would not say what to do. */
+/** Checks the names before the request, because the message of the server has no remedy. */
 async function checkKnownTraits(placement: Placement, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
   const known = new Set(await placement.traits.list({ name: `in:${names.join(',')}` }));
@@ -150,7 +150,7 @@ function addCustomNameCommands(group: Command, { noun, one, holder, calls }: Kin
     });
 }
 
-/** Checks names here, because the server would answer with a regular expression. @param kind such as `class` */
+/** Checks names before the request, because the server would answer with a regular expression. @param kind such as `class` */
 function checkCustomNames(names: readonly string[], kind: string): void {
   const wrong = names.find((name) => !/^CUSTOM_[A-Z0-9_]{1,248}$/.test(name));
   if (wrong === undefined) return;

@@ -93,7 +93,7 @@ export function addPlaceCommand(allocation: Command): void {
     });
 }
 
-/** With --apart each names all before it, so that the request grows by the square. */
+/** With --apart each consumer names all consumers before it, so that the request grows quadratically. */
 const mostConsumers = 500;
 
 function checkTogether({ line, wait, move, consumer, apart, count }: PlaceOptions, command: Command): void {
@@ -102,7 +102,7 @@ function checkTogether({ line, wait, move, consumer, apart, count }: PlaceOption
   if (apart && count === undefined) command.error('error: --apart needs --count.');
 }
 
-/** The consumers that are to be placed. */
+/** The consumers to place. */
 function namedBy({ consumer, count, project }: PlaceOptions, command: Command): readonly NamedConsumer[] {
   const numbers = Array.from({ length: count ?? 1 }, (_, index) => index + 1);
   if (consumer === undefined) return numbers.map(() => ({ uuid: randomUUID() }));
@@ -146,7 +146,7 @@ async function readMoved(placement: Placement, consumer: string): Promise<Held> 
   throw new CommandFailure('wrongInput', `Consumer ${consumer} has nothing that could move. Leave out --move.`);
 }
 
-/** The refusal of new consumers, with those that are there already. The service refuses them by the generation, which is null. */
+/** The refusal of new consumers, with the names of those that exist already. The service refuses them by the generation, which is null. */
 async function asTaken(
   placement: Placement,
   consumers: readonly NamedConsumer[],

@@ -8,7 +8,7 @@ import { fields } from './table.ts';
 type Adds = (program: Command) => void;
 
 /**
- * The first words of commands, and the file that has them. A command line loads only the file of its own: to load all would take most of the
+ * The first words of commands, and the file that has them. A command line loads only its file: loading all files would take most of the
  * time of a short command.
  */
 const groups: readonly (readonly [words: readonly string[], load: () => Promise<Adds>])[] = [
@@ -35,7 +35,7 @@ const groups: readonly (readonly [words: readonly string[], load: () => Promise<
 /**
  * The command `placement`, ready to be parsed.
  *
- * @param words the command line, without the program: if it names a command, the others are not there
+ * @param words the command line, without the program: if it names a command, the other commands are not loaded
  */
 export async function placementCommand(words: readonly string[]): Promise<Command> {
   const program = new Command('placement')
@@ -50,7 +50,7 @@ export async function placementCommand(words: readonly string[]): Promise<Comman
   return program;
 }
 
-/** The group of a command. All for a word that is none, and for those that are about all commands. */
+/** The group of a command; all groups for an unknown word, and for words that concern all commands. */
 function groupsFor(word: string | undefined): typeof groups {
   if (word === '__complete') return groups;
   const own = groups.filter(([words]) => words.some((one) => one === word));
@@ -85,7 +85,7 @@ function addVersionCommand(program: Command): void {
 }
 
 /**
- * Refuses options with one value that are given twice, for a command and its subcommands. Otherwise the last value
+ * Refuses repeated options with one value, for a command and its subcommands. Otherwise the last value
  * would win without a message.
  */
 function refuseGivenTwice(command: Command): void {

@@ -48,7 +48,7 @@ const remediesByStatus: Readonly<Record<number, string>> = {
     'Without authentication (noauth2) only the user admin may: export OS_TOKEN=admin.',
 };
 
-/** What this service and OpenStack Placement say of a path that they do not have. Answers of other servers have no id of the request. */
+/** The texts of this service and OpenStack Placement for a path that they do not have. Answers of other servers have no request id. */
 const isOfNoPath = /^(There is no path .* here\.|The resource could not be found\.|Not Found)$/s;
 
 const noService =
@@ -95,6 +95,6 @@ function remedyBy(detail: string, ran: Command | undefined): string | undefined 
 
 const ownProject = 'Where a policy lets users see what their own project has, name it by --project.';
 
-/** Whether the command has an option for a project that was not given. */
+/** Whether the command has an option for a project that was not set. */
 const mayNameProject = (ran: Command | undefined): boolean =>
   ran?.options.some(({ long }) => long === '--project') === true && ran.getOptionValue('project') === undefined;

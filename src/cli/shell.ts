@@ -33,7 +33,7 @@ export type Shell = {
   readonly format: OutputFormat;
   /**
    * Prints a result: the value as JSON, or the sentences and tables for people. Of several tables CSV and values are of
-   * the first, or of the first with the columns that are asked for.
+   * the first, or of the first with the requested columns.
    *
    * @param json for values that JSON.stringify cannot write
    */
@@ -42,7 +42,7 @@ export type Shell = {
   printLines(head: readonly string[]): (value: object, cells: readonly Cell[], line: () => string) => void;
 };
 
-/** Adds the options that say how a result is printed. */
+/** Adds the options for the format of a result. */
 export const addOutputOptions = (program: Command): Command =>
   program
     .addOption(
@@ -55,7 +55,7 @@ export const addOutputOptions = (program: Command): Command =>
     .option('-c, --column <column>', 'only this column of a table, or this field; may be repeated', collect);
 
 /**
- * Makes client and output from the options, which may come before or after the command.
+ * Makes client and output from the options, which may be before or after the command.
  *
  * @param columns the columns of each table that the command prints: for commands that write, so that a wrong `--column`
  *   is refused before

@@ -22,7 +22,7 @@ export const socketFetch =
         method,
         path: pathname + search,
         headers: Object.fromEntries(headers),
-        // Each request has a connection of its own: the service may close an idle connection just when it is used again.
+        // Each request has a new connection: the service may close an idle connection just when it is used again.
         agent: false,
         signal,
       });

@@ -12,9 +12,9 @@ export type Cell = string | number | undefined;
 export type TextTable = {
   readonly head: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
-  /** The names and values of one thing. A row without a name goes on with the one above. */
+  /** The names and values of one thing. A row without a name continues the row above. */
   readonly isFields?: boolean;
-  /** Columns that are not drawn, unless they are asked for. */
+  /** Columns that are not drawn, unless they are requested. */
   readonly undrawn?: readonly string[];
   /** What people see instead of a table without rows. */
   readonly orElse?: string;
@@ -101,7 +101,7 @@ const withColumns = (table: TextTable, isKept: (name: string) => boolean): TextT
 export const namesOf = ({ head, rows, isFields }: TextTable): readonly string[] =>
   isFields ? [...new Set(rows.map(([name]) => String(name)))] : head;
 
-/** Gives each row of fields its name, also where it goes on with the row above. */
+/** Sets the name of each row of fields, also of rows that continue the row above. */
 export function withNames(table: TextTable): TextTable {
   if (!table.isFields) return table;
   let above: Cell;
@@ -129,7 +129,7 @@ export function widthOf(text: string): number {
 
 let measure: ((text: string) => number) | undefined;
 
-/** What it needs takes 50 ms to make, and most commands print plain text alone. */
+/** Created when first needed: that takes 50 ms, and most commands print only plain text. */
 function newMeasure(): (text: string) => number {
   const segments = new Intl.Segmenter();
   const wide =

@@ -1,6 +1,6 @@
 import type { UnmetCondition } from '../client/candidate_questions.ts';
 
-/** As in a provider of which all is reserved. Less than nothing is left where that was in use before. */
+/** Whether nothing is free, as in a provider with everything reserved. The free amount is negative if it was in use before. */
 export const hasNoneLeft = ({ reason, free }: UnmetCondition): boolean => reason === 'capacity' && (free ?? 0) <= 0;
 
 /**

@@ -6,7 +6,7 @@ import { drawnAll, type TextTable } from './table.ts';
 /** Consumers that are placed together, all or none, each by the same query. */
 export type GangSize = { readonly count?: number | undefined; readonly apart?: true | undefined };
 
-/** As many trees as the service tells of at most, and as many as are shown. */
+/** The largest number of trees that the service returns, and the number that is shown. */
 const mostCounted = 100;
 const mostShown = 10;
 
@@ -54,7 +54,7 @@ async function gangRefusal(
   return new Error(drawnAll(parts), { cause: error });
 }
 
-/** How many consumers fit beside what is there now, and how many each host takes. */
+/** How many consumers fit in addition to the present ones, and how many each host takes. */
 function counts(placement: Placement, query: CandidateQuery): Promise<CandidateCount | undefined> {
   const { apart_from: _apart, with: _with, order: _order, ...asked } = query;
   return unlessUnknown(placement.candidateQuestions.count({ ...asked, top: mostCounted }));

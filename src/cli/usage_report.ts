@@ -4,7 +4,7 @@ import { shellOf } from './shell.ts';
 import type { Cell } from './table.ts';
 import { takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
 
-/** What the report may have a line for, beside the class: the word on the command line, and the key that the service knows. */
+/** The keys of the lines of a report, in addition to the class: the word on the command line, and the key of the service. */
 const keys = {
   project: 'project_id',
   user: 'user_id',

@@ -34,8 +34,8 @@ const reportEveryMs = 3_000;
 type Waiter = { readonly placement: Placement; readonly consumer: string; readonly project: string };
 
 /**
- * Runs a claim that may wait, and prints on standard error what it waits for, once and when that changes. Ctrl-C ends the wait; a second
- * one ends the process immediately.
+ * Runs a claim that may wait, and prints on standard error what the claim waits for, once and after each change. Ctrl-C ends the wait; a
+ * second Ctrl-C ends the process immediately.
  *
  * @param claim must end with its signal
  * @returns undefined if the user has ended the wait
@@ -77,7 +77,7 @@ async function reportWait(waiter: Waiter, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What a claim waits for; undefined if it does not wait, is not judged yet, or if that cannot be found out: the claim itself goes on. */
+/** What a claim waits for; undefined if it does not wait, is not judged yet, or if that cannot be read: the claim itself continues. */
 async function readWaitText(
   { placement, consumer, project }: Waiter,
   signal: AbortSignal,

@@ -53,7 +53,7 @@ export function addWaitingCommands(program: Command): void {
     });
 }
 
-/** The consumer that a name means among those that wait: the list of consumers does not have them yet. */
+/** The consumer with a name among waiting claims, whose consumers are not in the list of consumers yet. */
 async function waitingOne(placement: Placement, named: NamedConsumer): Promise<NamedConsumer> {
   if (named.name === undefined) return named;
   const claims = await Array.fromAsync(placement.waiting.list({ project_id: named.project }));

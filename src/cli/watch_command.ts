@@ -16,7 +16,7 @@ type WatchOptions = {
   readonly since?: string;
 };
 
-/** What a line says: what has changed, and how. */
+/** The content of a line: what has changed, and how. */
 type ChangeLine = {
   readonly what: 'provider' | 'consumer' | 'traits' | 'resource classes' | 'everything';
   readonly uuid?: string;
@@ -47,10 +47,10 @@ export function addWatchCommand(program: Command): void {
         since,
         resource_class: className,
         in_tree: inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid,
-        parts: parts?.split(',') as FollowOptions['parts'], // the server refuses others
+        parts: parts?.split(',') as FollowOptions['parts'], // the server refuses other parts
       };
       const seen = knownState(placement, options);
-      // A wrong address is told at once. What follows waits for a service that does not answer.
+      // A wrong address is reported at once. All later requests wait for a service that does not answer.
       await placement.serverVersion();
       if (since !== undefined) await persistently(seen.read);
       const print = printLines(columns);
@@ -67,7 +67,7 @@ export function addWatchCommand(program: Command): void {
     });
 }
 
-/** Goes on until nobody can read the output any more, as where it is that of a pipe to `head`. */
+/** Yields items until the output cannot be written any more, as after `| head` has ended. */
 async function* untilUnread<Item>(items: (signal: AbortSignal) => AsyncIterable<Item>): AsyncGenerator<Item, void> {
   const unread = new AbortController();
   process.stdout.once('error', () => unread.abort());
@@ -78,7 +78,7 @@ async function* untilUnread<Item>(items: (signal: AbortSignal) => AsyncIterable<
   }
 }
 
-/** The longest wait before it is tried again, in milliseconds: a random time up to this, so that commands do not come together. */
+/** The longest wait before a retry, in milliseconds: a random time up to this, so that commands do not retry at the same time. */
 const longestPauseMs = 5_000;
 
 /** Reads again while the service is unavailable, as `changes` follows it over an outage. */

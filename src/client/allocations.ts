@@ -35,7 +35,7 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
     Version,
     '2.6',
     {
-      /** When the term of the consumer ends; null if it lasts. */
+      /** When the term of the consumer expires; null without a term. */
       readonly expires_at?: string | null;
     }
   > &
@@ -109,7 +109,7 @@ const wishesOf = ({ line, ...options }: PlacingOptions = {}) => ({
   ...(line === undefined ? {} : { line }),
 });
 
-/** The first version that has what the options and the claims ask for, at least `since`. */
+/** The first version that supports the options and the claims, at least `since`. */
 const sinceOf = (
   since: number,
   { dryRun = false, waitMs, line }: PlacingOptions = {},

@@ -5,8 +5,8 @@ export type Auth = {
   /**
    * Called when the server has refused a token.
    *
-   * @param headers those that the refused request had
-   * @returns whether the request can be tried again with a new token
+   * @param headers of the refused request
+   * @returns whether the request can be retried with a new token
    */
   refused(headers: Readonly<Record<string, string>>): boolean;
   /** Finds the URL of the service in the catalog. @throws AuthError */

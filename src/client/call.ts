@@ -42,7 +42,7 @@ export function openCall(connection: Connection): Call {
   };
 }
 
-/** How soon a request that waits is sent again, in milliseconds: others may be placed before it until then. */
+/** How soon a request that waits is sent again, in milliseconds: until then other claims may be placed before it. */
 const quickMs = 2_000;
 
 /** An operation with the time until which the server may wait, by `performance.now()`. */
@@ -120,7 +120,7 @@ function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
   return { 'If-Match': typeof ifMatch === 'string' ? ifMatch : ifMatch.join(', ') };
 }
 
-/** Asks the server to wait for the time that is left; at least 1 s, because it refuses 0. */
+/** Requests the server to wait for the remaining time; at least 1 s, because it refuses 0. */
 function preferenceOf({ waitsUntilMs }: TimedOperation): Readonly<Record<string, string>> {
   if (waitsUntilMs === undefined) return {};
   const leftMs = Math.round(waitsUntilMs - performance.now());

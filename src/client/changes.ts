@@ -7,15 +7,15 @@ import { pause } from './send.ts';
 /** A part of a provider. */
 export type ProviderPart = 'provider' | 'inventories' | 'traits' | 'aggregates' | 'usages';
 
-/** What is to be read again. */
+/** What the client must read again. */
 export type Change =
-  /** Everything: this comes first where there is no token, and again where the server no longer knows what changed. */
+  /** Everything: the first change without a token, and later whenever the server no longer knows what changed. */
   | { readonly everything: true }
   | { readonly resource_provider: string; readonly parts: readonly ProviderPart[] }
   | { readonly resource_provider: string; readonly deleted: true }
   | { readonly traits: true }
   | { readonly resource_classes: true }
-  /** A consumer that came or changed; only where `parts` has consumers. */
+  /** A new or changed consumer; only where `parts` has consumers. */
   | { readonly consumer: string }
   /** A consumer that has nothing any more. */
   | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
@@ -32,9 +32,9 @@ export type FollowOptions = {
    * reported. Default: all parts of providers.
    */
   readonly parts?: readonly (ProviderPart | 'consumers')[] | undefined;
-  /** Only providers with an inventory of this class, and those that may have had one; from 2.7. */
+  /** Only providers with an inventory of this class, and providers that may have had one; from 2.7. */
   readonly resource_class?: string | undefined;
-  /** Only providers of the tree that this provider is in, and those that may have been in it; from 2.7. */
+  /** Only providers of the tree that this provider is in, and providers that may have been in it; from 2.7. */
   readonly in_tree?: string | undefined;
   /** How long the server waits for a change before it answers, in seconds, up to 60. Default: 30. */
   readonly waitSeconds?: number | undefined;
@@ -43,12 +43,12 @@ export type FollowOptions = {
    * date. With it the first request does not wait for a change.
    */
   readonly onCurrent?: (() => void) | undefined;
-  /** Ends it: the iteration then throws the reason of the signal. */
+  /** Stops following: the iteration then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Follows changes without end; from 2.5. Each change is reported at least once. While the server cannot be reached it tries again.
+ * Follows changes without end; from 2.5. Each change is reported at least once. While the server is unreachable, requests are retried.
  *
  * @throws ApiError where the server refuses the request, such as 403; VersionError; the reason of the signal
  */
@@ -60,7 +60,7 @@ const since = versionNumber('2.5');
 const sinceNarrowed = versionNumber('2.7');
 const sinceConsumers = versionNumber('2.9');
 
-/** How long to wait before it is tried again, in milliseconds: a random time up to this, so that clients do not come together. */
+/** How long to wait before a retry, in milliseconds: a random time up to this, so that clients do not retry at the same time. */
 const pauseMs = 5_000;
 
 /** How much longer than its wait a request may take, in milliseconds. */

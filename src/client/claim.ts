@@ -48,7 +48,7 @@ export type Claim<Version extends Microversion = Microversion> = {
     Version,
     '2.9',
     {
-      /** The name that people see: 1 to 255 characters. Null takes it away; without it the consumer keeps the one that it has. */
+      /** The name that people see: 1 to 255 characters. Null removes the name; without this field it stays. */
       readonly name?: string | null | undefined;
     }
   >;
@@ -65,20 +65,20 @@ export type AnyClaim = {
   readonly name?: string | null | undefined;
 };
 
-/** The version that brought terms. */
+/** The version that introduced terms. */
 export const termsSince = versionNumber('2.6');
 
-/** The version that brought names. The client does not send them to an older server, which stores none. */
+/** The version that introduced names. The client does not send them to an older server, which stores none. */
 export const namesSince = versionNumber('2.9');
 
-/** The first version that can carry out some claims. A server without terms would make a claim with a term lasting. */
+/** The first version that can carry out some claims. A server without terms would write a claim that never expires. */
 export const sinceOfClaims = (claims: readonly { readonly expires_in?: number | undefined }[]): number =>
   claims.some(({ expires_in }) => expires_in !== undefined) ? termsSince : 0;
 
 /** From 1.28 on a claim names the consumer's generation, so the server cannot execute it twice. */
 export const claimsGuardedSince = versionNumber('1.28');
 
-/** The fields of a claim by the version that brought them. */
+/** The fields of a claim by the version that introduced them. */
 const fieldsSince = {
   project_id: versionNumber('1.8'),
   user_id: versionNumber('1.8'),

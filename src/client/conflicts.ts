@@ -1,12 +1,12 @@
 import { isConcurrentUpdate } from './errors.ts';
 import { pause } from './send.ts';
 
-/** How often to try again after a conflict. */
+/** How often to retry after a conflict. */
 export type ConflictOptions = {
   /** The largest number of attempts. Default: 10. */
   readonly attempts?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Which errors mean that it must be read again. Default: `isConcurrentUpdate`. */
+  /** The errors after which to read and write again. Default: `isConcurrentUpdate`. */
   readonly isConflict?: ((error: unknown) => boolean) | undefined;
 };
 

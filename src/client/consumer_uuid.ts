@@ -1,5 +1,5 @@
 /**
- * SHA-1 of some bytes, for UUIDs of version 5. The client has its own because it runs in browsers too and has no
+ * SHA-1 of some bytes, for UUIDs of version 5. The client implements it because it also runs in browsers and has no
  * dependencies: Web Crypto is asynchronous, and pages without TLS do not have it.
  */
 export function sha1(message: Uint8Array): Uint8Array {
@@ -51,8 +51,8 @@ export const consumerNamespace = '5a0f6f5c-6d0c-4a54-8c55-0e8a2b9d7c41';
  * is the UUIDv5 of the project in `consumerNamespace`. In Python: `uuid5(uuid5(UUID(consumerNamespace), project),
  * name)`.
  *
- * The service finds the consumer by its UUID; a claim may also give it the name (from 2.9). If the consumer belongs to another project
- * later, its UUID is still that of its name in the first project.
+ * The service finds the consumer by its UUID; a claim may also set its name (from 2.9). If the consumer moves to another project
+ * later, its UUID stays the UUID of its name in the first project.
  */
 export const consumerUuid = (project: string, name: string): string =>
   uuidFrom(uuidFrom(consumerNamespace, project), name);

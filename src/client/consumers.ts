@@ -21,13 +21,13 @@ export type Consumer = ConsumerOwner & {
   readonly updated_at: string | null;
   /** The tag of its allocations, which also covers owner and type; null if it has none. */
   readonly etag: string | null;
-  /** When its term ends; null for a consumer that lasts. From 2.6. */
+  /** When its term expires; null for a consumer without a term. From 2.6. */
   readonly expires_at?: string | null;
   /** Null for a consumer without a name. From 2.9. */
   readonly name?: string | null;
 };
 
-/** Which consumers are listed. A consumer must meet all given conditions. */
+/** Which consumers are listed. A consumer must meet all these conditions. */
 export type ConsumerQuery = {
   readonly project_id?: string | undefined;
   readonly user_id?: string | undefined;
@@ -37,7 +37,7 @@ export type ConsumerQuery = {
   readonly resource_provider?: string | undefined;
   /** Only consumers with allocations on a provider in the tree of this one. */
   readonly in_tree?: string | undefined;
-  /** Only consumers with a term that ends before this time, such as `2026-11-22T23:00:00Z`. From 2.6. */
+  /** Only consumers with a term that expires before this time, such as `2026-11-22T23:00:00Z`. From 2.6. */
   readonly expiring_before?: Date | string | undefined;
   /** Only consumers with this name. From 2.9. */
   readonly name?: string | undefined;
@@ -48,7 +48,7 @@ export type ConsumerQuery = {
 /** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
 export type ConsumerChange = ConsumerOwner & {
   readonly consumer_generation: number | null;
-  /** Its new name; null takes it away, and without it the consumer keeps the one that it has. From 2.9. */
+  /** Its new name; null removes the name, and without this field it stays. From 2.9. */
   readonly name?: string | null | undefined;
 };
 
@@ -72,7 +72,7 @@ export type Term = {
 /** Consumers; from 2.2. */
 export type ConsumerCalls = {
   /**
-   * All consumers in the order of their UUIDs, page by page. A consumer that exists all the time comes exactly once.
+   * All consumers in the order of their UUIDs, page by page. A consumer that exists all the time is listed exactly once.
    */
   list(query?: ConsumerQuery, options?: CallOptions): AsyncGenerator<Consumer, void>;
   /** One page: at most `limit` consumers (default 1000), after the UUID `marker`. */
@@ -82,15 +82,15 @@ export type ConsumerCalls = {
   /** Changes the owner or type of a consumer. @throws ApiError 409 if it has changed since it was read */
   set(uuid: string, change: ConsumerChange, options?: WriteOptions): Promise<Consumer>;
   /**
-   * Renews the term of a consumer, gives it one, or makes it lasting; from 2.6. A term that was renewed does not end before the time
+   * Renews, sets or removes the term of a consumer; from 2.6. A term that was renewed does not expire before the time
    * that is returned.
    *
-   * @throws ApiError 404 if the term has ended or there is no such consumer; 409 if it has changed since it was read
+   * @throws ApiError 404 if the term has expired or there is no such consumer; 409 if it has changed since it was read
    */
   setTerm(uuid: string, change: TermChange, options?: WriteOptions): Promise<Term>;
 };
 
-/** The version that brought consumers. */
+/** The version that introduced consumers. */
 export const consumersSince = versionNumber('2.2');
 const root = pathOf('consumers');
 

@@ -104,7 +104,7 @@ export class ConnectionError extends PlacementError {
   }
 }
 
-/** Keystone gave no token, or its catalog has no placement service. */
+/** Keystone issued no token, or its catalog has no placement service. */
 export class AuthError extends PlacementError {
   override readonly name = 'AuthError';
   /** What Keystone answered, where the login failed: 401 if it refuses the credentials. */

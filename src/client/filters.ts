@@ -13,7 +13,7 @@ export function sumOfResources(all: Iterable<Resources>): Resources {
   return Object.fromEntries(sums);
 }
 
-/** A filter for providers, or for a group of a candidate request. A provider must meet all given conditions. */
+/** A filter for providers, or for a group of a candidate request. A provider must meet all these conditions. */
 export type ProviderFilter = {
   /** The amounts that there must be room for. For providers from 1.4 on. */
   readonly resources?: Resources | undefined;
@@ -31,7 +31,7 @@ export type ProviderFilter = {
   readonly in_tree?: string | undefined;
 };
 
-/** The versions that brought the parameters. GET /resource_providers got some of them earlier than candidates. */
+/** The versions that introduced the parameters. GET /resource_providers got some of them earlier than candidates. */
 export type FilterVersions = { readonly [name in keyof ProviderFilter]-?: number };
 
 const forbiddenTraitsSince = versionNumber('1.22');
@@ -45,7 +45,7 @@ export function filterParameters(
   since: FilterVersions,
   suffix = '',
 ): readonly Parameter[] {
-  // Up to 1.38 only one `required` counts, so everything that fits into one parameter is put there.
+  // Up to 1.38 only one `required` counts, so all conditions that one parameter can express are in one.
   const anyOf = required.filter((trait) => trait.startsWith('in:'));
   const plain = required.filter((trait) => !trait.startsWith('in:'));
   const forbids = plain.some((trait) => trait.startsWith('!'));

@@ -17,11 +17,11 @@ export type Holding = ConsumerOwner & {
   readonly resources: Resources;
   /** Since when. */
   readonly since: string | null;
-  /** When the term of the consumer ends; null if it lasts. */
+  /** When the term of the consumer expires; null without a term. */
   readonly expires_at: string | null;
 };
 
-/** Which holdings are listed. All given conditions must hold; those of a provider are of where it is held. */
+/** Which holdings are listed. All these conditions must hold; conditions on a provider are about the provider of the allocations. */
 export type HoldingQuery = Pick<
   ConsumerQuery,
   'project_id' | 'user_id' | 'consumer_type' | 'resource_provider' | 'in_tree' | 'name_contains'

@@ -34,7 +34,7 @@ export type NewInventory = { readonly total: number } & Partial<Inventory>;
 /** The provider's generation as it was read. If the provider has changed since, the write is refused. */
 export type Guarded = { readonly resource_provider_generation: number };
 
-/** All inventories of a provider. There is one tag for all of them together, and each inventory also has its own. */
+/** All inventories of a provider. There is one tag for all of them together, and each inventory also has a tag. */
 export type Inventories<Version extends Microversion = Microversion> = {
   readonly inventories: { readonly [resourceClass: string]: Inventory & Tagged<Version> };
 } & Guarded &

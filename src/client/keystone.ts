@@ -46,7 +46,7 @@ function placementIn(catalog: Catalog, choice: EndpointChoice): string {
 }
 
 /**
- * The credentials for a login. A domain is given by id or name. A user name without a domain is in the domain
+ * The credentials for a login. A domain is named by id or name. A user name without a domain is in the domain
  * `Default`.
  */
 export type Credentials =
@@ -60,7 +60,7 @@ export type Credentials =
 
 type DomainOf = { readonly domainId?: string | undefined; readonly domainName?: string | undefined };
 
-/** The scope of the token. Default: the user's default project. An application credential has its own scope. */
+/** The scope of the token. Default: the default project of the user. An application credential has a fixed scope. */
 export type Scope =
   | { readonly project: { readonly id?: string; readonly name?: string } & DomainOf }
   | { readonly domain: { readonly id?: string; readonly name?: string } }

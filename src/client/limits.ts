@@ -8,31 +8,31 @@ export type ShownLimit = {
   /** Null where the project lifts the default. */
   readonly limit: number | null;
   readonly used: number;
-  /** Whether it is the project's own or the default. */
+  /** Whether it is a value of the project or the default. */
   readonly from: 'project' | 'default';
 };
 
-/** The limits of a project, its own and the defaults, and what it uses of what they are of. */
+/** The limits of a project, with the defaults where the project has no value, and its usages of the limited resources. */
 export type ProjectLimits = {
   readonly project_id: string;
   /** By resource class. */
   readonly resources: { readonly [resourceClass: string]: ShownLimit };
-  /** How many consumers may have something, by consumer type: `all` is for any, `unknown` for those without a type. */
+  /** How many consumers may have allocations, by consumer type: `all` is for any type, `unknown` for consumers without a type. */
   readonly consumers: { readonly [consumerType: string]: ShownLimit };
-  /** Null where the project has no values of its own. */
+  /** Null if the project has no explicit values. */
   readonly generation: number | null;
 };
 
-/** The values that a project is to have instead of all that it has. */
+/** The values that replace all present values of a project. */
 export type NewProjectLimits = {
-  /** A number; null lifts the default; or what `show` returns, of which what is from the default is left out. */
+  /** A number; null lifts the default; or a value that `show` returns: a value from the default is left out. */
   readonly resources?: { readonly [resourceClass: string]: number | null | ShownLimit } | undefined;
   readonly consumers?: { readonly [consumerType: string]: number | null | ShownLimit } | undefined;
-  /** The generation that is known; null where the project has no values of its own. */
+  /** The known generation; null if the project has no explicit values. */
   readonly generation: number | null;
 };
 
-/** The values for projects that have none of their own for a class or type. */
+/** The values for projects without an explicit value for a class or type. */
 export type DefaultLimits = {
   readonly resources: { readonly [resourceClass: string]: number };
   readonly consumers: { readonly [consumerType: string]: number };
@@ -48,7 +48,7 @@ export type LimitDeletion = WriteOptions & {
 
 /** How much projects may have; from 2.7. */
 export type LimitCalls = {
-  /** The limits of all projects with values of their own, in the order of their ids, page by page. */
+  /** The limits of all projects with explicit values, in the order of their ids, page by page. */
   list(options?: CallOptions): AsyncGenerator<ProjectLimits, void>;
   /** One page: at most `limit` projects (default 1000), after the id `marker`. */
   page(query?: Page, options?: CallOptions): Promise<readonly ProjectLimits[]>;

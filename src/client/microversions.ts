@@ -1,6 +1,6 @@
 /**
- * Every microversion that this client knows, oldest first. OpenStack's end at 1.39. Version 2 is that of this service; 2.0 is the same as
- * 1.39.
+ * Every microversion that this client knows, oldest first. OpenStack's versions end at 1.39. Version 2 belongs to this service; 2.0 is the
+ * same as 1.39.
  */
 export const microversions = [
   ...(['1.0', '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'] as const),
@@ -66,7 +66,7 @@ export type Since<Version extends Microversion, First extends Microversion, Fiel
 
 /**
  * Fields that a request has from a microversion on. If the version will be negotiated, the fields are required, and the
- * client leaves out those that the negotiated version does not have.
+ * client leaves out fields that the negotiated version does not have.
  */
 export type RequestSince<Version extends Microversion, First extends Microversion, Fields> = [
   Extract<Version, From<First>>,

@@ -16,7 +16,7 @@ import {
   withReportedVersions,
 } from './version_request.ts';
 
-/** Sends an operation in the form of a version, asking for a version: `1.N`, `2.N`, or `latest`. */
+/** Sends an operation in the form of a version, and requests a version: `1.N`, `2.N`, or `latest`. */
 type Exchange = (operation: Operation, version: number, asked: string) => Promise<WireAnswer>;
 
 /** GET / needs no authentication, works at every version of the server, and changes nothing. */
@@ -27,7 +27,7 @@ const discovery: Operation = { method: 'GET', path: '/' };
  * that, it sends the operation once more, at the newest version that both know: a lower one of version 2, or one of
  * OpenStack's. It remembers the versions of a server by endpoint.
  *
- * Before the first write it asks the server for its versions, so that no write is sent at a version that was not
+ * Before the first write it reads the versions of the server, so that no write is sent at a version that was not
  * negotiated.
  *
  * @throws VersionError if no version is acceptable, or if the operation does not exist at the version
@@ -63,7 +63,7 @@ export async function negotiated(
   }
 }
 
-/** Sends an operation once, and remembers what its answer says about the versions of the server. */
+/** Sends an operation once, and remembers the versions of the server in its answer. */
 async function ask(endpoint: string, wanted: Wanted, asked: number, operation: Operation, exchange: Exchange) {
   const isLatest = wanted.kind === 'latest';
   const answer = await exchange(operation, asked, isLatest ? 'latest' : versionText(asked));
@@ -110,7 +110,7 @@ async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): P
   }
 }
 
-/** The version to ask for, from what is known about the server. */
+/** The version to request, by what is known about the server. */
 function choose(wanted: Wanted, spoken: KnownVersions | undefined): number {
   if (wanted.kind === 'named') return wanted.version;
   const range = wanted.kind === 'latest' ? { oldest: oldestKnown, newest: newestOfOpenstack } : wanted;

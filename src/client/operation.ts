@@ -1,7 +1,7 @@
 import { PlacementError } from './errors.ts';
 import { type Microversion, type Since, versionNumber } from './microversions.ts';
 
-/** A parameter of a query, with the version that brought it or this form of its value. */
+/** A parameter of a query, with the version that introduced it or this form of its value. */
 export type Parameter = {
   readonly name: string;
   readonly value: string;
@@ -30,7 +30,7 @@ export type Operation = {
   readonly ifMatch?: IfMatch | undefined;
   /**
    * How long the server may wait before it answers, in milliseconds. If there is no answer, the request is sent again
-   * in this time, and asks for the rest of it. The deadline begins after it.
+   * in this time, and requests the rest of the time. The deadline begins after it.
    */
   readonly waitMs?: number | undefined;
 };
@@ -38,7 +38,7 @@ export type Operation = {
 /** Entity tags, from the field `etag` of answers. The resource must have one of them; `*` means that it must exist. */
 export type IfMatch = string | readonly string[];
 
-/** Microversion 2.1 brought entity tags. It is a version of this service, not of OpenStack. */
+/** Microversion 2.1 introduced entity tags. It is a version of this service, not of OpenStack. */
 export const entityTagsSince = versionNumber('2.1');
 
 /** Fields that an answer has from 2.1 on. */
@@ -86,7 +86,7 @@ export type ClaimOptions = WriteOptions & {
 export type PlacingOptions = ClaimOptions & {
   /**
    * How long the claim may wait where it fits nowhere or a limit of its project is reached, in milliseconds, rounded up
-   * to seconds. The deadline of the call begins after this time. While it waits, the client asks again if the connection
+   * to seconds. The deadline of the call begins after this time. While it waits, the client retries if the connection
    * is lost or the server restarts; the claim then keeps its place. The number of attempts is not limited. From 2.8.
    */
   readonly waitMs?: number | undefined;

@@ -23,7 +23,7 @@ export type Placing = {
    * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 2.6.
    */
   readonly expires_in?: number | undefined;
-  /** The name that people see: 1 to 255 characters. Null takes it away; without it the consumer keeps the one that it has. From 2.9. */
+  /** The name that people see: 1 to 255 characters. Null removes the name; without this field it stays. From 2.9. */
   readonly name?: string | null | undefined;
 };
 
@@ -39,7 +39,7 @@ export type Placed = {
   readonly etag?: string;
   /** Which providers serve which group. Only for consumers by query. */
   readonly mappings?: Mappings;
-  /** When its term ends; null for a consumer that lasts. From 2.6. */
+  /** When its term expires; null for a consumer without a term. From 2.6. */
   readonly expires_at?: string | null;
   /** Null for a consumer without a name. From 2.9. */
   readonly name?: string | null;

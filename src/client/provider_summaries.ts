@@ -25,7 +25,7 @@ export type WholeProvider = {
   readonly aggregates: readonly string[];
 };
 
-/** Which providers are listed. A provider must meet all given conditions. */
+/** Which providers are listed. A provider must meet all these conditions. */
 export type SummaryQuery = Omit<ProviderFilter, 'resources'> & {
   /** Only providers with these UUIDs. */
   readonly uuids?: readonly string[] | undefined;

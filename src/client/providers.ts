@@ -31,7 +31,7 @@ export type ProviderChange<Version extends Microversion = Microversion> = {
   }
 >;
 
-/** Which providers are listed. A provider must meet all given conditions. */
+/** Which providers are listed. A provider must meet all these conditions. */
 export type ProviderQuery = ProviderFilter & { readonly name?: string | undefined; readonly uuid?: string | undefined };
 
 /** The allocations on a provider, by the UUIDs of the consumers. */
@@ -57,7 +57,7 @@ export type ProviderCalls<Version extends Microversion> = {
   allocations(uuid: string, options?: CallOptions): Promise<ProviderAllocations<Version>>;
 };
 
-/** Microversion 1.14 brought trees. */
+/** Microversion 1.14 introduced trees. */
 const treesSince = versionNumber('1.14');
 const filtersSince = {
   member_of: versionNumber('1.3'),
@@ -94,7 +94,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
 }
 
 /**
- * Makes the body. If a parent is given and the version has no trees, the request is refused instead of losing the
+ * Makes the body. If there is a parent and the version has no trees, the request is refused instead of losing the
  * parent.
  */
 function nested(body: { readonly parent_provider_uuid?: string | null | undefined }) {

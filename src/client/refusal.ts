@@ -65,7 +65,7 @@ function textAt(value: unknown, key: string): string | undefined {
 
 function codeAt(error: unknown): ErrorCode | undefined {
   const code = textAt(error, 'code');
-  return code?.startsWith('placement.') ? (code as ErrorCode) : undefined; // the server has no others, by openapi.yaml
+  return code?.startsWith('placement.') ? (code as ErrorCode) : undefined; // openapi.yaml has all codes of the server
 }
 
 /** Removes the first sentence of the details, which only repeats the status. */

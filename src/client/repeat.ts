@@ -9,7 +9,7 @@ export type RepeatOptions = {
   readonly attempts: number;
   /** Milliseconds after which no further attempt begins. Default: `deadlineMs`. */
   readonly repeatMs?: number;
-  /** The longest wait before an attempt, in milliseconds, unless the server asks for more. Default: 5,000. */
+  /** The longest wait before an attempt, in milliseconds, unless the server requests a longer one. Default: 5,000. */
   readonly longestWaitMs?: number;
   readonly signal?: AbortSignal | undefined;
 };
@@ -17,7 +17,7 @@ export type RepeatOptions = {
 /** The outcome of one attempt: a result, or a failure that allows another attempt. */
 export type Attempt<Result> =
   | { readonly done: Result }
-  /** `afterMs` is the wait that the server asks for. */
+  /** `afterMs` is the wait that the server requests. */
   | { readonly failed: () => Result; readonly afterMs?: number };
 
 /** The longest wait of a timer of Node.js in milliseconds, 24.8 days. A timer with a longer wait fires at once. */
@@ -35,7 +35,7 @@ const firstWaitMs = 100;
  * last one. A wait is random between zero and a bound that doubles, so that clients that failed together do not return
  * together.
  *
- * @param attempt gets its number, from 1 on, and a signal that ends it together with the call
+ * @param attempt gets its number, from 1 on, and a signal that aborts it together with the call
  * @throws the errors of attempts, the reason of `signal`, or ConnectionError if the deadline interrupts an attempt
  */
 export async function repeatedly<Result>(

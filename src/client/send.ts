@@ -49,7 +49,7 @@ export async function send(fetch: Fetch, request: WireRequest, signal: AbortSign
     return { status: response.status, headers: response.headers, text: await response.text() };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    // A function that is given instead of the global one may know more.
+    // A function that replaces the global one may support more.
     if (error instanceof ConnectionError) throw error;
     throw lost(url, error);
   }

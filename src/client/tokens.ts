@@ -18,10 +18,10 @@ export type ServiceToken = {
   readonly used_at: string | null;
 };
 
-/** A token that was just made: the only time that it is shown. */
+/** A token that was just created: its text is shown only now. */
 export type NewServiceToken = ServiceToken & { readonly token: string };
 
-/** The user, the project and the roles that a token gives, and how long it is valid. */
+/** The user, the project and the roles of a token, and how long it is valid. */
 export type TokenRequest = {
   readonly user_id: string;
   readonly project_id: string;

@@ -25,9 +25,9 @@ export type UsageRecord = ConsumerOwner & {
   readonly ended: 'released' | 'rewritten' | 'moved' | 'term' | 'owner' | null;
 };
 
-/** Which records count. All given conditions must hold. */
+/** Which records count. All these conditions must hold. */
 export type UsageRecordQuery = Omit<HoldingQuery, 'name_contains'> & {
-  /** What was held between these times, such as `2026-11-01T00:00:00Z`. */
+  /** Records of allocations that existed between these times, such as `2026-11-01T00:00:00Z`. */
   readonly from?: Date | string | undefined;
   readonly until?: Date | string | undefined;
 };

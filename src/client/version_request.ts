@@ -23,7 +23,7 @@ export type ServerVersion = {
 
 type VersionDocument = { readonly min_version?: string; readonly max_version?: string };
 
-/** Makes the call that asks a server for its versions. */
+/** Makes the call that reads the versions of a server. */
 export const serverVersionCall =
   (call: Call) =>
   async (options?: CallOptions): Promise<ServerVersion> => {
@@ -63,7 +63,7 @@ export const remember = (endpoint: string, spoken: KnownVersions): void => void 
 /** Forgets all servers, for tests that run several programs in one process. */
 export const forgetServers = (): void => servers.clear();
 
-/** What an answer says about the versions of the server. */
+/** The versions of the server in an answer. */
 export type ReportedVersions = {
   /** The version of the answer. */
   readonly version: number | undefined;
@@ -122,7 +122,7 @@ export function rangeOf(spoken: KnownVersions | undefined): VersionRange | undef
     : { min: versionText(first.min), max: versionText(last.max) };
 }
 
-/** Which version the client asks for. */
+/** The version that the client requests. */
 export type Wanted =
   /** No version is named: use the newest version in this range that both sides know. */
   | { readonly kind: 'negotiated'; readonly oldest: number; readonly newest: number }

@@ -29,17 +29,17 @@ export type WaitingClaim = {
 /** Which waiting claims are listed. */
 export type WaitingFilter = { readonly project_id?: string | undefined; readonly line?: string | undefined };
 
-/** Claims that wait; from 2.8. `allocations.place` makes them by `waitMs`. */
+/** Claims that wait; from 2.8. `allocations.place` creates them by `waitMs`. */
 export type WaitingCalls = {
   /** All waiting claims, page by page, as they were at most 1 s ago. */
   list(query?: WaitingFilter, options?: CallOptions): AsyncGenerator<WaitingClaim, void>;
   /** One page: at most `limit` claims (default 1000), after the one whose number is `marker`. */
   page(query?: WaitingFilter & Page, options?: CallOptions): Promise<readonly WaitingClaim[]>;
-  /** Ends the wait of the claim of a consumer, which is refused to its client. @throws ApiError 404 if none waits */
+  /** Ends the wait of the claim of a consumer: its client gets a refusal. @throws ApiError 404 if none waits */
   remove(consumer: string, options?: CallOptions): Promise<void>;
 };
 
-/** The version that brought claims that wait. */
+/** The version that introduced claims that wait. */
 export const waitingSince = versionNumber('2.8');
 const root = pathOf('waiting');
 

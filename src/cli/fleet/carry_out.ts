@@ -20,7 +20,7 @@ import {
 } from './plan.ts';
 import { markOfPool } from './pool_mark.ts';
 
-/** How many providers are written at a time. The service writes calls that come together in few statements. */
+/** How many providers are written at a time. The service writes simultaneous calls in few statements. */
 const providersAtOnce = 16;
 
 /** What was done. */
@@ -32,10 +32,10 @@ export type Applied = {
 };
 
 /**
- * Does what a plan says. Each write is guarded by the generation that the plan has read. A provider that another program changed since is
+ * Carries out a plan. Each write is guarded by the generation that the plan has read. A provider that another program changed since is
  * read again, and only what then still differs is written.
  *
- * @param present what the plan was made of
+ * @param present the providers from which the plan was made
  * @param report gets the new difference of such a provider; undefined if there is none any more
  * @throws Error that names the first provider that could not be written. What is under way by then is finished, and nothing else begun
  */
@@ -91,7 +91,7 @@ function keysOfClass({ providers }: FleetFile, name: string): FileKeys {
   return first === undefined ? [] : [...first.keys, 'inventories', name];
 }
 
-/** Where a file names a trait first. The mark of a pool is made of its name. */
+/** Where a file names a trait first. The mark of a pool is derived from its name. */
 function keysOfTrait({ pool, providers }: FleetFile, name: string): FileKeys {
   if (pool !== undefined && name === markOfPool(pool)) return ['pool'];
   const first = providers.find(({ traits = [] }) => traits.includes(name));
@@ -121,7 +121,7 @@ class ChangedMeanwhile extends Error {
   override readonly name = 'ChangedMeanwhile';
 }
 
-/** Whether another program was faster: it changed, deleted or made the provider. */
+/** Whether another program was faster: it changed, deleted or created the provider. */
 const isChangedMeanwhile = (error: unknown): boolean =>
   error instanceof ChangedMeanwhile ||
   isConcurrentUpdate(error) ||
@@ -162,7 +162,7 @@ async function readByName(
   return whole;
 }
 
-/** Makes the provider, or gives it its parent. @returns the generation that guards the writes after it */
+/** Creates the provider, or sets its parent. @returns the generation that guards the later writes */
 async function makeOrMove(
   { providers }: Placement,
   { uuid, name, generation, writes: { parentUuid } }: ProviderStep,
@@ -198,7 +198,7 @@ async function writeParts(placement: Placement, { uuid, writes }: ProviderStep, 
   }
 }
 
-/** Deletes a provider if it still is one of the pool. @returns why it was kept */
+/** Deletes a provider if it still belongs to the pool. @returns why it was not deleted */
 async function prune(placement: Placement, uuid: string, { pool, providers }: FleetFile): Promise<string | undefined> {
   const attempt = async (): Promise<string | undefined> => {
     // The tag is read first: what it covers is then not older than what is judged.
@@ -214,7 +214,7 @@ async function prune(placement: Placement, uuid: string, { pool, providers }: Fl
     return await retryConflicts(attempt);
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    // Allocations or children have come since.
+    // Allocations or children were added since.
     if (isConflict(error)) return error.detail;
     throw error;
   }

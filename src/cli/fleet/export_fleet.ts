@@ -78,7 +78,7 @@ export function exportFleet(
   };
 }
 
-/** Characters that a terminal obeys, and those that begin a new line. They are escaped, which quotes make possible. */
+/** Characters that a terminal obeys, and characters that begin a new line. They are escaped, which quotes make possible. */
 const harmful = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 /** The fleet in YAML. An inventory is one line. */

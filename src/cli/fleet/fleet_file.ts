@@ -15,7 +15,7 @@ export type FileKeys = readonly (string | number)[];
 export type FileProvider = {
   readonly keys: FileKeys;
   readonly name: string;
-  /** For a provider that is made; without it the UUID is derived of the name. */
+  /** For a provider that is created; without it the UUID is derived from the name. */
   readonly uuid: string | undefined;
   /** The name of its parent; null for a root. */
   readonly parent: string | null;
@@ -26,7 +26,7 @@ export type FileProvider = {
   readonly aggregates: readonly string[] | undefined;
 };
 
-/** What a file says. */
+/** The content of a file. */
 export type FleetFile = {
   readonly pool: string | undefined;
   /** Each parent comes before its children. */
@@ -37,10 +37,10 @@ export type FleetFile = {
   readonly mistake: (at: FileKeys, about: string) => string;
 };
 
-/** How many providers may stand below each other in a file. */
+/** How deep providers may be nested in a file. */
 export const deepestLevel = 100;
 
-/** How many mistakes are told at once. */
+/** How many mistakes are reported at once. */
 const mostMistakes = 20;
 
 type Entry = {
@@ -79,7 +79,7 @@ const keysOf = (entries: object): string => Object.keys(entries).join(', ');
 
 const fileText = 'the file';
 
-/** An object with these keys. Valibot takes the keys of every object, such as `constructor`, for known ones. */
+/** An object with only these keys. Valibot treats the keys of every object, such as `constructor`, as known. */
 function object<Entries extends v.ObjectEntries>(entries: Entries, what: string) {
   return v.strictObject(entries, ({ expected, input }) => {
     if (expected === 'never') return `is no key of ${what}, which has ${keysOf(entries)}`;
@@ -117,7 +117,7 @@ const className = v.pipe(
   v.check((key) => capitals.test(key), 'is no resource class: its name has capital letters, digits and _'),
 );
 const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
-/** Valibot's record passes over these keys without a word. */
+/** Valibot's record ignores these keys without an error. */
 const passedOver = ['__proto__', 'prototype', 'constructor'];
 const record = <Key extends v.GenericSchema<string>, Value extends v.GenericSchema>(
   key: Key,
@@ -242,7 +242,7 @@ export const few = (lines: readonly string[]): string =>
     ? lines.join('\n')
     : [...lines.slice(0, mostMistakes), `and ${lines.length - mostMistakes} more mistakes`].join('\n');
 
-/** The value and what is wrong with it. A key that is missing has no value, one that is unknown is its own. */
+/** The value and the mistake. A missing key has no value; for an unknown key, the key is the value. */
 function aboutIssue({ input, message, path }: v.BaseIssue<unknown>): string {
   const last = path?.at(-1);
   if (last?.origin === 'key' || input === undefined || (input === null && path === undefined)) return message;

@@ -9,7 +9,7 @@ import { isPoolMark, markOfPool } from './pool_mark.ts';
 
 type Stock = { readonly [resourceClass: string]: Inventory };
 
-/** What becomes of the inventory of a class: one that is made has no `before`, one that is taken away no `after`. */
+/** The change of the inventory of a class: a new one has no `before`, a removed one no `after`. */
 type InventoryDifference = {
   readonly resource_class: string;
   readonly before: Inventory | undefined;
@@ -20,9 +20,9 @@ type InventoryDifference = {
 export type ProviderStep = {
   readonly name: string;
   readonly uuid: string;
-  /** The generation that the writes are guarded by; undefined for a provider that is made. */
+  /** The generation that guards the writes; undefined for a new provider. */
   readonly generation: number | undefined;
-  /** Its parent by name, where that changes; of a provider that is made it has no `before`. */
+  /** Its parent by name, if that changes; for a new provider without `before`. */
   readonly parent: { readonly before?: string | null; readonly after: string | null } | undefined;
   readonly traits: ListDifference;
   readonly aggregates: ListDifference;
@@ -39,7 +39,7 @@ export type ProviderStep = {
 /** A provider that `--prune` leaves, and why. */
 export type KeptProvider = { readonly name: string; readonly uuid: string; readonly why: string };
 
-/** The way from what is there to what a file says. */
+/** The changes from the present providers to the providers of a file. */
 export type FleetPlan = {
   /** Why nothing may be written at all, each with its path in the file. */
   readonly problems: readonly string[];
@@ -47,12 +47,12 @@ export type FleetPlan = {
   readonly newTraits: readonly string[];
   /** For a new name that may be a mistake: the known name from which it differs by a letter or two. */
   readonly nearNames: ReadonlyMap<string, string>;
-  /** Providers to make or to change, in waves: before a provider is written, all waves before its own have to be. */
+  /** Providers to create or to change, in waves: a provider is written after all earlier waves. */
   readonly waves: readonly (readonly ProviderStep[])[];
   /** Providers to delete, after everything else, in waves too. */
   readonly deletions: readonly (readonly WholeProvider[])[];
   readonly kept: readonly KeptProvider[];
-  /** How many providers of the file are as it says. */
+  /** How many providers of the file need no change. */
   readonly unchanged: number;
 };
 
@@ -68,12 +68,12 @@ export type StepContext = {
   readonly nameOf: (uuid: string) => string;
 };
 
-/** The UUID that a provider of a file gets if it is made. */
+/** The UUID of a new provider of a file. */
 const newUuidOf = ({ name, uuid }: FileProvider): string => uuid ?? providerUuid(name);
 
 /**
  * Compares a file with what is there. It reads and writes nothing: what a provider of the file leaves out stays, and so do all providers
- * that the file does not name, unless they are to be pruned and a file of the same pool has made them.
+ * that the file does not name, unless they are pruned and a file of the same pool has created them.
  */
 export function planApply(
   file: FleetFile,
@@ -127,7 +127,7 @@ export function planApply(
   };
 }
 
-/** The providers of a file that are drained, and those that are made below one: the whole tree of a drained host takes no new claims. */
+/** The drained providers of a file, and new providers below a drained one: the whole tree of a drained host takes no new claims. */
 export function drainedNames(
   { providers }: FleetFile,
   byName: ReadonlyMap<string, WholeProvider>,
@@ -142,7 +142,7 @@ export function drainedNames(
   return drained;
 }
 
-/** What has to be done about a provider of a file; undefined if it is as the file says. */
+/** The changes of a provider of a file; undefined if there are none. */
 export function stepOf(
   wanted: FileProvider,
   present: WholeProvider | undefined,
@@ -193,11 +193,11 @@ const isNoMark = (trait: string): boolean => !isPoolMark(trait);
 const parentOf = ({ uuid, root_provider_uuid: root, parent_provider_uuid: parent }: WholeProvider): string | null =>
   root === uuid ? null : parent;
 
-/** Whether the command makes a provider, or has made it and was stopped then: it has the derived UUID, and nothing was written to it. */
+/** Whether the command creates a provider, or was stopped after it created the provider: it has the derived UUID and no write since. */
 const isMade = (name: string, present: WholeProvider | undefined): boolean =>
   present === undefined || (present.generation === 0 && present.uuid === providerUuid(name));
 
-/** The marks of a provider: those that it has, and that of the pool if it is made. */
+/** The marks of a provider: its present marks, and the mark of the pool if the provider is new. */
 function marksOf(
   { name }: FileProvider,
   present: WholeProvider | undefined,
@@ -223,7 +223,7 @@ function completed(wanted: { readonly [resourceClass: string]: NewInventory }, n
   );
 }
 
-/** A drained provider stays drained: what the file says of its inventories holds when the drain is lifted. */
+/** A drained provider stays drained: the inventories of the file are used when the drain is lifted. */
 const asDrained = (
   present: WholeProvider,
   target: { readonly traits: readonly string[]; readonly inventories: Stock },
@@ -275,7 +275,7 @@ function problemsOf(
   return [...amounts, ...unknownTraits];
 }
 
-/** What to say of a name that the service does not know and that cannot be made; undefined for all others. */
+/** The hint for a name that the service does not know and that cannot be created; undefined for all other names. */
 function unknownName(name: string, known: ReadonlySet<string>): string | undefined {
   if (known.has(name) || /^CUSTOM_./.test(name)) return undefined;
   const near = nearName(name, known);
@@ -297,7 +297,7 @@ function* nearNames(made: readonly string[], known: ReadonlySet<string>): Genera
 const missing = (names: readonly string[], known: ReadonlySet<string>): readonly string[] =>
   [...new Set(names)].filter((name) => !known.has(name));
 
-/** Problems of providers that cannot be made because another one has their UUID. */
+/** Problems of providers that cannot be created because another provider has their UUID. */
 function takenUuids(
   { providers, mistake }: FleetFile,
   byName: ReadonlyMap<string, WholeProvider>,
@@ -318,7 +318,7 @@ function takenUuids(
   });
 }
 
-/** Which providers of the pool are gone from the file: those that can be deleted, children before parents, and the others. */
+/** The providers of the pool that the file no longer has: those that can be deleted, children before parents, and the rest. */
 function prunable(
   { providers }: FleetFile,
   pool: string,
