@@ -5,7 +5,7 @@ import { giveBackMemory } from '../src/start/give_back_memory.ts';
 
 const million = 1_000_000;
 
-test('unused memory is given back to the system, which V8 alone would not do', async () => {
+test('unused memory is returned to the system, which V8 alone would not do', async () => {
   let held: object[] | undefined = Array.from({ length: million }, (_, n) => ({ n, text: `${n}` }));
   const full = process.memoryUsage().heapTotal;
   assert.equal(held.length, million);

@@ -25,7 +25,7 @@ test('promtool finds the rules right', { skip: missing }, () => {
   assert.equal(status, 0, stdout + stderr);
 });
 
-test('each alert says what is the matter and what to do, and fires in a recorded outage', () => {
+test('each alert names the problem and the remedy, and fires in a recorded outage', () => {
   const fired = new Set(
     Object.values(scenes).flatMap(({ expected }) => expected.flatMap(({ firing }) => Object.keys(firing))),
   );

@@ -70,7 +70,7 @@ suite('the expressions of alerts', () => {
     }
   });
 
-  test('select a Keystone that does not answer, when it has not done so for long enough', () =>
+  test('select a Keystone that has not answered for long enough', () =>
     withStandIn((standIn) => {
       const keystoneAuthtoken = { ...settingsFor(standIn), httpRequestMaxRetries: 0 };
       return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async (service) => {

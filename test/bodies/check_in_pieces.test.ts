@@ -79,7 +79,7 @@ const kinds: readonly (readonly [v.GenericSchema, fc.Arbitrary<unknown>])[] = [
   ],
 ];
 
-test('a value that is checked in pieces has the output and the complaint of one that is checked as a whole', () =>
+test('checking a value in pieces has the same output and error as checking it as a whole', () =>
   fc.assert(
     fc.asyncProperty(
       fc.nat(kinds.length - 1).chain((kind) => fc.tuple(fc.constant(kind), kinds[kind]?.[1] ?? fc.constant(null))),

@@ -34,7 +34,7 @@ async function post({ app }: PlacementService, path: string, body: string, metho
 }
 
 suite('the length of a body', () => {
-  test('is 10 MiB at most', () =>
+  test('the limit of a body is 10 MiB', () =>
     withHost(async (_, service) => {
       const limit = 10 * 1024 * 1024;
       assert.equal((await post(service, '/resource_providers', padded({ name: 'a' }, limit))).status, 200);
@@ -43,7 +43,7 @@ suite('the length of a body', () => {
       assert.match(text, /may have 10485760 bytes \(\[oslo_middleware\] max_request_body_size\)/);
     }));
 
-  test('is enough to reshape a host with a thousand instances', () =>
+  test('the limit of a body is enough to reshape a host with a thousand instances', () =>
     withHost(async (send) => {
       const instances = Array.from({ length: 1000 }, () => randomUUID());
       const claims = Object.fromEntries(
@@ -71,7 +71,7 @@ suite('the length of a body', () => {
       assert.deepEqual(at(usages, 'usages'), { VCPU: 1000 });
     }));
 
-  test('is enough for the 500 consumers by query that one POST may have', () =>
+  test('the limit of a body is enough for the 500 consumers by query that one POST may have', () =>
     withHost(async (send) => {
       const { allocations: _, ...owner } = newClaim({});
       // As long as the query of a flavor with many traits that hosts must not have.
@@ -87,7 +87,7 @@ suite('the length of a body', () => {
     }));
 });
 
-test('while a long body is read, others are served', () =>
+test('while a long body is read, other requests are served', () =>
   withHost(async (_, service) => {
     const many = (each: (n: number) => string, length = 3_000_000): string => {
       const parts = [each(0)];

@@ -9,7 +9,7 @@ const parse = async (text: string, longFrom?: number): Promise<LongJson> =>
   inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }), openTurns());
 
 suite('a long JSON text', () => {
-  test('has the value that JSON.parse gives it, or is refused where that refuses it', () =>
+  test('a long body has the value that JSON.parse returns, or is refused if JSON.parse refuses it', () =>
     fc.assert(
       fc.asyncProperty(
         fc.jsonValue({ maxDepth: 5, noUnicodeString: false }),
@@ -35,14 +35,14 @@ suite('a long JSON text', () => {
       { numRuns: 3000 },
     ));
 
-  test('may have keys that are there twice, or that objects have already', async () => {
+  test('a long body may have repeated keys, and keys that JavaScript objects have already', async () => {
     const text = '{"b": 1, "__proto__": {"x": 1}, "a": 2, "constructor": 3, "b": 4, "1": 5, "\\u0061": 6}';
     const { value } = await parse(text);
     assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(text)));
     assert.ok(Object.hasOwn(Object(value), '__proto__'));
   });
 
-  test('reports which objects and arrays have many values, at any depth', async () => {
+  test('the parser reports which objects and arrays have many values, at any depth', async () => {
     const { value, long } = await parse('{"short": [1, 2], "long": {"in": [1, 2, 3]}, "last": 1}', 4);
     const names = (found: unknown): readonly string[] =>
       typeof found !== 'object' || found === null
@@ -52,7 +52,7 @@ suite('a long JSON text', () => {
     assert.deepEqual(names(value), ['long']);
   });
 
-  test('is refused where it is nested deep, or has very many values or members', async () => {
+  test('a body is refused if it is nested deep, or has very many values or members', async () => {
     const members = (count: number): string => `{${Array.from({ length: count }, (_, n) => `"${n}":0`).join(',')}}`;
     await parse('['.repeat(100) + ']'.repeat(100));
     await parse(members(100_000));
@@ -62,7 +62,7 @@ suite('a long JSON text', () => {
     await assert.rejects(parse(members(100_001)), /more than 100000 members/);
   });
 
-  test('takes time in proportion to its length', async () => {
+  test('parsing takes time in proportion to the length', async () => {
     const length = 4_000_000;
     const startedUs = process.cpuUsage();
     for (const text of [

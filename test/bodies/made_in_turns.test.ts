@@ -30,7 +30,7 @@ const key = fc.oneof(
   fc.constantFrom('__proto__', '', '007', '-1', '4294967294', '4294967295', '99999999999', 'ä"\\', 'constructor'),
 );
 
-test('the members of an object come in the order in which JSON.stringify has them', () => {
+test('the members of an object are in the order of JSON.stringify', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(key, fc.nat())), (pairs) => {
       const members = new Map(pairs);
@@ -41,7 +41,7 @@ test('the members of an object come in the order in which JSON.stringify has the
   );
 });
 
-test('a list has each of its items, and unless it is short others have a turn after each', async () => {
+test('a list has each of its items, and other requests have a turn after each item, unless the list is short', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 2 * shortListItems, size: 'max' }),
@@ -71,7 +71,7 @@ const row: fc.Arbitrary<ProviderAllocationRow> = fc.record({
   consumer_name: fc.option(fc.string()),
 });
 
-test('the allocations on a provider are those of its rows, and unless these are few others have a turn after each', async () => {
+test('the allocations on a provider match its rows, and other requests have a turn after each row, unless there are few', async () => {
   const [endpoint] = providerAllocationEndpoints;
   await fc.assert(
     fc.asyncProperty(

@@ -35,7 +35,7 @@ function work(ms: number): void {
 }
 
 suite('turns', () => {
-  test('of several requests each has one in another iteration of the event loop', async () => {
+  test('several requests have their turns in different iterations of the event loop', async () => {
     const rounds = countRounds();
     const all = Array.from({ length: 5 }, () => openTurns());
     const at = await Promise.all(all.map((turns) => turns.pass().then(rounds.now)));
@@ -48,7 +48,7 @@ suite('turns', () => {
     );
   });
 
-  test('where one request has had its turn, the turn of the next request in the same iteration is over as soon as that request asks', async (t) => {
+  test('after the turn of one request, the turn of the next request in the same iteration is over at its first check', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     await nextRound();
@@ -78,7 +78,7 @@ suite('turns', () => {
     assert.equal(second.isOver(1000), true);
   });
 
-  test('turns are short while short requests are served, longer where all else takes long, and long where there are none', () => {
+  test('turns are short beside short requests, longer beside long requests, and longest without other requests', () => {
     assert.equal(turnMsBeside(30, 0), 10);
     assert.equal(turnMsBeside(30, 8), 10);
     assert.equal(turnMsBeside(0, 0), 1);
@@ -164,7 +164,7 @@ suite('turns', () => {
     assert.equal(await comes(turns.pass()), true);
   });
 
-  test('only CPU time counts as work: a request is not ended because its process got none for seconds', async (t) => {
+  test('only CPU time counts as work: a request is not stopped because its process got no CPU time for seconds', async (t) => {
     let nowMs = 1_000_000;
     let cpuMs = 0;
     t.mock.method(performance, 'now', () => nowMs);
@@ -190,7 +190,7 @@ suite('turns', () => {
     assert.equal(await turnsOf(20, 1000), 251);
   });
 
-  test('others are served while many requests work at once', async () => {
+  test('short requests are served while many long requests work at the same time', async () => {
     const requests = 8;
     let done = 0;
     function* long(): Pieces<void> {
@@ -209,7 +209,7 @@ suite('turns', () => {
     assert.ok(rounds.now() >= 4 * requests, String(rounds.now()));
   });
 
-  test('a request whose client has left works no more', async (t) => {
+  test('a request whose client has disconnected stops its work', async (t) => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     const gone = new AbortController();
@@ -228,7 +228,7 @@ suite('turns', () => {
   });
 });
 
-test('between two chunks of an answer others are served, also where its client asks for the next one at once', async () => {
+test('between two chunks of an answer other requests are served, also if its client reads the next chunk at once', async () => {
   const chunk = new Uint8Array(10);
   function* chunks() {
     for (let made = 0; made < 10; made += 1) yield chunk;

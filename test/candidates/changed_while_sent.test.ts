@@ -78,7 +78,7 @@ const orders = fc.constantFrom<CandidateRequest['order'][]>(
   [{ kind: 'prefer', traitName: 'HW_CPU_X86_AVX2' }],
 );
 
-test('whatever changes between two candidates and in pauses of the search, the answer shows the snapshot of the first', () => {
+test('whatever changes between two candidates and in pauses of the search, all candidates are of one snapshot', () => {
   const seen = { several: 0, changed: 0, pauses: 0 };
   fc.assert(
     fc.property(
@@ -200,7 +200,7 @@ for (const [version, hostCount] of [
   });
 }
 
-test('if too much would be kept for answers, the oldest one breaks off, and what was kept for it is free', async () => {
+test('if long answers keep too many providers, the oldest answer breaks off, and its providers are released', async () => {
   v8.setFlagsFromString('--expose-gc');
   const collect: () => void = vm.runInNewContext('gc');
   const count = 30_000;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { jsonWriter, takeBackMemory } from '../../src/rest/json_body.ts';
 
-test('what is written of one answer does not get into another one, whose making has paused', () => {
+test('the text of one answer does not get into another answer that was paused', () => {
   const writers = 3;
   const step = fc.record({
     writer: fc.nat({ max: writers - 1 }),

@@ -57,7 +57,7 @@ function alike(request: CandidateRequest): CandidateRequest[] {
   ];
 }
 
-test('what is cached with a tree is up to date after any change, and right for any request', () => {
+test('the cache of a tree is up to date after any change, and right for any request', () => {
   let found = 0;
   // With the similar requests there are more groups than a tree caches.
   const anyRequests = fc.array(anyRequest, { maxLength: 2 });

@@ -66,7 +66,7 @@ test('a query finds the hosts that have room, and no others, in all ways to sear
   }
 });
 
-test('where nothing fits, a search looks at few of the trees', () => {
+test('if nothing fits, a search visits few of the trees', () => {
   const { fleet } = createFleet(rowsOf(Array.from({ length: hosts }, host)));
   for (const [what, request] of Object.entries(requests)) {
     if (!/more|both|much/.test(what)) continue;

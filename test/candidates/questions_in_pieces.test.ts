@@ -65,7 +65,7 @@ function answerDuringChanges<Answer>(
   }
 }
 
-test('whatever changes in the pauses of a question, its answer is that of the snapshot of its beginning', () => {
+test('whatever changes in the pauses of a question, its answer shows the snapshot of its beginning', () => {
   const changed = { explanations: 0, counts: 0 };
   fc.assert(
     fc.property(

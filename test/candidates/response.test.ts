@@ -53,7 +53,7 @@ suite('answers to candidates queries', () => {
     assert.ok(candidates > 1500, `only ${candidates} candidates`);
   });
 
-  test('the text is right if candidates have more patterns than are kept', () => {
+  test('the text is right if candidates have more patterns than are cached', () => {
     // Eight groups on four devices or fewer: 2,795 patterns.
     const topology = [0, 1, 2, 3].map((index) => host(index, { parent: index === 0 ? undefined : 0 }));
     const groups = Array.from({ length: 8 }, (_, index) => `resources_${index}=VCPU:1`);

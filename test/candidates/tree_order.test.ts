@@ -283,7 +283,7 @@ test('a group takes from the first of its providers by the same keys', () => {
   assert.ok(compared > 300, `${compared} trees`);
 });
 
-test('trees that are equal come in random order where that is asked for', () => {
+test('equal trees come in random order if the query requests it', () => {
   const topology = [...Array(8).keys()].map((number) =>
     nodeAt(number, { stock: { VCPU: stockOf(number < 6 ? 4 : 8) }, traits: number % 2 === 0 ? ['CUSTOM_FAST'] : [] }),
   );

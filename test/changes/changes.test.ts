@@ -11,7 +11,7 @@ import { followFrom } from './follow.ts';
 const everything = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
 
 for (const engine of engines) {
-  test(`the change of each write says what to read again, on ${engine}`, async () => {
+  test(`each write is reported as a change that names what to read again, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 2.5');
       const [host, child, aggregate] = [randomUUID(), randomUUID(), randomUUID()];
@@ -119,7 +119,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`what no longer is in memory is read from the log, on ${engine}`, async () => {
+  test(`changes that are no longer in memory are read from the log, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 2.5');
       const [host, gone] = [randomUUID(), randomUUID()];

@@ -24,7 +24,7 @@ const historiesOf = (engine: Engine) => Number(process.env.HISTORIES ?? runsOn(e
 const stepsOfEach = 40;
 
 for (const engine of engines) {
-  test(`a mirror of consumers that follows changes equals what is there, on ${engine}`, async (t) => {
+  test(`a mirror of consumers that follows changes equals the database, on ${engine}`, async (t) => {
     const random = randomFrom(seedFor(t));
     const open = await openWorld(engine);
     const histories = historiesOf(engine);
@@ -157,7 +157,7 @@ function openEnds(world: World) {
 }
 
 for (const engine of engines) {
-  test(`consumers that were created, changed and deleted are reported if the client asks for consumers, on ${engine}`, async () => {
+  test(`created, changed and deleted consumers are reported if the client requests consumers, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 2.9');
       const world = { send, database: service.database };
@@ -227,7 +227,7 @@ for (const engine of engines) {
   });
 }
 
-test('while the history is switched off, a client without a token is refused, and others learn of the switch: postgresql', async () => {
+test('without the history a client without a token is refused, and clients that follow learn that it is off: postgresql', async () => {
   await withTestService('postgresql', {}, async (service) => {
     const send = requestsTo(service, 'placement 2.9');
     const world = { send, database: service.database };
@@ -254,7 +254,7 @@ test('while the history is switched off, a client without a token is refused, an
   });
 });
 
-test('a client that asks for consumers only gets a deletion, also from a process that reads it from the log', async () => {
+test('a client that requests only consumers gets a deletion, also from a process that reads it from the log', async () => {
   const database = await freshDatabase('postgresql');
   const options = { history: { enabled: true, keep: 86_400 } };
   const one = await openServiceOn(database, options);

@@ -136,7 +136,7 @@ for (const engine of engines) {
     }));
 }
 
-test('a client that leaves while the database is slow takes no seat of those that follow', () =>
+test('a client that disconnects while the database is slow keeps no seat', () =>
   serve('postgresql', {}, async (url, service) => {
     const { kysely } = service.database;
     const next = String(at((await requestsTo(service, 'placement 2.5')('GET', '/changes')).json, 'next'));

@@ -19,7 +19,7 @@ const historiesOf = (engine: Engine) => Number(process.env.HISTORIES ?? runsOn(e
 const steps = 40;
 
 for (const engine of engines) {
-  test(`a mirror that follows changes equals what is there, on ${engine}`, async (t) => {
+  test(`a mirror that follows changes equals the database, on ${engine}`, async (t) => {
     const random = randomFrom(seedFor(t));
     const world = await openWorld(engine);
     try {

@@ -69,7 +69,7 @@ const noCache = { tokenCacheTime: 0, httpRequestMaxRetries: 0 };
 const code = 'placement.undefined_code';
 
 suite('clients that follow with a token of Keystone', () => {
-  test('end when the token is revoked', (t) =>
+  test('long requests end when the token is revoked', (t) =>
     serve(t, noCache, async ({ standIn, service, stream, poll, beat }) => {
       const [revoked, valid] = [standIn.issue({ roles: ['admin'] }), standIn.issue({ roles: ['admin'] })];
       const [ending, staying] = [await stream(revoked), await stream(valid)];
@@ -94,7 +94,7 @@ suite('clients that follow with a token of Keystone', () => {
       assert.equal((await waiting.answer).status, 200);
     }));
 
-  test('end when the user loses the role that the policy demands', (t) =>
+  test('long requests end when the user loses the role that the policy requires', (t) =>
     serve(t, noCache, async ({ standIn, stream, poll, beat }) => {
       const token = standIn.issue({ roles: ['admin'] });
       const ending = await stream(token);
@@ -106,7 +106,7 @@ suite('clients that follow with a token of Keystone', () => {
       assert.deepEqual([answer.status, at(await answer.json(), 'errors', 0, 'code')], [403, code]);
     }));
 
-  test('cost Keystone nothing while their tokens are remembered', (t) =>
+  test('long requests send nothing to Keystone while their tokens are cached', (t) =>
     serve(t, {}, async ({ standIn, service, stream, poll, beat }) => {
       const token = standIn.issue({ roles: ['admin'] });
       await stream(token);
@@ -124,7 +124,7 @@ suite('clients that follow with a token of Keystone', () => {
     }));
 
   for (const delayAuthDecision of [false, true]) {
-    test(`go on until their tokens expire while Keystone is unavailable, with delay_auth_decision = ${delayAuthDecision}`, (t) =>
+    test(`without Keystone long requests continue until their tokens expire, delay_auth_decision = ${delayAuthDecision}`, (t) =>
       serve(t, { ...noCache, delayAuthDecision }, async ({ standIn, service, stream, poll, beat }) => {
         const [short, long] = [
           standIn.issue({ roles: ['admin'], lifetime: 8 }),

@@ -20,7 +20,7 @@ async function refusal(url: string, headers: Headers): Promise<string> {
 }
 
 suite('the seats for following changes', () => {
-  test('one user takes all while there is room, and others get their share of them nevertheless', () =>
+  test('one user takes all seats while they are free, and other users get their share nevertheless', () =>
     withStandIn((standIn) => {
       const keystoneAuthtoken = settingsFor(standIn);
       const overrides = { api: { authStrategy: 'keystone' as const }, keystoneAuthtoken, changes: { maxFollowers: 4 } };
@@ -59,7 +59,7 @@ suite('the seats for following changes', () => {
       });
     }));
 
-  test('requests that come at once take no more seats than there are', () =>
+  test('simultaneous requests take no more seats than there are', () =>
     serve(anyEngine, { changes: { maxFollowers: 3 } }, async (url, service) => {
       const headers = { ...version, 'x-auth-token': 'admin' };
       const opened = await Promise.allSettled(Array.from({ length: 20 }, () => openStream(`${url}/changes`, headers)));
@@ -67,7 +67,7 @@ suite('the seats for following changes', () => {
       assert.equal(service.followers.size, 3);
     }));
 
-  test('without Keystone, clients share them by address, whatever user they name', () =>
+  test('without Keystone, clients share the seats by address, whatever user they name', () =>
     serve(
       anyEngine,
       { changes: { maxFollowers: 2 }, osloMiddleware: { enableProxyHeadersParsing: true } },

@@ -40,7 +40,7 @@ async function endOf(reason: RefusalReason, now: ReadonlyMap<string, ConsumerSta
 const byUsage: readonly RefusalReason[] = ['invalid inventory', 'inventory in use', 'no candidates'];
 const byItself: readonly RefusalReason[] = ['consumer generation', 'unknown provider', 'query too wide'];
 
-test('a refusal that compares usage with allocations is final only if the consumers have the same when read again', async () => {
+test('a refusal by usage is final only if a second read finds the same allocations of the consumers', async () => {
   for (const reason of byUsage) {
     assert.equal(await endOf(reason, stateOf(1)), 'refused', reason);
     for (const now of [stateOf(2), stateOf(1, 2), new Map<string, ConsumerState>()]) {

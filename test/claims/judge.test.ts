@@ -89,7 +89,7 @@ function refusalOf(...parameters: Parameters<typeof judged>): string {
 }
 
 suite('judging a claim', () => {
-  test('refuses in the order of upstream: the first fault hides the later ones', () => {
+  test('a claim is refused in the order of upstream: the first fault hides the later ones', () => {
     const fleet = fleetWith({ max_unit: 4, total: 3 });
     const wrongReshape = (uuid: string, generation: number, name: string) => ({
       providerUuid: uuid,
@@ -143,7 +143,7 @@ suite('judging a claim', () => {
     assert.match(refusalOf(fleetWith({ total: 1, used: 1 }), claim), /'VCPU'.*would exceed the capacity/);
   });
 
-  test('frees the present allocations of the consumer first', () => {
+  test('the present allocations of the consumer are freed first', () => {
     const fleet = fleetWith({ used: 10 });
     assert.match(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 1 } }))), /exceed/);
     assert.equal(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 6 } })), having(6)), 'none');
@@ -174,7 +174,7 @@ suite('judging a claim', () => {
     assert.equal(refusalOf(fleet, claim), 'none');
   });
 
-  test('accepts all consumers of a claim together, or none', () => {
+  test('all consumers of a claim are accepted together, or none', () => {
     const fleet = fleetWith();
     const both = (second: number) =>
       claimOf(consumer({ [host]: { VCPU: 6 } }), consumer({ [host]: { VCPU: second } }, { uuid: 'c2' }));
@@ -182,7 +182,7 @@ suite('judging a claim', () => {
     assert.match(refusalOf(fleet, both(5)), /exceed/);
   });
 
-  test('is right about capacity for any stock, present usage and requested amount', () => {
+  test('the judgement is right about capacity for any inventory, present usage and requested amount', () => {
     const stock = fc.record({
       total: fc.integer({ min: 1, max: 12 }),
       reserved: fc.nat(3),

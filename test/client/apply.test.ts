@@ -123,7 +123,7 @@ providers:
   assert.deepEqual(writesTo(server), []);
 });
 
-test('what a file leaves out stays; what it says is changed, and providers move', async () => {
+test('apply leaves unnamed values as they are, changes named ones, and moves providers', async () => {
   await run('trait', 'add', 'gpu-1', 'HW_CPU_X86_VMX');
   await run('inventory', 'set', 'gpu-1', 'VCPU=8');
   const at = await file(`
@@ -154,7 +154,7 @@ Done: 0 made, 2 changed, 0 deleted.
   assert.ok(card.traits.includes('CUSTOM_GPU_80GB'));
 });
 
-test('a new name that is nearly an existing one gives a question', async () => {
+test('a new name that is similar to an existing one leads to a question', async () => {
   const fleet = (...traits: readonly string[]) =>
     file(`providers:\n  - name: near\n    inventories: { PGPU: 1 }\n    traits: [${traits.join(', ')}]\n`, 'near.yaml');
   await run('apply', '-f', await fleet('CUSTOM_GPU_80GB', 'CUSTOM_RACK_1'));
@@ -280,7 +280,7 @@ test('what only the service refuses is reported with its line and place in the f
   assert.deepEqual((await provider('told-2')).traits.toSorted(), ['CUSTOM_TOLD', 'HW_CPU_X86_VMX']);
 });
 
-test('a drained host stays drained, and gets what the file says when the drain is lifted', async () => {
+test('a drained host stays drained, and gets the inventories of the file when the drain is lifted', async () => {
   await run(
     'apply',
     '-f',
@@ -298,7 +298,7 @@ test('a drained host stays drained, and gets what the file says when the drain i
   assert.deepEqual([idle.inventories.VCPU?.reserved, idle.traits], [2, ['HW_CPU_X86_VMX']]);
 });
 
-test('what is made below a drained host is drained with it, and opens with it', async () => {
+test('a new provider below a drained host is drained with the host, and undrained with it', async () => {
   await run('apply', '-f', await file('providers: [{name: whole, inventories: {PGPU: 8}}]'));
   await run('drain', 'whole');
   const cards = [0, 1].map((number) => `{name: whole-${number}, inventories: {PGPU: {total: 4, reserved: ${number}}}}`);
@@ -313,7 +313,7 @@ test('what is made below a drained host is drained with it, and opens with it', 
   assert.match(await run('candidate', 'count', 'PGPU=1', '--in-tree', 'whole'), /^7 fit/);
 });
 
-test('a provider that another program changes meanwhile is read again; what the file does not say is not overwritten', async () => {
+test('a provider that another program changes meanwhile is read again; only values of the file are overwritten', async () => {
   const client = clientOf(server);
   await run('apply', '-f', await file('providers: [{name: shared, inventories: {VCPU: 8}}, {name: second}]'));
   const { uuid } = await provider('shared');
@@ -360,7 +360,7 @@ test('a provider that another program changes meanwhile is read again; what the 
   assert.equal(await run('apply', '-f', at), 'Nothing to change: 4 providers are as the file says.\n');
 });
 
-test('a command that is stopped at any write is run again, and what it made can still be pruned', async () => {
+test('a command that was stopped at any write can be run again, and the providers that it created can be pruned', async () => {
   const before = (await wholeFleet(server)).map(({ name }) => name).toSorted();
   const gone = await file('pool: halves\nproviders: []', 'gone.yaml');
   let points = 0;

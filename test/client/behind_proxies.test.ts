@@ -70,7 +70,7 @@ test('a client whose first answer is that of a default backend works as soon as 
     await changes.return?.(undefined);
   }));
 
-test('changes go on where Keystone is overloaded while the token is renewed', async () => {
+test('a client keeps following changes if Keystone is overloaded while the token is renewed', async () => {
   forgetServers();
   const server = await startServer();
   let logins = 0;

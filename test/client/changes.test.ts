@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 import { project } from './documentation.ts';
 import { startServer } from './servers.ts';
 
-test('changes are iterated from a token on, and everything is to be read where the token is too old', async () => {
+test('changes are iterated from a token on, and the client must read everything again if the token is too old', async () => {
   const server = await startServer();
   try {
     const placement = connect({ endpoint: server.url, auth: 'admin' });

@@ -60,7 +60,7 @@ test('custom names are checked before they are sent, and before the advice to ma
   ]);
 });
 
-test('a total that is none names the commands that close a host', async () => {
+test('the error for an invalid total names the commands that close a host', async () => {
   for (const total of ['-2', '0']) {
     const told = new RegExp(
       `total must be a whole number from 1 to 2147483647, not "${total}"\\. To close a host use "placement drain"`,

@@ -35,7 +35,7 @@ const place = (name: string, ...args: readonly string[]) => [
   ...args,
 ];
 
-test('a consumer that has something is not placed again, and stays as it is', async () => {
+test('a consumer with allocations is not placed again, and stays as it is', async () => {
   await run(...place('job-1', '--in-tree', 'host-1', '--expires-in', '3600', '--type', 'JOB', '--user', 'ada'));
   const before = await seen('job-1');
   const again = place('job-1', '--in-tree', 'host-2');
@@ -48,7 +48,7 @@ test('a consumer that has something is not placed again, and stays as it is', as
   isAbout(termS, 3600);
 });
 
-test('--move gives a consumer another place, and keeps owner, type and term', async () => {
+test('--move places a consumer again, and keeps owner, type and term', async () => {
   await run(...place('job-2', '--in-tree', 'host-1', '--expires-in', '3600', '--type', 'JOB', '--user', 'ada'));
   assert.match(
     await run(...place('job-2', '--in-tree', 'host-2', '--move', '--dry-run')),
@@ -63,12 +63,12 @@ test('--move gives a consumer another place, and keeps owner, type and term', as
   isAbout((await seen('job-2')).termS, 7200);
 });
 
-test('--move is for a consumer that has something', async () => {
+test('--move needs a consumer with allocations', async () => {
   await fails('wrongInput', /has nothing that could move\. Leave out --move/, place('job-3', '--move'));
   await isWrongUsage(/--move needs --consumer/, ['allocation', 'place', 'VCPU=1', '--move', '--project', 'ci']);
 });
 
-test('allocation set keeps the term that a consumer has, and a lasting consumer stays lasting', async () => {
+test('allocation set keeps the term of a consumer, and sets none for a consumer without a term', async () => {
   const set = (name: string, amounts: string, ...args: readonly string[]) =>
     run('allocation', 'set', `ci/${name}`, '-a', `rp=host-1,${amounts}`, ...args);
   await set('job-4', 'VCPU=1', '--expires-in', '3600', '--user', 'ada', '--type', 'JOB');

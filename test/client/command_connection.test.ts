@@ -23,7 +23,7 @@ after(async () => {
 const isWrong = (expected: RegExp, env: Readonly<Record<string, string>>) =>
   mustFail(expected, ['provider', 'list'], env, 'wrongUsage');
 
-test('without a URL or credentials the command says what to set', async () => {
+test('without a URL or credentials the error names the options to set', async () => {
   await isWrong(/URL of the placement service is missing.*OS_ENDPOINT=.*OS_TOKEN=admin.*OS_AUTH_URL/, {});
   await isWrong(/The credentials for .* are missing/, { OS_ENDPOINT: server.url });
   await isWrong(/The credentials are missing\. Set OS_USERNAME/, { OS_AUTH_URL: keystone.url });
@@ -39,7 +39,7 @@ test('without a URL or credentials the command says what to set', async () => {
   });
 });
 
-test('a UNIX socket is reached by its name, and one that does not answer is named', async () => {
+test('a UNIX socket is reached by its name, and the error names a socket that does not answer', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-socket-'));
   const socket = path.join(folder, 'api.sock');
   const env = { OS_ENDPOINT: `unix:${socket}`, OS_TOKEN: 'admin' };

@@ -65,7 +65,7 @@ test('summaries are sorted by the names of their providers', async () => {
   );
 });
 
-test('a name means the same consumer in every command', async () => {
+test('every command finds the same consumer by a name', async () => {
   const client = await fill({});
   const job = consumerUuid('ci', 'job-1');
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada', '--type', 'CI_JOB'];
@@ -84,7 +84,7 @@ test('a name means the same consumer in every command', async () => {
   assert.match(await run('allocation', 'delete', 'ci/job-1'), /has no allocations any more/);
 });
 
-test('a claim by a name gives the consumer that name, which all commands show', async () => {
+test('a claim by a name sets the name of the consumer, which all commands show', async () => {
   const client = await fill({});
   const [job, other] = [consumerUuid('ci', 'job-1'), consumerUuid('ci', 'job, "2"')];
   await run('allocation', 'set', 'job-1', '-a', 'rp=gpu-host,PGPU=1', '--project', 'ci', '--user', 'ada');

@@ -74,7 +74,7 @@ test('without names the consumers get UUIDs, which are printed', async () => {
   );
 });
 
-test('a gang with a consumer that has something is refused, and moved with --move', async () => {
+test('a gang with a consumer that has allocations is refused, and is moved with --move', async () => {
   await run(...place('PGPU=1', '--consumer', 'again', '--count', '2'));
   const more = place('PGPU=1', '--consumer', 'again', '--count', '3');
   await fails('conflict', /\(again-1\), \S+ \(again-2\) have something already\./, more);

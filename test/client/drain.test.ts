@@ -62,7 +62,7 @@ const allocate = (consumer: string, ...parts: readonly string[]) =>
 
 const customTraits = async () => client().traits.list({ name: 'startswith:CUSTOM_DRAINED' });
 
-test('a drained tree takes no new claims, keeps what is there, and is afterwards as it was', async () => {
+test('a drained tree takes no new claims and keeps its allocations, and undrain restores its inventories', async () => {
   await allocate('job', `${cell},VCPU=2`, `${host},DISK_GB=10`);
   const open = await stateOf();
   const text = await run('drain', cell);
@@ -152,7 +152,7 @@ test('any undrain deletes the traits that a drain has created but not assigned b
   assert.deepEqual(await customTraits(), ['CUSTOM_DRAINED']);
 });
 
-test('a drain remembers what was reserved at first, whatever other programs write since', async () => {
+test('a drain stores the first reserved amounts, whatever other programs write later', async () => {
   await run('drain', host);
   const { uuid, generation } = await provider(cell);
   // An agent writes what it finds: another total, nothing reserved, and a class that it did not have.
@@ -258,7 +258,7 @@ test('drains and their ends at the same time leave nothing that cannot be undone
   }
 });
 
-test('a drain is guarded by generations: what another program writes meanwhile is what is remembered', async () => {
+test('a drain is guarded by generations: it stores the amounts that another program writes meanwhile', async () => {
   const { uuid } = await provider(cell);
   let isDone = false;
   const front = await startFront(async (incoming, response) => {
@@ -278,7 +278,7 @@ test('a drain is guarded by generations: what another program writes meanwhile i
   assert.equal((await provider(cell)).inventories.VCPU?.reserved, 3);
 });
 
-test('--until-empty waits until nothing is held in the tree, or until the time is over', async () => {
+test('--until-empty waits until the tree has no allocations, or until the timeout', async () => {
   await isWrongUsage(/--wait needs --until-empty/, ['drain', host, '--wait', '1s']);
   await allocate('job', `${cell},VCPU=2`);
   const over = await hostedPlacement(['drain', host, '--until-empty', '--wait', '1'], env());
@@ -311,7 +311,7 @@ const outcomes = (text: string) =>
     .map((row) => [row[1], row[4], row[5], row[6]])
     .toSorted();
 
-test('release deletes what consumers hold of a dead host, and leaves those alone that hold something elsewhere', async () => {
+test('release deletes the allocations of consumers on a dead host, and skips consumers that also have allocations elsewhere', async () => {
   await allocate('here', `${cell},VCPU=2`, `${host},DISK_GB=10`);
   await allocate('both', `${cell},VCPU=1`, `${other},VCPU=3`);
   await allocate('there', `${other},VCPU=1`);
@@ -359,7 +359,7 @@ async function rewrite(name: string, to: string, amount: number): Promise<void> 
   await allocations.set(consumer, { allocations: { [uuid]: { resources: { VCPU: amount } } }, ...owner });
 }
 
-test('a consumer that moves away while a host is released keeps what it has got elsewhere', async () => {
+test('a consumer that moves to another host during a release keeps its new allocations', async () => {
   await allocate('mover', `${cell},VCPU=2`);
   await allocate('grows', `${cell},VCPU=1`);
   let moved: Promise<void> | undefined;

@@ -98,7 +98,7 @@ test('a query that no provider could ever satisfy is wrong input, named by its o
   await run('allocation', 'delete', 'ci/here');
 });
 
-test('a place that is full is neither a conflict nor a limit', async () => {
+test('a lack of room is neither a conflict nor a limit', async () => {
   await fails('full', /no tree meets resources=VCPU:5/, place('VCPU=5'));
   for (const version of [[], old]) await fails('full', /exceed the capacity/, set('VCPU=5', ...version));
   await run('limit', 'set', 'ci', 'VCPU=1');
@@ -112,7 +112,7 @@ test('a place that is full is neither a conflict nor a limit', async () => {
   await run(...place('VCPU=2'));
 });
 
-test('what exists, is in use, or was changed is a conflict', async () => {
+test('an existing, used or changed resource is a conflict', async () => {
   await fails('conflict', /host-1/, ['provider', 'create', 'host-1']);
   await run(...set('VCPU=1'));
   await fails('conflict', /in use/, ['inventory', 'delete', 'host-1', 'VCPU']);

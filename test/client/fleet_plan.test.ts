@@ -113,7 +113,7 @@ const withNames = ({ classes: some, traits: others }: typeof known, plan: FleetP
 });
 
 suite('the plan of placement apply', () => {
-  test('leads to what the file says, leaves all else alone, and is empty the second time', () => {
+  test('a plan leads to the content of the file, changes nothing else, and is empty the second time', () => {
     let [applied, refused] = [0, 0];
     fc.assert(
       fc.property(randomFleet, fileText, fc.boolean(), (before, text, prune) => {

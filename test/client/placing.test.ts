@@ -118,7 +118,7 @@ test('an older server gets neither queries nor dry runs', async () => {
   }
 });
 
-test('the command places a consumer, tries it out, and says why it fits nowhere', async () => {
+test('the command places a consumer, does a dry run, and prints why it fits nowhere', async () => {
   const { name, one, two } = await makeHosts(4, 8);
   const env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
   const consumer = randomUUID();

@@ -57,7 +57,7 @@ test('commands refuse values that are no term', async () => {
   await commands.fails('wrongInput', /max_term/, ['consumer', 'term', vm, '--expires-in', '400d']);
 });
 
-test('a claim with a term is not sent to a server that would make the claim lasting', async () => {
+test('a claim with a term is not sent to a server without terms', async () => {
   const allocations = { '00000000-0000-4000-8000-00000000000a': { resources: { VCPU: 1 } } };
   const claim = {
     allocations,

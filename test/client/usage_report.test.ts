@@ -65,7 +65,7 @@ test('the report of a month has a line for each team and class, as a table, as C
   );
 });
 
-test('times may be given as how long ago, and records are listed', async () => {
+test('times may be durations before now, and records are listed', async () => {
   const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
   const { uuid } = await client.providers.create({ name: 'ago' });
   const inventories = { VCPU: { total: 10 } };

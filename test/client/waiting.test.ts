@@ -104,7 +104,7 @@ test('a gang waits as one', async () => {
   await waitFor();
 });
 
-test('the claims of a line are placed one after the other, and an end of the first lets the next one go', async () => {
+test('the claims of a line are placed one after the other, and the next one is placed when the first one ends', async () => {
   const { place, waitFor, waiting } = await makeRoom(2);
   await place(1).placed;
   const large = place(2, { waitMs, line: 'gpu' });
@@ -138,7 +138,7 @@ test('a claim waits until its project has less than its limit', async () => {
   });
 });
 
-test('a signal ends the wait, and nothing is held', async () => {
+test('a signal ends the wait, and the claim is not written', async () => {
   const { place, waitFor, allocations } = await makeRoom(1);
   const holder = place(1);
   await holder.placed;
@@ -180,7 +180,7 @@ test('a claim whose connection is lost keeps its place', async () => {
   }
 });
 
-test('an older server is not asked to wait', async () => {
+test('no wait is requested from an older server', async () => {
   const old = await startServer({ max: '2.7' });
   try {
     const { allocations, waiting } = open(old.url);
@@ -231,7 +231,7 @@ test('the command places a claim that waits, lists those that wait, and ends one
   await commands.fails('full', /no tree meets/, args.with(-3, '1').slice(0, -2));
 });
 
-test('the command refuses waits that it does not understand', async () => {
+test('the command refuses invalid waits', async () => {
   const place = (...args: readonly string[]) => ['allocation', 'place', 'VCPU=1', '--project', 'ci', ...args];
   await commands.isWrongUsage(/--line needs --wait/, place('--line', 'gpu'));
   await commands.isWrongUsage(/cannot be used with/, place('--wait', '1m', '--dry-run'));

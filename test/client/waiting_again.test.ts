@@ -72,7 +72,7 @@ const waits = () =>
 
 const open = (options = {}) => connect({ endpoint: server.url, auth: 'admin', ...options });
 
-test('a claim whose connection is lost, or whose server ends, asks again for the time that is left', async () => {
+test('a claim whose connection is lost, or whose server ends, is sent again with the remaining time', async () => {
   fates = ['lost', { status: 503 }, 'lost', { status: 200 }];
   const options = { waitMs: 59_900, line: 'gpu' };
   const startedMs = performance.now();

@@ -59,7 +59,7 @@ test('aggregates are named in conditions by their names', () => {
   assert.equal(withNames(`!in:${one},${two}`, all), '!in:rack01,rack02');
 });
 
-test('trees that come near are hosts first, and none that is another tree', () => {
+test('nearly fitting trees are hosts first, and no tree is listed twice', () => {
   const unmet = (reason: UnmetCondition['reason']): UnmetCondition => ({
     parameter: 'resources',
     value: 'VCPU:1',

@@ -96,7 +96,7 @@ testView(
   },
 );
 
-test('what is forbidden is said in words, and what may be asked for instead', async (t) => {
+test('a view that is forbidden says so, and names a query that is allowed', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   await withPage(browser, served.url, async (page) => {

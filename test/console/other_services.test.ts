@@ -14,7 +14,7 @@ import { browserForTests, serve, shows } from './serving.ts';
 
 const browserOf = browserForTests();
 
-test('with Keystone the page asks again after a wrong or expired token, and shows what the policy forbids', async (t) => {
+test('with Keystone the page requests another token after a wrong or expired one, and shows what the policy forbids', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   await withStandIn(async (standIn) => {

@@ -15,7 +15,7 @@ before(async () => {
 after(() => served.close());
 const { testView } = viewTests(browserOf, () => served);
 
-test('a service with tokens of its own says which command makes one', async (t) => {
+test('for a service that makes tokens itself the page names the command that makes one', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   const own = await serve(anyEngine, { api: { authStrategy: 'tokens' }, console: { enabled: true } }, 'none');

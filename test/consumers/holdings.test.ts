@@ -191,7 +191,7 @@ test('each filter shows exactly what the tables have, in pages of any length', a
   });
 });
 
-test('a row has the names of all that it shows, and no half of a move is seen', async () => {
+test('a row has the names of its provider, class and owner, and a move is shown as a whole', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, version);
     const [host, node, other, consumer] = Array.from({ length: 4 }, () => randomUUID()) as [

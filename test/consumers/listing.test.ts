@@ -45,7 +45,7 @@ async function prepare({ database }: PlacementService, send: Send) {
   return { host, other, child, idOf };
 }
 
-test('consumers that exist all the time are listed once, while others come, go and change', async () => {
+test('consumers that exist all the time are listed once, while others are created, deleted and changed', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.2');
     const { host, child, idOf } = await prepare(service, send);

@@ -167,7 +167,7 @@ test('a client that knows a former consumer cannot write the new one', async () 
   });
 });
 
-test('a generation never comes again, however often a consumer is made', async () => {
+test('a generation is never used again, however often a consumer is recreated', async () => {
   await withHost(async (world) => {
     const { send } = world;
     const uuid = randomUUID();
@@ -226,7 +226,7 @@ test('all answers of a version show the same generation', async () => {
   });
 });
 
-test('up to 1.39 a consumer that is made again begins at 1 and takes 1', async () => {
+test('up to 1.39 a recreated consumer begins at generation 1 and accepts generation 1', async () => {
   await withHost(async ({ service, send }) => {
     const upstreams = requestsTo(service, 'placement 1.39');
     const uuid = randomUUID();
@@ -243,7 +243,7 @@ test('up to 1.39 a consumer that is made again begins at 1 and takes 1', async (
   });
 });
 
-test('a consumer that never was leaves nothing that a first one could go on after', async () => {
+test('a consumer that was never committed does not raise the first generation of a later one', async () => {
   await withHost(async ({ send }) => {
     const [uuid, other] = [randomUUID(), randomUUID()];
     const tooMuch = newClaim({ [host]: { VCPU: 2000 } });

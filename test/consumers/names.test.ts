@@ -25,7 +25,7 @@ async function rewriteOf(send: Send, consumer: string): Promise<Record<string, u
   return claim;
 }
 
-test('each kind of claim may give a name, and each answer with the consumer shows it', async () => {
+test('each kind of claim may set a name, and each answer with the consumer shows it', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, version);
     const host = randomUUID();
@@ -155,7 +155,7 @@ test('consumers and holdings are found by a part of the name, whatever its chara
   });
 });
 
-test('a name stays until a write replaces or removes it, or the consumer goes', async () => {
+test('a name stays until a write replaces or removes it, or the consumer is deleted', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, version);
     const host = randomUUID();
@@ -221,7 +221,7 @@ test('a name stays until a write replaces or removes it, or the consumer goes', 
   });
 });
 
-test('a text that can be no name is refused with the field and the text, and changes nothing', async () => {
+test('an invalid name is refused with the field and the text, and nothing is written', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, version);
     const host = randomUUID();

@@ -26,7 +26,7 @@ suite('a database with default_transaction_read_only', () => {
   };
 
   for (const [of, statement] of Object.entries(settings)) {
-    test(`is not ready, says why, answers reads, and is ready again when it is off: of the ${of}`, async () => {
+    test(`with default_transaction_read_only of the ${of} the service answers reads only, and recovers when it is off`, async () => {
       const lines: string[] = [];
       const log = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
       const { url } = await createDatabase(server.url);

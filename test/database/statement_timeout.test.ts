@@ -264,7 +264,7 @@ suite('a lock that another program holds too long', () => {
     }));
 });
 
-test('a database that is not heard any more is a 503, and asked again by a new connection', async () => {
+test('a database that does not answer any more is a 503, and the next request uses a new connection', async () => {
   const links = new Set<Socket>();
   let silent = false;
   let target = new URL('postgresql://127.0.0.1');

@@ -21,7 +21,7 @@ async function pages(): Promise<ReadonlyMap<string, string>> {
   return new Map(await Promise.all(read));
 }
 
-test('no two pages make a provider of the same name or UUID', async () => {
+test('no two documents create a provider of the same name or UUID', async () => {
   const makers = new Map<string, Set<string>>();
   for (const [page, code] of await pages()) {
     if (alone.includes(page)) continue;

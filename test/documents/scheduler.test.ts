@@ -114,7 +114,7 @@ test('the scheduler says why a job is refused, and ends with exit code 1', { ski
   }),
 );
 
-test('the scheduler goes on where the answer to its claim is lost', { skip }, () =>
+test('the scheduler continues if the answer to its claim is lost', { skip }, () =>
   onPool(async ({ url, run }) => {
     let lost = 0;
     const front = await startFront((incoming, response) => {
@@ -182,7 +182,7 @@ test('the scheduler stops a job whose term has passed while the service did not 
   }),
 );
 
-test('a signal kills its jobs, and gives back what is claimed and what waits', { skip }, () =>
+test('a signal kills the jobs of the scheduler, and deletes its claims and waits', { skip }, () =>
   onPool(async ({ admin, folder, run }) => {
     for (const [signal, code] of [
       ['SIGINT', 130],
@@ -206,7 +206,7 @@ test('a signal kills its jobs, and gives back what is claimed and what waits', {
   }),
 );
 
-test('after a signal it waits until what it had is given back', { skip }, () =>
+test('after a signal the scheduler waits until its claims are deleted', { skip }, () =>
   onPool(async ({ admin, url, folder, run }) => {
     const front = await startFront((incoming, response) => {
       const isRelease = incoming.method === 'DELETE' && incoming.url?.startsWith('/allocations/') === true;

@@ -9,7 +9,7 @@ import { fillEmbedded } from '../support/templates.ts';
 
 const modeOf = async (name: string): Promise<number> => (await stat(name)).mode & 0o777;
 
-test('in a folder that is open to every user, a new and an old database are closed to others', async () => {
+test('in a folder that is open to every user, no other user can read a new or an old database', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-modes-'));
   try {
     const outer = path.join(folder, 'data');

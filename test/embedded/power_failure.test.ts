@@ -138,7 +138,7 @@ test('acknowledged claims are there after a power failure, also while a checkpoi
   });
 });
 
-test('a database that was being made at a power failure is made again', onLinux, async (t) => {
+test('a database whose creation was interrupted by a power failure is created again', onLinux, async (t) => {
   const random = randomFrom(seedFor(t));
   await onDisk(async (disk, folder, left) => {
     const failures = powerFailures(disk, left, random);

@@ -17,7 +17,7 @@ import { assertStored } from './stored_tags.ts';
 const count = Number(process.env.ROWS ?? 20_000);
 const rows = { providers: (count * 15) / 100, consumers: (count * 55) / 100 };
 
-test(`${count} old rows get their tags while writes go on`, async (t) => {
+test(`${count} old rows get their tags while other requests write`, async (t) => {
   await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run, withDatabase }) => {
     const sample = await withDatabase(async (database) => {
       await insertOldRows(database, rows);

@@ -24,7 +24,7 @@ async function nameOf({ other }: TwoConnections): Promise<unknown> {
   return (await other.query('select name from resource_providers where id = 1')).rows[0]?.name;
 }
 
-test('a provider is renamed, moved or deleted only if it is as it was read', async () => {
+test('a provider is renamed, moved or deleted only if it has not changed since it was read', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     const renamed = ["update resource_providers set name = 'theirs' where id = 1"];
@@ -68,7 +68,7 @@ test('a provider is renamed, moved or deleted only if it is as it was read', asy
   });
 });
 
-test('aggregates are replaced only if they are as they were read, even at the same generation', async () => {
+test('aggregates are replaced only if they have not changed since they were read, even at the same generation', async () => {
   await withTwoConnections(async (connections) => {
     const { database } = connections;
     const tag = aggregatesTag(['ours']);
@@ -174,7 +174,7 @@ const rewrite: ClaimWrite = {
 };
 
 for (const [what, statements] of Object.entries(changes)) {
-  test(`allocations are replaced and deleted only if they are as they were read: ${what}`, async () => {
+  test(`allocations are replaced and deleted only if they have not changed since they were read: ${what}`, async () => {
     await withTwoConnections(async (connections) => {
       const { database, other } = connections;
       const content = async () =>

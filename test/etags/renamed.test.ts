@@ -156,7 +156,7 @@ test('the reshaper writes inventories to the classes that have the names by now'
   });
 });
 
-test('what a consumer has of a provider that the fleet does not show yet counts for its tag', async () => {
+test('allocations on a provider that the fleet does not show yet are part of the tag of a consumer', async () => {
   await withScene(async (scene) => {
     const { send, sendToOther, refresh, sendMatching, provider, consumer } = scene;
     const path = `/allocations/${consumer}`;

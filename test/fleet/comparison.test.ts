@@ -186,7 +186,7 @@ test('a change that no trigger logged is found', async (t) => {
   });
 });
 
-test('a difference is logged and counted, and all processes load their fleets anew', async () => {
+test('a difference is logged and counted, and all processes load their fleets again', async () => {
   await withFreshDatabase('postgresql', async (fresh) => {
     const lines: Record<string, unknown>[] = [];
     const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });

@@ -153,7 +153,7 @@ test('however many snapshots are held, no more providers are kept than is allowe
   assert.deepEqual(snapshots.counts, { held: 1, kept: size });
 });
 
-test('when a snapshot ends, what was kept for it counts for the next older snapshot, and for none after the last', () => {
+test('when a snapshot ends, its copied providers count for the next older snapshot, and are released after the last one', () => {
   const snapshots = createHeldSnapshots();
   const none = () => assert.fail('nothing must be given up');
   const [older, newer] = [snapshots.hold(10, none), snapshots.hold(10, none)];
@@ -168,7 +168,7 @@ test('when a snapshot ends, what was kept for it counts for the next older snaps
   assert.deepEqual(snapshots.counts, { held: 0, kept: 0 });
 });
 
-test('a fleet that was loaded anew copies nothing for snapshots of the former one, which count as that fleet', () => {
+test('after a new load nothing is copied for snapshots of the former fleet, which count as a whole fleet', () => {
   const snapshots = createHeldSnapshots();
   const older = snapshots.hold(10, () => {});
   snapshots.leaveFleet(10);
@@ -184,7 +184,7 @@ test('a fleet that was loaded anew copies nothing for snapshots of the former on
   assert.deepEqual(snapshots.counts, { held: 0, kept: 0 });
 });
 
-test('what was kept for a snapshot is free once it has ended', async () => {
+test('the copied providers of a snapshot are released when it ends', async () => {
   v8.setFlagsFromString('--expose-gc');
   const collect: () => void = vm.runInNewContext('gc');
   const { fleet, hold, changeAll } = hostsThatChange(100);

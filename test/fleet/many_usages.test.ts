@@ -42,7 +42,7 @@ const logWhole = ({ kysely }: Database, count: number) =>
     kysely,
   );
 
-test('usages of thousands of providers that end come with the changes, without their rows', async () => {
+test('a refresh after thousands of releases reads usages only, and no provider rows', async () => {
   await withProviders(async (database) => {
     await makeUsages(database);
     const fleet = await openFleet(database);

@@ -152,7 +152,7 @@ test('a tree that has room is found while the fleet grows beyond what a list was
   assert.equal(living.fleet.treeRoom.made, 1, 'the list grew');
 });
 
-test('a list is made once, and no more than sixteen are kept', () => {
+test('a list is made once, and no more than sixteen are cached', () => {
   const { fleet } = createFleet(rowsOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]));
   const demand = (classId: number): Demand => ({ classId, ofOne: 1, total: 1 });
   for (let round = 0; round < 3; round++) fleet.treeRoom.meeting([demand(1)], 9);
@@ -163,7 +163,7 @@ test('a list is made once, and no more than sixteen are kept', () => {
   assert.equal(fleet.treeRoom.made, 18, 'the first one was given up');
 });
 
-test('a repeated query of more classes than lists are kept makes no list anew', () => {
+test('a repeated query of more classes than cached lists makes no list again', () => {
   const { fleet } = createFleet(rowsOf([]));
   const demands = Array.from({ length: 17 }, (_, classId) => ({ classId, ofOne: 1, total: 2 }));
   fleet.treeRoom.meeting(demands, 1);

@@ -40,7 +40,7 @@ const failOver = (run: Run): Promise<void> =>
     'set search_path = public, pg_catalog',
   );
 
-test('a process without statements during a failover does not trust what it read from the former server', async () => {
+test('a process that was idle during a failover does not trust data of the former server', async () => {
   await withHost(async (fleet, _database, run) => {
     await unlogged(run, 'update resource_providers set generation = 4');
     assert.equal((await fleet.fresh()).byId.get(1)?.generation, 5, 'otherwise this test proves nothing');

@@ -33,7 +33,7 @@ async function openProcess({ config }: TestDatabase) {
 const remediesIn = (lines: readonly string[]): readonly string[] =>
   lines.flatMap((line) => /alter sequence .*/.exec(line)?.[0] ?? []);
 
-test('claims end in a 503 with the ids, go on after the remedy while the service serves, and all is as it should be', async () => {
+test('claims are a 503 when the ids are used up, and are written again after the remedy, without a restart', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const other = await openDatabase(database.settings);
     const run = async <Row>(text: string): Promise<readonly Row[]> =>

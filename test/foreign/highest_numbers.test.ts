@@ -47,7 +47,7 @@ const writes: Readonly<Record<string, (generation: number) => readonly [method: 
   };
 
 for (const [what, requestAt] of Object.entries(writes)) {
-  test(`after the highest generation of a provider a write of ${what} gives it a low one`, async () => {
+  test(`after the highest generation of a provider a write of ${what} sets a low one`, async () => {
     await withDeployment(async ({ service, succeed, send, execute }) => {
       await execute(`update resource_providers set generation = ${highest}`);
       const request = requestAt(highest);

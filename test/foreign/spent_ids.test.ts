@@ -49,7 +49,7 @@ const sequences: readonly (readonly [sequence: string, at: number, told: RegExp 
   ['minvalue -2147483648 maxvalue 2147483647 cycle', 2_147_483_647, undefined],
 ];
 
-test('the upgrade check reports sequences near their end or below zero, and its remedy ends that', async () => {
+test('the upgrade check reports sequences near their end or below zero, and its remedy corrects them', async () => {
   await withDeployment(async ({ service: { database }, succeed, execute }) => {
     const told = async () =>
       (await checkUpgrade(database, '/no/policy')).find(({ check }) => check === 'Ids Running Out')?.details ??

@@ -19,7 +19,7 @@ test('a taken id is drawn again in every table, whatever its constraints are cal
 });
 
 for (const table of ['allocations', 'consumers']) {
-  test(`claims that come at once are written although the ids of ${table} come round`, async () => {
+  test(`simultaneous claims are written although the ids of ${table} wrap around`, async () => {
     await withDeployment(async ({ send, succeed, execute }) => {
       const stocked = { resource_provider_generation: 2, inventories: { VCPU: { total: 10_000 } } };
       await succeed('PUT', `/resource_providers/${host}/inventories`, stocked);
@@ -48,7 +48,7 @@ test('a claim that gets no free id is refused in the end, and not as a conflict'
   }, 'postgresql');
 });
 
-test('providers that are made at once get free ids, and a name that is taken is still a conflict', async () => {
+test('simultaneously created providers get free ids, and a taken name is still a conflict', async () => {
   await withDeployment(async ({ send, execute }) => {
     const make = (name: string) => send('POST', '/resource_providers', { name });
     await execute(

@@ -31,7 +31,7 @@ const state: State = {
   limits: {},
 };
 
-test('candidates are those with room, for the amount that was asked, beside what is used in the same snapshot', () => {
+test('candidates have room for the requested amount in addition to the usage of the same snapshot', () => {
   const isRight = (uuids: readonly string[], amount: number, used: number): boolean => {
     const body = {
       allocation_requests: uuids.map((uuid) => ({

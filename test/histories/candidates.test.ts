@@ -87,7 +87,7 @@ test('groups together take no more than there is, of different providers with is
   assert.deepEqual(found({ groups: ones, isolate: true }).length, 2);
 });
 
-test('same_subtree asks for a provider above all others, and root_required for a trait of the root', () => {
+test('same_subtree requires a provider above all others, and root_required a trait of the root', () => {
   const groups = [granular('_A', { resources: { CPU: 1 } }), granular('_B', { required: ['FAST'] })];
   assert.deepEqual(found({ groups, sameSubtree: ['_A', '_B'] }), ['left CPU:1']);
   const above = [granular('_A', { resources: { CPU: 2 } }), granular('_B', { required: ['HOST'] })];

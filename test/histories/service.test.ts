@@ -63,7 +63,7 @@ for (const engine of engines) {
         });
       /** Goes on until some consumers were removed while a client waited for it; most histories have one. */
       const someEnds = (random: Random) =>
-        t.test(`terms that end, on ${engine}`, async (t) => {
+        t.test(`terms that expire, on ${engine}`, async (t) => {
           const removedAfterMs: number[] = [];
           const lookOn = async (choice: Random): Promise<void> => {
             for (let lives = 0; lives < 30 && removedAfterMs.length < 4; lives += 1) {

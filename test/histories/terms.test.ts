@@ -116,7 +116,7 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
   return found === undefined;
 }
 
-test('a consumer is removed after its end, which was one second after the claim, and soon', () => {
+test('a consumer is removed soon after its term expires, one second after the claim, and not before', () => {
   assert.ok(isExplained([claimed, there(800, 1005), there(1200, 1005), gone(1600)]));
   assert.ok(!isExplained([claimed, gone(900)]), 'it is gone too early');
   assert.ok(!isExplained([claimed, there(800, 1100)]), 'its end is too late');
@@ -125,7 +125,7 @@ test('a consumer is removed after its end, which was one second after the claim,
   assert.ok(!isExplained([claimed, gone(1100), there(1200, 1005)]), 'it comes back');
 });
 
-test('a renewal before the end is kept, and one after it is refused', () => {
+test('a renewal before a term expires is written, and a later one is refused', () => {
   assert.ok(isExplained([claimed, there(100, 1005), renewed(900, 1905), there(1500, 1905), gone(2000)]));
   assert.ok(!isExplained([claimed, there(100, 1005), renewed(900, 1905), gone(1500)]), 'the renewal is lost');
   assert.ok(!isExplained([claimed, there(800, 1005), renewed(1100, 2105)]), 'it is renewed too late');
@@ -136,7 +136,7 @@ test('a renewal before the end is kept, and one after it is refused', () => {
   assert.ok(!isExplained([claimed, notFound(900)]), 'it is not found before its end');
 });
 
-test('GET /changes must report a removal after the end of the term, not before', () => {
+test('GET /changes must report a removal after the term has expired, not before', () => {
   const removed = [claimed, there(800, 1005), gone(1600)];
   assert.ok(isExplained(removed, steady, [20, 1500]));
   assert.ok(!isExplained(removed, steady, [20, 900]));
@@ -144,14 +144,14 @@ test('GET /changes must report a removal after the end of the term, not before',
   assert.ok(isExplained([...removed, cut], steady, [20, 900]), 'a request without an answer may have removed it');
 });
 
-test('while the clock of the database jumps a term may end at any time, but a removed consumer stays removed', () => {
+test('while the clock of the database jumps a term may expire at any time, but a removed consumer stays removed', () => {
   const jumping = { ...steady, isClockSteady: false };
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping));
   assert.ok(!isExplained([claimed, gone(900), there(1000, 1005)], jumping));
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping, [20, 850]));
 });
 
-test('a change by a claim may have been reported when a term ended before it, and not earlier', () => {
+test('a change by a claim may have been reported when a term expired before it, and not earlier', () => {
   const moved: Event = {
     atMs: 1500,
     action: claim(1020, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),

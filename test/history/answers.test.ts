@@ -323,7 +323,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`what is claimed once a service has started is recorded, on ${engine}`, async () => {
+  test(`claims are recorded as soon as a service has started, on ${engine}`, async () => {
     await withTestService(engine, on, async (service) => {
       const send = requestsTo(service, version);
       const host = randomUUID();

@@ -77,7 +77,7 @@ test('a record that was begun while its consumer was made by another program get
   });
 });
 
-test('a deletion of what has no record sees what another transaction begins meanwhile: postgresql', async () => {
+test('a deletion of a consumer without a record sees the record that another transaction begins meanwhile: postgresql', async () => {
   await withWorld('postgresql', async (world) => {
     const { kysely } = world.database;
     const consumer = randomUUID();

@@ -13,7 +13,7 @@ const stepsOfAll = { embedded: 120, postgresql: 600 };
 const actorsOf = { embedded: 3, postgresql: 6 };
 
 for (const engine of engines) {
-  test(`on ${engine}, the open records are what is held, at any moment of a history by several writers`, async (t) => {
+  test(`on ${engine}, the open records always equal the allocations, while several writers write`, async (t) => {
     const random = randomFrom(seedFor(t));
     await withWorld(engine, async (world) => {
       await makeOwners(world);

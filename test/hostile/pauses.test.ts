@@ -80,7 +80,7 @@ async function answerTo(
 }
 
 suite('the widest requests', () => {
-  test('let others go on, and are refused where they work for too long without a result', async (t) => {
+  test('hostile queries let other requests continue, and are refused if they work for too long without a result', async (t) => {
     await withFreshDatabase('postgresql', async (fresh) => {
       if (!('connection' in fresh.settings)) throw new Error('The fleet is loaded by SQL into a PostgreSQL server.');
       const client = new pg.Client({ connectionString: fresh.settings.connection });

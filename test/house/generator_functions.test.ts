@@ -23,7 +23,7 @@ const madeOnce = [
 const innerGenerator = /^[ \t]+(?:\S.*\bfunction ?\*|(?:async )?function ?\*|(?:async )?\*[\w[][\w.\]]*\()/m;
 
 suite('generator functions', () => {
-  test('are made at the top of their files, so that no request makes one', () => {
+  test('generator functions are at the top of their files, so that no request creates one', () => {
     const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const inner = files.filter((file) => innerGenerator.test(readFileSync(path.join(source, file), 'utf8')));
     assert.deepEqual(inner.toSorted(), madeOnce);

@@ -6,8 +6,8 @@ import { suite, test } from 'node:test';
 
 const project = path.join(import.meta.dirname, '..', '..');
 
-/** The rooms, from the top: a file imports only files of its own room and of rooms that stand further down. */
-const rooms = [
+/** The layers, from the top: a file imports only files of the same layer and of lower layers. */
+const layers = [
   'src/bin',
   'src/workers',
   'src/manage',
@@ -39,7 +39,7 @@ const rooms = [
   'db',
 ];
 
-const roomOf = (file: string): string => path.dirname(file).split('/').slice(0, 2).join('/');
+const layerOf = (file: string): string => path.dirname(file).split('/').slice(0, 2).join('/');
 
 /** By file, the files that it imports, also those of which it imports only types. */
 const imports = new Map(
@@ -69,15 +69,15 @@ function circleFrom(file: string, way: readonly string[], done: Set<string>): re
 }
 
 suite('imports', () => {
-  test('each file is in a room', () => {
-    const found = new Set(Array.from(imports.keys(), roomOf));
-    assert.deepEqual([...found].toSorted(), rooms.toSorted());
+  test('each file belongs to a layer', () => {
+    const found = new Set(Array.from(imports.keys(), layerOf));
+    assert.deepEqual([...found].toSorted(), layers.toSorted());
   });
 
-  test('point to the own room, or to one further down', () => {
+  test('imports point to the same layer, or to a lower one', () => {
     const upwards = Array.from(imports, ([file, list]) =>
       list
-        .filter((imported) => rooms.indexOf(roomOf(imported)) < rooms.indexOf(roomOf(file)))
+        .filter((imported) => layers.indexOf(layerOf(imported)) < layers.indexOf(layerOf(file)))
         .map((imported) => `${file} imports ${imported}`),
     ).flat();
     assert.deepEqual(upwards, []);
@@ -86,17 +86,17 @@ suite('imports', () => {
   test('the search knows neither HTTP nor query strings', () => {
     const known = ['src/search', 'src/fleet', 'src/request', 'src/placement'];
     const others = Array.from(imports, ([file, list]) =>
-      roomOf(file) === 'src/search' ? list.filter((imported) => !known.includes(roomOf(imported))) : [],
+      layerOf(file) === 'src/search' ? list.filter((imported) => !known.includes(layerOf(imported))) : [],
     ).flat();
     assert.deepEqual(others, []);
   });
 
-  test('make no circle, also not of types', () => {
+  test('imports make no circle, also not of types', () => {
     const done = new Set<string>();
     for (const file of imports.keys()) assert.deepEqual(circleFrom(file, [], done), undefined);
   });
 
-  test('no file only hands on what another one exports', () => {
+  test('no file only exports again what another file exports', () => {
     const forwarding = Array.from(imports.keys()).filter((file) => {
       const lines = readFileSync(path.join(project, file), 'utf8').split('\n');
       const code = lines.filter((line) => line !== '' && !/^(\/\*\*?| \*|\/\/)/.test(line));

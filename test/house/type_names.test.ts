@@ -8,7 +8,7 @@ const project = path.join(import.meta.dirname, '..', '..');
 
 /** The client is a program of its own: no type of the client is used in the service, so a name may stand in both. */
 const client = ['src/client', 'src/cli', 'src/demo'];
-const ofClient = (file: string): boolean => client.some((room) => file.startsWith(`${room}/`));
+const ofClient = (file: string): boolean => client.some((folder) => file.startsWith(`${folder}/`));
 const sources = globSync('{src,db}/**/*.ts', { cwd: project });
 
 for (const [program, files] of [

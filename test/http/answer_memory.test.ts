@@ -57,7 +57,7 @@ test('long answers at the same time do not mix, in whatever way their clients re
     }
   }));
 
-test('memory of a size that is not needed any more makes room for other sizes', () => {
+test('unused memory of one size is released when other sizes are needed', () => {
   const large = Array.from({ length: 9 }, () => lendMemory(8 * 1024 * 1024));
   for (const memory of large) takeBackMemory(memory);
   const small = lendMemory(100_000);

@@ -52,7 +52,7 @@ suite('OpenStack-API-Version is parsed as upstream does', () => {
 suite('version 2', () => {
   const newest = newestOf(placementService);
 
-  test('is asked for with the name of the service', () => {
+  test('version 2 is requested with the name of the service', () => {
     for (const version of ['2.0', '2.3', versionText(newest)]) {
       for (const header of [`placement ${version}`, `compute 2.1, placement ${version}`, `Placement  ${version}`]) {
         assert.equal(requestedVersion(placementService, header), versionOfText(version), header);
@@ -61,7 +61,7 @@ suite('version 2', () => {
     assert.equal(requestedVersion(placementService, 'compute 2.53'), undefined, 'the version of another service');
   });
 
-  test('without the name of the service is refused: OpenStack would serve 1.0', () => {
+  test('version 2 without the name of the service is refused: OpenStack would serve 1.0', () => {
     for (const [header, older] of [
       ['2.6', null],
       ['compute 2.1, 2.6', null],
@@ -85,7 +85,7 @@ suite('version 2', () => {
     assert.equal(requestedVersion(upTo(placementService, 1039), '2.6'), undefined, 'where version 2 is off');
   });
 
-  test('above what is offered is refused with the versions of version 2, and below it with those of OpenStack', () => {
+  test('a version above the offered ones is refused with the range of version 2, and a lower one with the range of OpenStack', () => {
     const refusal = (service: Service, version: string) => {
       try {
         return requestedVersion(service, `placement ${version}`);

@@ -81,7 +81,7 @@ suite('access rules of application credentials', () => {
     assert.ok(matched.true > 1000 && matched.false > 1000, JSON.stringify(matched));
   });
 
-  test('take steps by the length of rule and path alone, whatever is in them', () => {
+  test('matching takes steps by the length of rule and path alone, whatever is in them', () => {
     const path = `/${'a'.repeat(100_000)}`;
     const wide = ['*a', 'a*', '**a', '{n}a', '***a', '*'].map((piece) => `/${piece.repeat(128)}`.slice(0, 127));
     for (const rule of [...wide, ...wide.map((each) => `${each}X`)]) {

@@ -119,7 +119,7 @@ suite('requests to Keystone', () => {
     });
   });
 
-  test('a failure of Keystone is not remembered: the next request asks again', async () => {
+  test('a failure of Keystone is not remembered: the next request validates again', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice' });
       for (const status of [500, 401, 403]) {
@@ -251,7 +251,7 @@ suite('service tokens', () => {
     }
   });
 
-  test('an identity ends with its token, or later with that of a service that has the role', async () => {
+  test('an identity expires with its token, or later with the token of a service that has the role', async () => {
     await withKeystone({ serviceTokenRolesRequired: false }, async ({ standIn, outcome }) => {
       const short = standIn.issue({ user: 'alice', lifetime: 100 });
       const endOf = async (roles: readonly string[]): Promise<number> => {

@@ -51,7 +51,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('while it is frozen, a request waits 10 s for all tries together, also one with the token of a service', async () => {
+  test('while it is frozen, a request waits 10 s for all attempts together, also one with the token of a service', async () => {
     await withKeystone({ httpRequestMaxRetries: 3 }, async ({ standIn, outcome, logged }) => {
       await outcome(standIn.issue());
       standIn.behaviour.delayMs = 120_000;
@@ -68,7 +68,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('while it is frozen, there is time for another try where http_connect_timeout is short', async () => {
+  test('while it is frozen, there is time for another attempt if http_connect_timeout is short', async () => {
     await withKeystone({ httpRequestMaxRetries: 3, httpConnectTimeout: 1 }, async ({ standIn, outcome }) => {
       await outcome(standIn.issue());
       standIn.asked();

@@ -141,7 +141,7 @@ test('an import replaces nothing but what an import has stored, also where the g
   });
 });
 
-test('usages in doubt are counted anew by each read, however often another program puts them in doubt', async () => {
+test('usages in doubt are recounted by each read, however often another program puts them in doubt', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.7');
     const host = randomUUID();

@@ -55,7 +55,7 @@ function refused(answer: Answer, detail: RegExp): void {
 }
 
 for (const engine of engines) {
-  test(`${engine}: a claim that exceeds a limit is refused, and the detail names project, class, limit, used and asked`, async () => {
+  test(`${engine}: a claim that exceeds a limit is refused: the detail names project, class, limit and amounts`, async () => {
     await withHost(engine, async ({ send, claim, used }) => {
       const set = accepted(await limit(send, { resources: { PGPU: 20 }, consumers: { all: 3, BUILD: 1 } }));
       assert.deepEqual(set.json, {
@@ -81,7 +81,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`${engine}: what is there before the first limit counts, and what does not raise the usage is allowed above the limit`, async () => {
+  test(`${engine}: usage from before the first limit counts; claims that do not raise it are allowed above the limit`, async () => {
     await withHost(engine, async ({ send, claim, used }) => {
       const [large, small] = [randomUUID(), randomUUID()];
       accepted(await claim({ PGPU: 10, VCPU: 1 }, { uuid: large }));
@@ -100,7 +100,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`${engine}: a POST is judged by what it changes in sum, and a change of owner by what it brings`, async () => {
+  test(`${engine}: a POST is judged by the sum of its changes, and a change of owner by the usage that it moves`, async () => {
     await withHost(engine, async ({ send, claim, used }) => {
       const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
       accepted(await limit(send, { resources: { PGPU: 10 }, consumers: { all: 2 } }));
@@ -222,7 +222,7 @@ for (const engine of engines) {
   });
 }
 
-test('what another program writes counts, and is not refused', async () => {
+test('writes of other programs count for limits, and are not refused', async () => {
   await withHost(anyEngine, async ({ send, service, claim, used }) => {
     const { kysely } = service.database;
     const [mine, old] = [randomUUID(), randomUUID()];
@@ -275,7 +275,7 @@ test('old allocations without a consumer record count for the configured project
 });
 
 for (const engine of engines) {
-  test(`${engine}: with the last limit the counting ends, and the next first limit counts anew`, async () => {
+  test(`${engine}: without the last limit the counting stops, and the next first limit counts again`, async () => {
     await withHost(engine, async ({ send, service, claim, used }) => {
       const rows = async () =>
         (await sql<{ count: number }>`select count(*)::integer from project_usages`.execute(service.database.kysely))
@@ -371,7 +371,7 @@ test('the first limit does not wait for writes of another database of the server
   );
 });
 
-test('the counting ends where a first limit is not stored, at once or some minutes later', async () => {
+test('if a first limit is not stored, the counting stops, at once or some minutes later', async () => {
   const placementDatabase = { statementTimeout: 1 };
   await withTestService('postgresql', { placementDatabase }, async (service) => {
     const send = requestsTo(service, 'placement 2.7');

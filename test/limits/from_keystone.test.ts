@@ -169,7 +169,7 @@ test('limits of several regions need a choice', async () => {
   });
 });
 
-test('what stops an import is said in a sentence, and nothing is stored', async () => {
+test('an import that fails prints the reason in a sentence, and stores nothing', async () => {
   await withImport(async (imported, standIn, world) => {
     const cases: readonly (readonly [change: () => void, reason: RegExp, args?: readonly string[]])[] = [
       [() => show(standIn, [], []), /Service compute has no limits in Keystone, so nothing is changed/],

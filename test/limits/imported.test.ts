@@ -49,7 +49,7 @@ test('classes and servers are taken over, and -1 lifts the default of a project'
   });
 });
 
-test('what cannot be a limit of a project is named', () => {
+test('an import names values that cannot be limits of a project', () => {
   const found = unified({
     registered: [
       { name: 'server_key_pairs', value: 100 },

@@ -75,7 +75,7 @@ test('guards are of the limits in force that a claim raises, each by how much', 
   }
 });
 
-test('changes of usages add up to what is there afterwards', (t) => {
+test('changes of usages add up to the usages afterwards', (t) => {
   const random = randomFrom(seedFor(t));
   for (let round = 0; round < 1_000; round += 1) {
     const [first, second] = [randomHoldings(random), randomHoldings(random)];

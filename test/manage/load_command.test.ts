@@ -97,7 +97,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a load that was interrupted goes on, on ${engine}`, async () => {
+  test(`a load that was interrupted continues, on ${engine}`, async () => {
     await withCommands(engine, 'migrated', async ({ folder, withDatabase }) => {
       const file = path.join(folder, 'providers.jsonl');
       await writeFile(file, linesOf(providers));

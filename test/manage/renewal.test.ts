@@ -118,7 +118,7 @@ for (const workers of [1, 2]) {
   });
 }
 
-test('SIGHUP is an error as long as one of the workers keeps rules whose file is gone', () =>
+test('SIGHUP is an error as long as one of the workers keeps rules whose file was removed', () =>
   withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
     const policy = path.join(folder, 'policy.yaml');
     const more = path.join(folder, 'more.conf');

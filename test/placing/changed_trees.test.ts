@@ -56,7 +56,7 @@ async function makeTree(send: Send): Promise<Tree> {
 }
 
 for (const [name, condition, statement] of changes) {
-  test(`no consumer is placed by what was so before: ${name}`, async () => {
+  test(`no consumer is placed by data that has changed: ${name}`, async () => {
     await withHosts(anyEngine, 0, async (send, _, { database }) => {
       const tree = await makeTree(send);
       const query = `resources=VGPU:2&${condition.replace('ROOT', tree.root)}`;

@@ -20,7 +20,7 @@ test('a consumer is placed by a query, and the answer is what GET shows', async 
   });
 });
 
-test('consumers that ask at once fill what is there and no more', async () => {
+test('consumers that are placed at the same time fill the capacity and no more', async () => {
   await withHosts(anyEngine, 3, async (send) => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => send('PUT', `/allocations/${randomUUID()}`, placed('resources=VCPU:2'))),
@@ -35,7 +35,7 @@ test('consumers that ask at once fill what is there and no more', async () => {
   });
 });
 
-test('what a consumer has is free for its own query', async () => {
+test('the present allocations of a consumer count as free for its query', async () => {
   await withHosts(anyEngine, 1, async (send, [host = '']) => {
     const consumer = randomUUID();
     accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:6')));

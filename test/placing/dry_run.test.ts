@@ -8,7 +8,7 @@ import { errorOf, placed, withHosts } from './placed.ts';
 
 const header = 'placement-dry-run';
 
-test('a dry run answers what the write then answers, and writes nothing', async () => {
+test('a dry run has the answer of the later write, and writes nothing', async () => {
   await withHosts(anyEngine, 1, async (send, [host = ''], { database }) => {
     const everything = async () => {
       const { rows } =
@@ -69,7 +69,7 @@ test('a dry run answers what the write then answers, and writes nothing', async 
   });
 });
 
-test('a dry run sees what was written just before by another program', async () => {
+test('a dry run sees the last write of another program', async () => {
   await withHosts(anyEngine, 1, async (send, [host = ''], { database }) => {
     accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
     await sql`update inventories set total = 4`.execute(database.kysely);

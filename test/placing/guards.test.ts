@@ -42,7 +42,7 @@ const wholeChanges = {
 };
 
 for (const [name, statement] of Object.entries(wholeChanges)) {
-  test(`a claim is not written on a provider that changed though nothing is taken of it: ${name}`, async () => {
+  test(`a claim is not written if a provider has changed that it relied on without taking from it: ${name}`, async () => {
     await withTwoConnections(async (connections) => {
       const change = () => connections.other.query(statement);
       assert.equal(await lostGuard(connections, placement(), change), 'provider');
@@ -61,14 +61,14 @@ const otherChanges = {
 };
 
 for (const [name, statement] of Object.entries(otherChanges)) {
-  test(`a claim is written though something changed that it did not rely on: ${name}`, async () => {
+  test(`a claim is written although data has changed that it did not rely on: ${name}`, async () => {
     await withTwoConnections(async (connections) => {
       assert.equal(await lostGuard(connections, placement(), () => connections.other.query(statement)), undefined);
     });
   });
 }
 
-test('a claim whose neighbour has another provider by now is not written', async () => {
+test('a claim is not written if the consumer of its with has moved to another provider', async () => {
   await withTwoConnections(async (connections) => {
     const move = () => connections.other.query(theirAllocation);
     assert.equal(await lostGuard(connections, placement(), move), 'consumer');

@@ -85,7 +85,7 @@ async function holdersOf({ other }: Pick<Setup, 'other'>): Promise<ReadonlySet<s
   return new Set(rows.map(({ consumer_id }) => consumer_id));
 }
 
-test('a gang is judged on what the batch before takes, while that batch is still being written', async () => {
+test('a gang is judged with the amounts of the previous batch as used, while that batch is being written', async () => {
   await whileFirstIsWritten(40, async (setup) => {
     const { uuids, written } = await setup.judgeSecond();
     assert.deepEqual(usedIn(setup.fleet), [0, 0]);
@@ -98,7 +98,7 @@ test('a gang is judged on what the batch before takes, while that batch is still
   });
 });
 
-test('if the batch before loses a guard, a gang is judged again, and has lost no race', async () => {
+test('if the previous batch loses a guard, a gang is judged again, and has lost no race', async () => {
   await whileFirstIsWritten(40, async (setup) => {
     const { uuids, written } = await setup.judgeSecond();
     await setup.other.query('update resource_providers set generation = generation + 1');
@@ -110,7 +110,7 @@ test('if the batch before loses a guard, a gang is judged again, and has lost no
   });
 });
 
-test('a gang is not refused for what the batch before was to take, where that is not written', async () => {
+test('a gang is not refused because of claims of the previous batch that are not written', async () => {
   await whileFirstIsWritten(20, async (setup) => {
     const { uuids, written } = await setup.judgeSecond();
     // The first gang is refused, since one of its consumers exists.
@@ -124,7 +124,7 @@ test('a gang is not refused for what the batch before was to take, where that is
   });
 });
 
-test('a gang for which the batch before leaves no room is refused once that is written', async () => {
+test('a gang for which the previous batch leaves no room is refused when that batch is written', async () => {
   await whileFirstIsWritten(20, async (setup) => {
     const { written } = await setup.judgeSecond();
     setup.letGo();
@@ -134,7 +134,7 @@ test('a gang for which the batch before leaves no room is refused once that is w
   });
 });
 
-test('a refresh that shows what others took makes a gang be judged again', async () => {
+test('after a refresh that shows claims of other processes a gang is judged again', async () => {
   await whileFirstIsWritten(100, async (setup) => {
     const { uuids, written } = await setup.judgeSecond();
     await setup.other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('theirs', 1, 1, 1);

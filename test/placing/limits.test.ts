@@ -45,7 +45,7 @@ test('a query whose search takes too much work is a 400, and does not hold up ot
   });
 });
 
-test('claims by query need the rule of GET /allocation_candidates as well, and others do not', async () => {
+test('claims by query need the rule of GET /allocation_candidates as well, and other claims do not', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
   try {
     const policyFile = path.join(folder, 'policy.yaml');

@@ -55,7 +55,7 @@ test('policy list prints a policy file of the rules in effect, with the source o
   });
 });
 
-test('policy list prints only the rules that are asked for', async () => {
+test('policy list prints only the requested rules', async () => {
   await withPolicy('ours: role:x\n"placement:usages": rule:ours\n', async (run) => {
     const names = async (...args: string[]) => {
       const { code, stdout } = await run('list', ...args);

@@ -212,7 +212,7 @@ suite('the rules in effect', () => {
     });
   });
 
-  test('a broken file ends the start, with all problems in the message', () => {
+  test('a broken file makes the start fail, with all problems in the message', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', 'a: 1\nb: 2\n');
       assert.throws(() => openPolicy(settings, log, 0), { name: 'ConfigError', message: /a must be.*\n.*b must be/ });

@@ -330,7 +330,7 @@ suite('properties', () => {
     assert.ok(opened > 100, 'some rules with unknown checks allow nevertheless');
   });
 
-  test('rules that refer to each other have the results of an evaluator that goes through each of them anew', () => {
+  test('rules that refer to each other have the results of an evaluator without a cache', () => {
     const names = ['one', 'two', 'three', 'four', 'fallback'];
     const single = fc.oneof(
       { weight: 3, arbitrary: fc.constantFrom('role:admin', 'role:none', 'badcheck') },

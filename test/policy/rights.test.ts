@@ -172,7 +172,7 @@ const shared: Readonly<Record<string, { readonly roles: readonly string[]; reado
 };
 
 suite('each operation of the API', () => {
-  test('is allowed to members and readers of its project, or to administrators and services alone', async () => {
+  test('a request about a project is allowed to its members and readers, or to administrators and services alone', async () => {
     await withTeams(async (service) => {
       const admin = callerIn(service, 'p1', 'admin', 'service');
       let scene = await makeScene(admin);
@@ -244,7 +244,7 @@ const toldBy = ({ status, text, headers }: Answer, ...uuids: readonly string[]):
 };
 
 suite('a consumer of another project', () => {
-  test('differs from one that does not exist only in a claim of its UUID', async () => {
+  test('a consumer of another project differs from a missing one only in a claim of its UUID', async () => {
     await withTwo(async ({ mine, admin, foreign, nobody }) => {
       const tagOfForeign = String((await admin('GET', `/allocations/${foreign}`)).headers.get('etag'));
       const before = (await admin('GET', `/consumers/${foreign}`)).text;
@@ -271,7 +271,7 @@ suite('a consumer of another project', () => {
     });
   });
 
-  test('has no part in with and apart_from', async () => {
+  test('a consumer of another project has no effect in with and apart_from', async () => {
     await withTwo(async ({ mine, other, foreign, nobody }) => {
       for (const by of ['with', 'apart_from']) {
         const asked = async (uuid: string) => {

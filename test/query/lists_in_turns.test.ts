@@ -244,7 +244,7 @@ test('GET /resource_providers finds the providers that satisfy all filters, in t
   assert.ok(found > 100);
 });
 
-test('a list asks for a turn for each provider that it looks at or shows, and counts the names of its filters', async () => {
+test('a list checks its turn for each provider that it filters or shows, and counts the names of its filters', async () => {
   const count = 2000;
   const living = createFleet(rowsOf(Array.from({ length: count }, (_, index) => nodeAt(index))));
   const many = Array.from({ length: 500 }, (_, index) =>

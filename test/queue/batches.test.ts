@@ -55,7 +55,7 @@ test('an item that comes alone after a batch of one begins without another itera
   assert.ok(turns > 0, 'others are expected after a batch of two');
 });
 
-test('on the embedded database also an item that comes alone looks for others, which are read at no other time', async () => {
+test('on the embedded database also a single item waits until other requests are read, which happens at no other time', async () => {
   const batches: number[] = [];
   const come = ['b', 'c'];
   const turn = async () => {
@@ -138,7 +138,7 @@ test('an item put back after a promise waits for it, and later items with the sa
   assert.deepEqual(batches.slice(1), [['a made'], ['a later']]);
 });
 
-test('an item put back so that others may pass does not keep later items with the same key, and goes after them', async () => {
+test('an item that lets later items pass does not delay later items with the same key, and goes after them', async () => {
   const made = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) if (item === 'a yields') again('a again', made.promise, true);
@@ -195,7 +195,7 @@ test('no item starts beside a long batch that locks the same row', async () => {
   assert.deepEqual(await Promise.all([long, same]), ['a long', 'a later']);
 });
 
-test('once long batches have ended, as many may take long again', async () => {
+test('after long batches have ended, the same number of batches may take long again', async () => {
   let end = Promise.withResolvers<void>();
   const { ask } = recorded({}, (batch) => (batch.some(({ item }) => item === 'long') ? end.promise : undefined));
   for (const count of [4, 1]) {

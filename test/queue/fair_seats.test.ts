@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openFairSeats } from '../../src/queue/fair_seats.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
-test('only the client with most seats loses one; a client is refused only if no other client has two seats more', (t) => {
+test('only the client with most seats loses a seat; a client is refused only if no other client has two seats more', (t) => {
   const random = randomFrom(seedFor(t));
   const most = 12;
   // What must be there: the clients that have a seat, the oldest first.

@@ -65,7 +65,7 @@ for (const kind of ['conflictKeysOf', 'locksOf'] as const) {
   });
 }
 
-test('suspected items are tried at the same time only if they lock different rows', async () => {
+test('suspected items are retried at the same time only if they lock different rows', async () => {
   const ended = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ locksOf: (item) => [item.slice(0, 1)] }, async (batch) => {
     if (batch.length === 4) throw databaseError(sqlstate.lockNotAvailable);
@@ -78,7 +78,7 @@ test('suspected items are tried at the same time only if they lock different row
   assert.deepEqual(await asked, ['a 1', 'a 2', 'b 1', 'b 2']);
 });
 
-test('however many items wait for a lock, each is rejected when its time is over, and no other item is', async () => {
+test('however many items wait for a lock, each is rejected at its time limit, and no other item is', async () => {
   const isHeld = (item: string): boolean => item.startsWith('held');
   const ask = inBatches<string, string>(
     databaseOf(1_000),
@@ -109,7 +109,7 @@ test('however many items wait for a lock, each is rejected when its time is over
 const isTooLong = (told: PromiseSettledResult<unknown>): boolean =>
   told.status === 'rejected' && told.reason instanceof LockWaitTooLong;
 
-test('an item refused a lock is rejected when its time is over, however many items are tried before it', async () => {
+test('an item refused a lock is rejected at its time limit, however many items are retried before it', async () => {
   for (const hasKeys of [true, false]) {
     const ask = inBatches<string, string>(
       databaseOf(500),
@@ -134,7 +134,7 @@ test('an item refused a lock is rejected when its time is over, however many ite
   }
 });
 
-test('an item under way when its time is over is rejected if it must wait again', async () => {
+test('an item under way at its time limit is rejected if it must wait again', async () => {
   const timeoutMs = 50;
   const cameAtMs = performance.now();
   let isFirstWait = true;
@@ -159,7 +159,7 @@ test('an item under way when its time is over is rejected if it must wait again'
   assert.ok((await Promise.allSettled([ask('a')])).every(isTooLong));
 });
 
-test('an item that waits for an earlier item of the same key is rejected when its own time is over', async () => {
+test('an item that waits for an earlier item of the same key is rejected at its time limit', async () => {
   const ask = inBatches<string, string>(
     databaseOf(1_200),
     { limit: 9, conflictKeysOf: (item) => [item.slice(0, 1)] },
@@ -217,7 +217,7 @@ test('new items are done while the batches search for the items that need a lock
   assert.deepEqual(await held, ['held 1', 'held 2']);
 });
 
-test('however many items need a lock that no key stands for, the other items of their batch are done soon', async () => {
+test('however many items need a lock without a key, the other items of their batch are done soon', async () => {
   let isHeld = true;
   const asks = { held: 0, free: 0 };
   const ask = inBatches<string, string>(

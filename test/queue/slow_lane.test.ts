@@ -25,7 +25,7 @@ function locked() {
   return { seen, attempt };
 }
 
-test('transactions that hold other locks while they wait go one at a time, with long rests between', async () => {
+test('transactions that hold other locks while they wait run one at a time, with long pauses between', async () => {
   const { attempt } = openSlowLane();
   const { seen, attempt: transaction } = locked();
   const startedMs = performance.now();
@@ -43,7 +43,7 @@ test('transactions that hold other locks while they wait go one at a time, with 
   assert.ok(performance.now() - releasedMs < 4_000);
 });
 
-test('a transaction leaves the queue when its time is over, however many are ahead of it', async () => {
+test('a transaction leaves the queue at its time limit, however many are ahead of it', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
@@ -56,7 +56,7 @@ test('a transaction leaves the queue when its time is over, however many are ahe
   }
 });
 
-test('a new transaction is tried before transactions that were refused a lock, whether it holds other locks or not', async () => {
+test('a new transaction runs before transactions that were refused a lock, whether it holds other locks or not', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
@@ -71,7 +71,7 @@ test('a new transaction is tried before transactions that were refused a lock, w
   }
 });
 
-test('new transactions do not stop refused ones from being tried again', async () => {
+test('new transactions do not stop refused ones from being retried', async () => {
   const { attempt } = openSlowLane();
   const { seen, attempt: transaction } = locked();
   const old = locked();

@@ -52,7 +52,7 @@ type Behaviour = {
   readonly perform: (batch: readonly Entry<string, string>[], count: number) => void;
 };
 
-test('a batch is prepared while another one is performed, and goes next as it was prepared', async () => {
+test('a batch is prepared while another one is performed, and is performed next as it was prepared', async () => {
   const { ask, batches, prepared, end } = preparing();
   const asked = [ask('a')];
   await ticks(20);

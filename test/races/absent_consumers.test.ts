@@ -16,7 +16,7 @@ const held = async ({ other }: TwoConnections) =>
   (await other.query('select consumer_id as consumer from allocations order by 1')).rows;
 const records = async ({ other }: TwoConnections) => (await other.query('select uuid from consumers order by 1')).rows;
 
-test('a claim that wants a consumer to have nothing fails if another transaction makes that consumer', async () => {
+test('an empty claim for a consumer fails if another transaction creates that consumer', async () => {
   await withTwoConnections(async (connections) => {
     const ours = (mayExist: boolean) => async () =>
       (await writeClaims(connections.database, [nothingForC], { mayExist })).lost;
@@ -32,7 +32,7 @@ test('a claim that wants a consumer to have nothing fails if another transaction
   });
 });
 
-test('a consumer that is to have nothing needs no project and no user', async () => {
+test('an empty claim needs no existing project and user', async () => {
   await withTwoConnections(async (connections) => {
     const unknown = { ...forC, allocations: [], projectExternalId: 'unknown', userExternalId: 'unknown' };
     const { lost } = await writeClaims(connections.database, [{ ...claimed, consumers: [forA, unknown] }]);

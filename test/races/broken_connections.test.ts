@@ -53,7 +53,7 @@ async function cutOff({ database, connection }: Opened, which: 'all' | 'the firs
 const useConnections = ({ database }: Opened, count: number) =>
   Promise.all(Array.from({ length: count }, () => sql`select pg_sleep(0.2)`.execute(database.kysely)));
 
-test('a connection is cut off while another one goes on: the fleet is not loaded again', () =>
+test('one connection is cut off and another one still works: the fleet is not loaded again', () =>
   withFleet(async (opened) => {
     const { database, fleet } = opened;
     await useConnections(opened, 3);
@@ -94,7 +94,7 @@ test('connections that the process ends itself, since they are old, are no reaso
     assert.deepEqual([database.breaks.count, fleet.counts.loads], [0, 1]);
   }, 1));
 
-test('after all connections were cut off no claim is judged by what was read before', () =>
+test('after all connections were cut off no claim is judged by data from before', () =>
   withFleet(async (opened) => {
     const { database, fleet, connection } = opened;
     const claims = openClaims(database, fleet, { conflictRetryCount: 10 });

@@ -57,7 +57,7 @@ const compare = (
       and coalesce(${index} < snapshots, not pg_visible_in_snapshot(xid, ${pgSnapshot}::pg_snapshot)) order by 1) as written,
     ${isTooShort} as "isTooShort"`;
 
-test('the log returns exactly what a snapshot had not read, or says that the log is too short', async (t) => {
+test('the log returns exactly the rows that a snapshot had not read, or reports that the log is too short', async (t) => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
     const { connection } = settings;
@@ -201,7 +201,7 @@ test('a log is not too short for a transaction that began before the horizon and
   });
 });
 
-test('a number that is given again is read, also between newer ones that are under way', async () => {
+test('a transaction whose number was assigned before is read, also between newer ones that are under way', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
     const database = await openDatabase(settings);

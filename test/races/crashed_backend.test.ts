@@ -158,7 +158,7 @@ async function withDatabase(use: (url: string, open: () => Promise<Database>) =>
   }
 }
 
-test('a crash is another run of the server: what was judged before it loses its guard', () =>
+test('a crash is another run of the server: a claim that was judged before loses its guard', () =>
   withDatabase(async (url, open) => {
     await execute(url, providersAndOwners);
     const database = await open();
@@ -174,7 +174,7 @@ test('a crash is another run of the server: what was judged before it loses its 
     assert.equal((await readFleetSnapshot((await open()).kysely)).serverRun, now.serverRun);
   }));
 
-test('what the migration of entity tags logs is on the disk before others read it', () =>
+test('rows that the migration of entity tags logs are on the disk before other processes read them', () =>
   withDatabase(async (url, open) => {
     const database = await open();
     await sql`insert into resource_classes (name) values ('CUSTOM_OLD')`.execute(database.kysely);

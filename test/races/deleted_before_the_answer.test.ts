@@ -83,7 +83,7 @@ for (const engine of engines) {
   });
 }
 
-test('a provider that is given its present parent stays, also if another request moves it meanwhile', async () => {
+test('a provider whose parent is set to the present one stays, also if another request moves it meanwhile', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.6');
     const [uuid, parent, other] = [randomUUID(), randomUUID(), randomUUID()];

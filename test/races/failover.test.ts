@@ -115,7 +115,7 @@ test('with synchronous replication a failover loses no acknowledged claim', asyn
   });
 });
 
-test('with asynchronous replication the service goes back to the data of the standby, and clients that follow must read anew', async (t) => {
+test('with asynchronous replication the service goes back to the data of the standby, and followers read again', async (t) => {
   await withStandby(async (failover) => {
     const { service, send, host, claimants, standby } = failover;
     const followed = await untilFollowed(failover);

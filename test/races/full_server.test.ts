@@ -73,7 +73,7 @@ suite('PostgreSQL has no free connection slot', () => {
     await Promise.all(Array.from({ length: 30 }, each));
   };
 
-  test('no request fails, and a further connection is asked for once in a while only', async () => {
+  test('no request fails, and further connections are opened only once in a while', async () => {
     await withFullServer(async ({ service, send, host, free, asked }) => {
       const startedMs = performance.now();
       const before = asked();
@@ -89,7 +89,7 @@ suite('PostgreSQL has no free connection slot', () => {
     });
   });
 
-  test('a claim waits for a lock of another program without connections of the slow lane, and others go on', async () => {
+  test('without connections of the slow lane a claim waits for a lock of another program, and other claims are written', async () => {
     await withFullServer(async ({ send, host, other }) => {
       const held = await makeHost(send);
       await other.query('begin');
@@ -112,7 +112,7 @@ suite('PostgreSQL has no free connection slot', () => {
     });
   });
 
-  test('work without time limits has none on a connection of the requests either, which then has its own again', async () => {
+  test('work without time limits has none on a connection of the requests either, and the limits are set again afterwards', async () => {
     const { url, drop } = await createDatabase(server.url);
     const statementTimeoutMs = 500;
     const database = await openDatabase({ connection: url, maxPoolSize: 2, statementTimeoutMs });

@@ -58,7 +58,7 @@ async function withService(
 
 const unconfirmed = /does not confirm commits, its synchronous standby may be gone/;
 
-test('connections stay few while commits are unconfirmed, answers name the reason, and afterwards all goes on', async () => {
+test('connections stay few while commits are unconfirmed, answers name the reason, and later requests succeed', async () => {
   await withService(4, async ({ service, send, host, waitFor, backends }) => {
     // Several hosts, consumers that are written again, and writes of providers: all of them meet each other's locks.
     const claimants = startClaimants(send, host, 12);

@@ -121,7 +121,7 @@ test('a claim that removes them removes a record that the online data migration 
   });
 });
 
-test('a claim that removes them loses against a client that gives them a record at the same time', async () => {
+test('a claim that removes them loses against a client that creates a record for them at the same time', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];

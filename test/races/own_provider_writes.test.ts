@@ -77,7 +77,7 @@ const first: readonly Step[] = [
   { name: 'a', what: { kind: 'refresh' }, by: 'own' },
 ];
 
-test('own writes of providers are shown at once, and judge later ones by the truth', async () => {
+test('own writes of providers are shown at once, and later writes are judged by them', async () => {
   await withFreshDatabase(anyEngine, async ({ settings }) => {
     const database = await openDatabase(settings);
     const counts = { shown: 0, done: 0, lost: 0, claimed: 0 };
@@ -277,7 +277,7 @@ const inventory = (total: number) => ({
   allocationRatio: 1,
 });
 
-test('a write that does not fit to what the fleet shows is not shown, and judges no other', async () => {
+test('a write that does not match the fleet is not shown, and no other write is judged by it', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     const database = await openDatabase(settings);
     try {

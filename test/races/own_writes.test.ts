@@ -180,7 +180,7 @@ test('while refreshes fail claims are written, until too many expected effects n
   });
 });
 
-test('read is what was committed before the newest transaction with rows, and nothing that was open or came later', () => {
+test('exactly the transactions count as read that were committed before the newest transaction with rows', () => {
   const snapshot = { pgSnapshot: '100:200:120,150', lastXid: '180' };
   assert.deepEqual(
     ['99', '100', '119', '120', '150', '180', '181', '199', '200', '9999999999999'].map((xid) => isRead(snapshot, xid)),

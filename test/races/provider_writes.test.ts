@@ -141,7 +141,7 @@ test('if many writes are blocked, a write that needs none of their rows does not
   });
 });
 
-test('a write that succeeded, but can neither be shown nor read, is not repeated', async () => {
+test('a write that succeeded, but can neither be shown nor read, is not retried', async () => {
   await withTwoConnections(async ({ database }) => {
     const fleet = await openFleet(database);
     // The database fails when it is asked for the changes, after the write.
@@ -214,7 +214,7 @@ test('a write with a text that the database cannot store fails alone', async () 
   });
 });
 
-test('while a table is locked, writes that need the table wait in the slow lane, and other writes go on', async () => {
+test('while a table is locked, writes that need the table wait in the slow lane, and other writes are done', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const other = new pg.Client({ connectionString: database.config.connection });
     await other.connect();

@@ -61,7 +61,7 @@ async function wait({ app }: PlacementService, since: string): Promise<string> {
   return `${answer.status} ${await answer.text()}`;
 }
 
-test('what was there is shown exactly, clients that follow get 410, and claims go on', async () => {
+test('after a restore the restored data is shown exactly, clients that follow get 410, and claims are written', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-archive-'));
   const [archive, copy] = [path.join(folder, 'archive'), path.join(folder, 'copy')];
   const servers: PostgresqlServer[] = [];

@@ -45,7 +45,7 @@ const cases: readonly (readonly [name: string, write: ClaimWrite, numbers: typeo
 ];
 
 for (const [name, write, { another, again }] of cases) {
-  test(`nothing of a claim is written by a generation that is there again: ${name}`, async () => {
+  test(`a claim is not written if a generation was restored to its value: ${name}`, async () => {
     await withTwoConnections(async (connections) => {
       const { database, other } = connections;
       await other.query(madeConsumer);
@@ -62,7 +62,7 @@ for (const [name, write, { another, again }] of cases) {
   });
 }
 
-test('a claim that met such a generation is judged again, and written', async () => {
+test('a claim that met a restored generation is judged again, and written', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     let retries = 0;

@@ -143,7 +143,7 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
   });
 }
 
-test('an adoption that was interrupted while it built an index goes on', async () => {
+test('an adoption that was interrupted while it built an index continues', async () => {
   await withEmptyDatabase(async (url) => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();

@@ -47,7 +47,7 @@ for (const engine of engines) {
   const rowsOf = async <Row>(database: Database, query: string): Promise<readonly Row[]> =>
     (await sql.raw<Row>(query).execute(database.kysely)).rows;
 
-  test(`a new provider whose name, UUID or parent is not free to take stops no other one, on ${engine}`, async () => {
+  test(`a new provider whose name or UUID is taken, or whose parent is missing, stops no other new provider, on ${engine}`, async () => {
     await withRoots(async (database) => {
       const writes = [
         root('one'),

@@ -79,7 +79,7 @@ test('a process that ends unexpectedly is noted and started again', async () => 
 });
 
 for (const engine of engines) {
-  test(`nothing is lost, given twice or stale under faults, on ${engine}`, async (t) => {
+  test(`no write is lost, no amount is allocated twice, and no answer is stale under faults, on ${engine}`, async (t) => {
     const ledger = await soak(engine, { seconds: Number(SOAK_SECONDS), seed: seedFor(t) });
     for (const line of ledger.report()) t.diagnostic(line);
     assert.deepEqual(ledger.complaints(), []);

@@ -87,7 +87,7 @@ const described = ({ consumers }: Claim): string =>
     2,
   );
 
-test('after any change by others, a claim by query is what a process does that has just loaded the fleet', async (t) => {
+test('after any change by other programs, a claim by query is one that a freshly loaded process could make', async (t) => {
   const tally: Tally = { outcomes: new Map(), retries: 0 };
   await makeSteps(randomFrom(seedFor(t)), tally);
   const of = (reason: string) => tally.outcomes.get(reason) ?? 0;

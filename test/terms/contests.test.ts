@@ -69,7 +69,7 @@ function removeAgainAndAgain(database: Database): () => Promise<void> {
   };
 }
 
-test(`either a write at the end of a term or the removal wins, never both, in ${contests} contests`, async (t) => {
+test(`either a write at the time a term expires or the removal wins, never both, in ${contests} contests`, async (t) => {
   const random = randomFrom(seedFor(t));
   await withFreshDatabase('postgresql', async ({ config, settings }) => {
     const servers: readonly ServerProcess[] = [await startServer(config), await startServer(config)];

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTerm } from '../../db/statements/consumers/set_term.ts';
 import { withTwoConnections } from '../races/two_connections.ts';
 
-test('a term that ended after the consumer was read is neither renewed nor taken away', () =>
+test('a term that expired after the consumer was read is neither renewed nor removed', () =>
   withTwoConnections(async ({ database, other }) => {
     await other.query(`insert into consumers (id, uuid, project_id, user_id, generation) values (1, 'c', 1, 1, 4)`);
     const holder = { uuid: 'c', id: 1, generation: 4, allocations: undefined };

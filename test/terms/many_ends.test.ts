@@ -49,7 +49,7 @@ async function whileRemoving(
 
 const sumOf = (removed: readonly Removed[]): number => removed.reduce((sum, { count }) => sum + count, 0);
 
-test('all consumers whose terms have ended are removed by one search, in several transactions', () =>
+test('all consumers whose terms have expired are removed by one search, in several transactions', () =>
   withTwoConnections(async (connections) => {
     await connections.other.query(ended(600));
     await whileRemoving(connections, async (removed) => {
@@ -62,7 +62,7 @@ test('all consumers whose terms have ended are removed by one search, in several
     assert.equal(await countLeft(connections), 0);
   }));
 
-test('consumers that another program has locked do not keep those whose terms ended later', () =>
+test('consumers that another program has locked do not delay the removal of consumers whose terms expired later', () =>
   withTwoConnections(async (connections) => {
     const { other } = connections;
     await other.query(ended(600));

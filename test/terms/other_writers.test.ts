@@ -69,7 +69,7 @@ const claimedByUpstream = (consumer: string): string => `begin;
     select now(), id, 0, '${consumer}', 2 from resource_providers;
   commit`;
 
-test('a consumer that another program rewrites, or deletes and claims again, is lasting', async () => {
+test('a consumer that another program rewrites, or deletes and claims again, has no term', async () => {
   await withOther(async ({ send, other, claim }) => {
     const [rewritten, again, kept] = [await claim(1), await claim(1), await claim(1)];
     await other.query(rewrittenByUpstream(rewritten));
@@ -123,7 +123,7 @@ test('a locked consumer does not delay the removal of others, and is removed whe
   });
 });
 
-test('a renewal that waits for the lock of the record until after the end is refused', async () => {
+test('a renewal that waits for the lock of the record until the term has expired is refused', async () => {
   await withOther(async ({ send, other, claim }) => {
     const consumer = await claim(1);
     await other.query('begin');
@@ -137,7 +137,7 @@ test('a renewal that waits for the lock of the record until after the end is ref
   });
 });
 
-test('another process removes ended consumers after a process was killed during its removal', async () => {
+test('another process removes expired consumers after a process was killed during the removal', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const [first, second] = [await startServer(database.config), await startServer(database.config)];
     const service = await openServiceOn(database);

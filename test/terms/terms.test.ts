@@ -25,7 +25,7 @@ const usedOf = async (send: Send, host: string): Promise<unknown> =>
   at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU');
 
 for (const engine of engines) {
-  test(`each kind of claim may have a term, and a consumer is removed at its end, on ${engine}`, async () => {
+  test(`each kind of claim may have a term, and a consumer is removed when it expires, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
       const host = randomUUID();
@@ -71,7 +71,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a rewrite makes a consumer lasting; a change of its owner and the reshaper keep its term, on ${engine}`, async () => {
+  test(`a rewrite removes the term of a consumer; a change of its owner and the reshaper keep it, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
       const host = randomUUID();
@@ -152,7 +152,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a dry run answers with the end of the term and gives none, on ${engine}`, async () => {
+  test(`a dry run answers with the end of the term and sets no term, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
       const [host, consumer] = [randomUUID(), randomUUID()];

@@ -224,7 +224,7 @@ suite('the keys of an issuer', () => {
   const warnings: string[] = [];
   const noting = { warn: (line: string) => void warnings.push(line) };
 
-  test('are found by discovery, and asked for again when a key is unknown, at most once in 30 s', async () => {
+  test('keys are found by discovery, and fetched again when a key is unknown, at most once in 30 s', async () => {
     await withIssuer(async (served) => {
       const own = { ...claims, iss: served.url };
       const discovered = { issuer: served.url, jwks_uri: `${served.url}/keys` };
@@ -249,7 +249,7 @@ suite('the keys of an issuer', () => {
     });
   });
 
-  test('are not taken from a redirect, a long answer, other discovery, or what is no key set', async () => {
+  test('keys are not taken from a redirect, a long answer, another discovery, or an invalid key set', async () => {
     await withIssuer(async (served) => {
       const wellKnown = '/.well-known/openid-configuration';
       for (const answers of [

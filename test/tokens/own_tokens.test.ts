@@ -53,7 +53,7 @@ test('a token has 256 random bits and a checksum, by which one changed letter is
 
 for (const engine of engines) {
   suite(`on ${engine}`, () => {
-    test('a new token takes the place of those that ended more than 30 days ago', async () => {
+    test('a new token removes tokens that expired more than 30 days ago', async () => {
       await withTestService(engine, byTokens, async (service) => {
         const [never, lately, longAgo] = [await make(service), await make(service), await make(service)];
         const end = (id: string, ago: string) =>
@@ -123,7 +123,7 @@ for (const engine of engines) {
       });
     });
 
-    test('a token that has ended, was revoked or never existed is a 401 that does not say which', async () => {
+    test('a token that has expired, was revoked or never existed is a 401 that does not say which', async () => {
       await withTestService(engine, byTokens, async (service) => {
         const [revoked, admin] = [await make(service), await make(service)];
         // At once, since a busy machine may need its second for what else is made.
@@ -219,7 +219,7 @@ test('neither the log nor the database has a token, and the log says why one was
   }
 });
 
-test('a token that one process revokes ends in another process within 5 s, and so does a stream of changes with it', async () => {
+test('a token that one process revokes is refused by another process within 5 s, and its stream of changes ends', async () => {
   const database = await freshDatabase(anyEngine);
   const [one, other] = [await openServiceOn(database, byTokens), await openServiceOn(database, byTokens)];
   try {
@@ -238,7 +238,7 @@ test('a token that one process revokes ends in another process within 5 s, and s
   }
 });
 
-test('a token ends by the clock of the database, whatever the clock of the process is', async (t) => {
+test('a token expires by the clock of the database, whatever the clock of the process is', async (t) => {
   await withTestService('postgresql', byTokens, async (service) => {
     const { now } = Date;
     for (const hours of [2, -2]) {

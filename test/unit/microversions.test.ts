@@ -22,7 +22,7 @@ test('changes of Compute are listed from the oldest to the newest', () => {
   assert.deepEqual([versionTexts(computeService).at(0), versionTexts(computeService).at(-1)], ['2.1', '2.75']);
 });
 
-test('a name stands for the version beside it', () => {
+test('a name has the number of its version', () => {
   assert.deepEqual(sinceOf({ a: ['1.3', 'A.'], b: ['2.7', 'B.'] }), { a: 1003, b: 2007 });
   assert.equal(since.consumerGenerations, 1028);
   assert.equal(sinceOfCompute.uuids, 2053);

@@ -89,7 +89,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
     }
   });
 
-  test('claims from both race for the same providers, and no amount is given twice', async (t) => {
+  test('claims from both race for the same providers, and no amount is allocated twice', async (t) => {
     const arena = await buildArena(ours.client, randomFrom(seedFor(t)), 3);
     const { won, refused, held } = await contend([upstream.client, ours.client], arena);
     t.diagnostic(

@@ -29,7 +29,7 @@ function isRightUpstream([topology, request]: readonly [Topology, CandidateReque
   return !(isBesideGranular && request.isolate && !classes.isDisjointFrom(plain.resources));
 }
 
-test('each number is what OpenStack Placement says to plain queries', async (t) => {
+test('each number equals the answer of OpenStack Placement to plain queries', async (t) => {
   const upstream = await startUpstreamOnSqlite(customTraits(mostProviders));
   const total = { upstream: 0, rules: 0 };
   const seen = { cases: 0, conditions: 0, fit: 0, sharing: 0, groups: 0 };

@@ -87,7 +87,7 @@ suite('terms beside OpenStack Placement', () => {
   const termOf = async (consumer: string): Promise<unknown> =>
     at(await succeed(ours.client, 'GET', `/consumers/${consumer}`, 45), 'expires_at');
 
-  test('both services agree on usages before and after ends, and what upstream rewrites is lasting', async () => {
+  test('both services agree on usages before and after terms expire, and a consumer that upstream rewrites has no term', async () => {
     const consumers = await claimFor(3600, 280);
     const [rewritten = '', together = '', cleared = '', again = ''] = consumers;
     assert.deepEqual(await usages(), usedBy(280));
@@ -112,7 +112,7 @@ suite('terms beside OpenStack Placement', () => {
     for (const consumer of lasting) await succeed(upstream.client, 'DELETE', `/allocations/${consumer}`, 38);
   });
 
-  test('either a claim of upstream at the end of a term or the removal wins', async (t) => {
+  test('either a claim of upstream at the time a term expires or the removal wins', async (t) => {
     const [won, lost]: [string[], string[]] = [[], []];
     for (let round = 0; round < 10 || won.length === 0 || lost.length === 0; round += 1) {
       assert.ok(round < 60, `${won.length} won, ${lost.length} lost`);

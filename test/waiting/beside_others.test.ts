@@ -37,7 +37,7 @@ const plain = (provider: string): object => ({
   consumer_generation: null,
 });
 
-test('a claim that waits does not let an earlier one go first that is behind a plain claim whose provider is locked', () =>
+test('a claim does not wait for an earlier claim that is blocked behind a plain claim with a locked provider', () =>
   withTestedServices(anyEngine, {}, async (tested) => {
     const { send, claim, take, release, untilListed, service } = tested;
     const locked = randomUUID();

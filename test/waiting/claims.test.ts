@@ -172,7 +172,7 @@ for (const engine of engines) {
       placed(await answer);
     }));
 
-  test(`${engine}: a claim gets the refusal of the end when its time is over`, () =>
+  test(`${engine}: a claim that times out gets the last refusal`, () =>
     withTestedServices(engine, { units: 1 }, async ({ claim, take, untilListed }) => {
       await take(1);
       const answers = await Promise.all([
@@ -188,7 +188,7 @@ for (const engine of engines) {
     }));
 }
 
-test('whatever makes room wakes a claim', () =>
+test('a waiting claim is written after anything that makes room', () =>
   withTestedServices(anyEngine, { units: 1 }, async ({ claim, take, send, untilListed }) => {
     const generation = async (): Promise<unknown> =>
       at((await send('GET', `/resource_providers/${host}`)).json, 'generation');
@@ -237,7 +237,7 @@ test('whatever makes room wakes a claim', () =>
     }
   }));
 
-test('the end of a term wakes a claim', () =>
+test('a waiting claim is written when a term expires', () =>
   withTestedServices(anyEngine, { units: 1 }, async ({ claim, send, untilListed }) => {
     accepted(await send('PUT', `/allocations/${randomUUID()}`, { ...consumerBody({}), expires_in: 1 }));
     const answer = claim();

@@ -10,7 +10,7 @@ import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
 import { consumerBody, host, version } from './scene.ts';
 
-test('while Keystone is away a claim whose token has expired is not placed, and others are', () =>
+test('while Keystone is unreachable a claim whose token has expired is not placed, and other claims are', () =>
   withStandIn((standIn) => {
     const keystoneAuthtoken = { ...settingsFor(standIn), tokenCacheTime: 0, httpRequestMaxRetries: 0 };
     return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async (service) => {

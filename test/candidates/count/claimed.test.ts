@@ -91,7 +91,7 @@ const cases = fc
   .filter(([, request]) => isWritable(request) && request.groups.every(({ resources }) => resources.size > 0))
   .filter(([, { groups }]) => groups.every(({ inTree }) => inTree === undefined));
 
-test('so many consumers are claimed as were counted, then nothing fits', async (t) => {
+test('exactly as many consumers can be claimed as were counted', async (t) => {
   const seen = new Map<string, number>();
   const note = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
   await withTestService(anyEngine, {}, async (service) => {

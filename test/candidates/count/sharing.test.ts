@@ -18,7 +18,7 @@ import { countNow } from './count_now.ts';
 const fleetOf = (topology: Topology) => createFleet(rowsOf(topology)).fleet;
 const unlimited = { max: 1_000_000, top: 100 };
 
-test('a tree that shares has no smaller count together with others than alone', () => {
+test('a tree that shares is counted at least as high together with other trees as alone', () => {
   // Only if the root gives memory to a third of the consumers and functions to the others, so many fit.
   const [root, child, other] = [
     nodeAt(0, { stock: { MEMORY_MB: stockOf(400), SRIOV_NET_VF: stockOf(400) }, traits: ['CUSTOM_RARE'] }),

@@ -27,7 +27,7 @@ const nearestOf = ({ nearest }: Explanation) =>
   }));
 
 suite('explanation of a query', () => {
-  test('each number is what queries for candidates say with conditions dropped', async (t) => {
+  test('each number of an explanation equals a query for candidates with the conditions dropped', async (t) => {
     const seen = new Map<string, number>();
     const count = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
     await fc.assert(
@@ -107,7 +107,7 @@ suite('explanation of a query', () => {
     );
   });
 
-  test('the nearest come first: fewest unmet conditions, then the smallest shortfall, then by name', () => {
+  test('the nearest trees come first: fewest unmet conditions, then the smallest shortfall, then by name', () => {
     const topology = [4, 6, 7, 6, 2].map((vcpus, index) => nodeAt(index, { stock: { VCPU: stockOf(vcpus) } }));
     const { nearest } = explained(fleetOf([...topology, nodeAt(5)]), 'resources=VCPU:8', { nearest: 3 });
     assert.deepEqual(

@@ -54,7 +54,7 @@ suite('references between options', () => {
   test('an option that is not set is empty', () => assert.equal(region(here('x$user_id')), 'x'));
   test('an option can refer to a further one', () =>
     assert.equal(region(`${here('$username')}username = $project_name\nproject_name = p`), 'p'));
-  test('an option of upstream without meaning here is found', () =>
+  test('an option of upstream that this service ignores is found', () =>
     assert.equal(
       region(`[DEFAULT]\nstate_path = /var/lib/placement\n${here('$state_path/x')}`),
       '/var/lib/placement/x',
