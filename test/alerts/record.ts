@@ -35,7 +35,7 @@ async function record(names: readonly string[]): Promise<void> {
 }
 
 /** The metrics that alerts ask for; others are not kept. */
-const asked = new Set(alertRules.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
+const metrics = new Set(alertRules.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
 
 async function scrapeWhile(
   url: string,
@@ -69,7 +69,7 @@ async function scrapeWhile(
 async function scrape(url: string): Promise<readonly Sample[]> {
   try {
     const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(10_000) });
-    const samples = readSamples(await answer.text()).filter(({ labels }) => asked.has(labels.__name__ ?? ''));
+    const samples = readSamples(await answer.text()).filter(({ labels }) => metrics.has(labels.__name__ ?? ''));
     return [...samples, { labels: { __name__: 'up' }, value: 1 }];
   } catch {
     return [{ labels: { __name__: 'up' }, value: 0 }];

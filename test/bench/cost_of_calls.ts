@@ -70,8 +70,8 @@ async function tellCost(workload: Workload): Promise<void> {
   }
   const [profile = ''] = await readdir(profileFolder);
   const parts = await partsOf(path.join(profileFolder, profile), stretch);
-  const told = parts.slice(0, 12).map(([part, share]) => `${part} ${(share * 100).toFixed(0)} %`);
-  console.log(`  server: ${told.join(', ')}`);
+  const summary = parts.slice(0, 12).map(([part, share]) => `${part} ${(share * 100).toFixed(0)} %`);
+  console.log(`  server: ${summary.join(', ')}`);
 }
 
 /** Prints the statements that ran most often in the measurement, its warm-up and the cleaning up of the workload. */

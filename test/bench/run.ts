@@ -110,8 +110,8 @@ async function measureProcesses(url: string, counts: readonly number[]): Promise
 async function measureLong(url: string, durationMs: number): Promise<void> {
   const { processors, software, durability } = machine;
   const [providers = 0] = options.sizes;
-  const asked = `${durationMs / 1000} s with ${providers} hosts, two processes, begun ${new Date().toISOString()}`;
-  console.log([processors, software, durability, asked, ''].join('\n'));
+  const description = `${durationMs / 1000} s with ${providers} hosts, two processes, begun ${new Date().toISOString()}`;
+  console.log([processors, software, durability, description, ''].join('\n'));
   const server = await ownOnPostgresql('two processes', url, 2, options.profileFolder);
   servers.push(server);
   endured = await endure(server, providers, durationMs);

@@ -111,7 +111,7 @@ test('while a long body is read, other requests are served', () =>
       ['unknown keys', 'POST', '/resource_providers', `{${many((n) => `"key ${n}":1`, 1_000_000)}}`],
     ] as const) {
       let isAnswered = false;
-      const asked = post(service, path, body, method).finally(() => {
+      const answer = post(service, path, body, method).finally(() => {
         isAnswered = true;
       });
       let served = 0;
@@ -119,7 +119,7 @@ test('while a long body is read, other requests are served', () =>
         assert.equal((await service.app.request('/')).status, 200);
         await new Promise((resolve) => setImmediate(resolve));
       }
-      const { status, text } = await asked;
+      const { status, text } = await answer;
       assert.equal(status, 400, what);
       assert.ok(text.length < 10_000, `${what}: ${text.length}`);
       // Done at once, others would be served once or twice: before and after it.

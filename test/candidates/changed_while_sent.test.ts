@@ -92,8 +92,8 @@ test('whatever changes between two candidates and in pauses of the search, all c
       }),
       fc.array(anyChange, { minLength: 1, maxLength: 12 }),
       fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
-      (topology, asked, { strategy, limited, order, version }, list, pauses) => {
-        const request = { ...asked, order };
+      (topology, wanted, { strategy, limited, order, version }, list, pauses) => {
+        const request = { ...wanted, order };
         const options = { strategy, limited, randomize: false };
         let rows = rowsOf(topology);
         const still = createFleet(rows);

@@ -75,9 +75,9 @@ test('the cache of a tree is up to date after any change, and right for any requ
         for (const { kind, at, what } of list) {
           const id = rows.providers[at % rows.providers.length]?.id;
           if (id === undefined) return;
-          const [next, told, own] = changes[kind](rows, id, what);
-          if (own === undefined) apply(told);
-          else showEffects(fleet, own, 1);
+          const [next, reported, ownWrite] = changes[kind](rows, id, what);
+          if (ownWrite === undefined) apply(reported);
+          else showEffects(fleet, ownWrite, 1);
           rows = next;
           // Each request on a new fleet, which has cached nothing.
           const expected = requests.map((request) => answerTo(createFleet(rows).fleet, request));

@@ -20,12 +20,12 @@ type Found = { readonly key: string; readonly used: number };
 /** Candidates of isolated groups for one function each, of which the first ones each name a device. */
 function* candidatesOf(groups: number, naming: number, devices: number): Generator<Found> {
   const { fleet } = createFleet(rowsOf(hostWith(devices)));
-  const asked = Array.from({ length: groups }, (_, index) => {
+  const wanted = Array.from({ length: groups }, (_, index) => {
     const required = index < naming ? [[`device ${index}`]] : [];
     return groupOf(`${index}`, { SRIOV_NET_VF: 1 }, { aggregates: { required, forbidden: [] } });
   });
   const options = { strategy: 'depth-first', randomize: false, limited: false } as const;
-  for (const candidate of search(fleet, requestOf(asked, { isolate: true }), options)) {
+  for (const candidate of search(fleet, requestOf(wanted, { isolate: true }), options)) {
     const used = new Set(candidate.flatMap(({ providers }) => providers)).size;
     yield { key: candidateKey(fleet, candidate), used };
   }

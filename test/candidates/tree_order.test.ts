@@ -115,35 +115,40 @@ test('candidates come in the order of their trees, whatever changed before', () 
   let several = 0;
   const requests = fc.array(fc.tuple(anyRequest, anyOrder), { minLength: 1, maxLength: 3 });
   fc.assert(
-    fc.property(anyTopology, requests, fc.array(anyChange, { minLength: 1, maxLength: 8 }), (topology, asked, list) => {
-      const ordered = [
-        ...asked.map(([request, order]) => ({ ...request, order })),
-        ...asked.map(([, order]) => ({ ...requestOf([groupOf('', { VCPU: 1 })]), order })),
-      ];
-      let rows = rowsOf(topology);
-      const { fleet, apply } = createFleet(rows);
-      for (const request of ordered) keysOf(fleet, request);
-      for (const { kind, at, what } of list) {
-        const id = rows.providers[at % rows.providers.length]?.id;
-        if (id === undefined) return;
-        const [next, told, own] = changes[kind](rows, id, what);
-        if (own === undefined) apply(told);
-        else showEffects(fleet, own, 1);
-        rows = next;
-        for (const request of ordered) {
-          const expected = found(() => expectedTrees(rows, fleet, request));
-          const actual = found(() => keysOf(fleet, request));
-          if (typeof expected === 'string' || typeof actual === 'string') {
-            assert.equal(actual, expected, kind);
-            continue;
+    fc.property(
+      anyTopology,
+      requests,
+      fc.array(anyChange, { minLength: 1, maxLength: 8 }),
+      (topology, wanted, list) => {
+        const ordered = [
+          ...wanted.map(([request, order]) => ({ ...request, order })),
+          ...wanted.map(([, order]) => ({ ...requestOf([groupOf('', { VCPU: 1 })]), order })),
+        ];
+        let rows = rowsOf(topology);
+        const { fleet, apply } = createFleet(rows);
+        for (const request of ordered) keysOf(fleet, request);
+        for (const { kind, at, what } of list) {
+          const id = rows.providers[at % rows.providers.length]?.id;
+          if (id === undefined) return;
+          const [next, reported, ownWrite] = changes[kind](rows, id, what);
+          if (ownWrite === undefined) apply(reported);
+          else showEffects(fleet, ownWrite, 1);
+          rows = next;
+          for (const request of ordered) {
+            const expected = found(() => expectedTrees(rows, fleet, request));
+            const actual = found(() => keysOf(fleet, request));
+            if (typeof expected === 'string' || typeof actual === 'string') {
+              assert.equal(actual, expected, kind);
+              continue;
+            }
+            assert.deepEqual(cutLike(expected, actual), expected, kind);
+            if (expected.filter(({ length }) => length > 0).length > 1) several += 1;
+            const [first] = keysOf(fleet, request, { ...steady, limited: true });
+            assert.equal(first, actual[0]);
           }
-          assert.deepEqual(cutLike(expected, actual), expected, kind);
-          if (expected.filter(({ length }) => length > 0).length > 1) several += 1;
-          const [first] = keysOf(fleet, request, { ...steady, limited: true });
-          assert.equal(first, actual[0]);
         }
-      }
-    }),
+      },
+    ),
     { numRuns: 200 },
   );
   assert.ok(several > 200, `${several} answers`);
@@ -212,9 +217,9 @@ test('among many trees the search passes exactly those that cannot fit', () => {
         for (const list of [[], ...rounds]) {
           for (const { kind, at, what } of list) {
             const id = rows.providers[at % rows.providers.length]?.id ?? 0;
-            const [next, told, own] = changes[kind](rows, id, what);
-            if (own === undefined) apply(told);
-            else showEffects(fleet, own, 1);
+            const [next, reported, ownWrite] = changes[kind](rows, id, what);
+            if (ownWrite === undefined) apply(reported);
+            else showEffects(fleet, ownWrite, 1);
             rows = next;
           }
           for (const [number, order] of orders.entries()) {
@@ -245,8 +250,8 @@ test('a root that takes the index of an equal root does not hide that the other 
     providers: rows.providers.map((row) => (row.id === id ? { ...row, parent: top } : row)),
   });
   // The claim notes the last root before the move, which lets it take the index of the moved one.
-  const [claimed, told] = changes.claim(rows, last, 1);
-  apply(told);
+  const [claimed, reported] = changes.claim(rows, last, 1);
+  apply(reported);
   rows = claimed;
   rows = belowTop(moved);
   apply({

@@ -46,8 +46,8 @@ export async function openConsumerMirror(
       await readAll(read);
       return 1;
     }
-    const told = listAt(accepted(answer).json, 'changes').filter((each) => at(each, 'consumer') !== undefined);
-    for (const each of told) {
+    const reported = listAt(accepted(answer).json, 'changes').filter((each) => at(each, 'consumer') !== undefined);
+    for (const each of reported) {
       const consumer = String(at(each, 'consumer'));
       if (at(each, 'gone') === true) {
         onGone(consumer, at(each, 'ended'));
@@ -59,7 +59,7 @@ export async function openConsumerMirror(
       else copies.set(consumer, copy);
     }
     token = String(at(answer.json, 'next'));
-    return told.length;
+    return reported.length;
   };
   await readAll(first);
   return {

@@ -28,7 +28,7 @@ for (const engine of engines) {
     const random = randomFrom(seedFor(t));
     const open = await openWorld(engine);
     const histories = historiesOf(engine);
-    let told = 0;
+    let reported = 0;
     let anew = 0;
     try {
       for (let history = 0; history < histories; history += 1) {
@@ -47,7 +47,7 @@ for (const engine of engines) {
             const name = await step(actor);
             if (writers === 1) await ends.note(name);
             if (left > 0 && writers === 1 && own.percent(25)) {
-              told += await mirror.follow(open.send(own), open.send(own));
+              reported += await mirror.follow(open.send(own), open.send(own));
             }
             if (stepsOfEach - left === lateStep) await late?.commit();
           }
@@ -55,18 +55,18 @@ for (const engine of engines) {
         const writing = Promise.all(Array.from({ length: writers }, () => write(random.fork())));
         writing.catch(() => {}); // it is awaited below
         const following = random.fork();
-        while (left > 0 && writers > 1) told += await mirror.follow(open.send(following), open.send(following));
+        while (left > 0 && writers > 1) reported += await mirror.follow(open.send(following), open.send(following));
         await writing;
         await late?.commit();
         if (random.percent(10)) await open.restart(random);
         if (random.percent(10)) await open.prune();
         if (random.percent(10)) await open.switch(random);
-        for (let last = 1; last > 0; told += last) last = await mirror.follow(open.send(random), open.send(random));
+        for (let last = 1; last > 0; reported += last) last = await mirror.follow(open.send(random), open.send(random));
         await mirror.check(open.send(random), (uuid) => uuid);
         anew += mirror.reads - 1;
       }
-      t.diagnostic(`${told} consumers were told; everything was read anew ${anew} times`);
-      assert.ok(told > histories * 5, `only ${told}`);
+      t.diagnostic(`${reported} consumers were reported; everything was read anew ${anew} times`);
+      assert.ok(reported > histories * 5, `only ${reported}`);
     } finally {
       await open.close();
     }
@@ -247,8 +247,8 @@ test('without the history a client without a token is refused, and clients that 
       isOver = true;
       await Promise.all(asking);
       await switchHistoryOn(world.database);
-      const told = await Promise.all(tokens.map((token) => send('GET', `/changes?parts=consumers&since=${token}`)));
-      assert.deepEqual([...new Set(told.map(({ status }) => status))], [410]);
+      const reported = await Promise.all(tokens.map((token) => send('GET', `/changes?parts=consumers&since=${token}`)));
+      assert.deepEqual([...new Set(reported.map(({ status }) => status))], [410]);
       await switchOff(world);
     }
   });

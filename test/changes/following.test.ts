@@ -116,8 +116,8 @@ for (const engine of engines) {
       const claim = async () =>
         accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
       await claim();
-      const told = await first.next();
-      assert.deepEqual(told.data, { changes: usagesOf(host), next: told.id });
+      const event = await first.next();
+      assert.deepEqual(event.data, { changes: usagesOf(host), next: event.id });
       first.leave();
       await until('the stream has ended', () => followersOf(service) === 0);
 
@@ -125,13 +125,13 @@ for (const engine of engines) {
       accepted(await send('PUT', '/traits/CUSTOM_NEW'));
       const second = await openStream(`${url}/changes?parts=usages,traits&since=${begin.id}`, {
         ...headers,
-        'last-event-id': told.id ?? '',
+        'last-event-id': event.id ?? '',
       });
       const resumed = await second.next();
       assert.deepEqual(at(resumed.data, 'changes'), [...usagesOf(host), { traits: true }]);
       second.leave();
       // The token of an event is one of requests as well.
-      const { json } = await send('GET', `/changes?since=${told.id}&parts=usages`);
+      const { json } = await send('GET', `/changes?since=${event.id}&parts=usages`);
       assert.deepEqual(at(json, 'changes'), [...usagesOf(host), { traits: true }]);
     }));
 }

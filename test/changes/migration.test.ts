@@ -36,10 +36,10 @@ test('writers wait for the columns of migration 006 for short times only, howeve
     assert.deepEqual(await migrated, ['006_changed_parts']);
     await late.query(`delete from resource_providers where uuid = 'l1'`);
     const { rows } = await late.query(
-      `select count(*)::integer as count, count(uuid)::integer as told, max(uuid) as last from provider_changes
+      `select count(*)::integer as count, count(uuid)::integer as named, max(uuid) as last from provider_changes
       where provider_id is not null`,
     );
-    assert.deepEqual(rows, [{ count: 22, told: 1, last: 'l1' }]);
+    assert.deepEqual(rows, [{ count: 22, named: 1, last: 'l1' }]);
     // A claim by query relies on what the shorter log has.
     await late.query(`insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit,
       step_size, allocation_ratio) select id, 0, 10, 0, 1, 10, 1, 1 from resource_providers where uuid in ('early', 'l2')`);

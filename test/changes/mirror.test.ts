@@ -23,26 +23,26 @@ for (const engine of engines) {
     const random = randomFrom(seedFor(t));
     const world = await openWorld(engine);
     try {
-      let told = 0;
+      let reported = 0;
       let anew = 0;
       let narrower = 0;
       const histories = historiesOf(engine);
       const enough = histories * 10;
       // Where few of the random writes change a provider, there are more histories.
-      for (let history = 0; history < histories || (told <= enough && history < 4 * histories); history += 1) {
+      for (let history = 0; history < histories || (reported <= enough && history < 4 * histories); history += 1) {
         const mirror = await openMirror(world.send(random));
         const narrowed = [
           await openMirror(world.send(random), { resource_class: random.pick(classes) }),
           await openMirror(world.send(random), { in_tree: world.anyUuid(random) }),
         ];
-        let toldNarrowed = 0;
+        let reportedNarrowed = 0;
         const late = engine === 'postgresql' ? await world.beginLate(random) : undefined;
         const lateStep = random.below(steps);
         for (let step = 0; step < steps; step += 1) {
           await world.write(random);
-          if (random.percent(25)) told += await mirror.follow(world.send(random), world.send(random));
+          if (random.percent(25)) reported += await mirror.follow(world.send(random), world.send(random));
           for (const each of narrowed) {
-            if (random.percent(15)) toldNarrowed += await each.follow(world.send(random), world.send(random));
+            if (random.percent(15)) reportedNarrowed += await each.follow(world.send(random), world.send(random));
           }
           if (random.percent(1)) await world.restart(random);
           if (random.percent(2)) await world.prune();
@@ -52,19 +52,20 @@ for (const engine of engines) {
             if (random.percent(5)) await world.truncate();
           }
         }
-        for (let last = 1; last > 0; told += last) last = await mirror.follow(world.send(random), world.send(random));
+        for (let last = 1; last > 0; reported += last)
+          last = await mirror.follow(world.send(random), world.send(random));
         await mirror.check(world.send(random));
         for (const each of narrowed) {
           for (let last = 1; last > 0; ) last = await each.follow(world.send(random), world.send(random));
           await each.check(world.send(random));
         }
         anew += mirror.reads - 1;
-        narrower += toldNarrowed;
+        narrower += reportedNarrowed;
       }
       t.diagnostic(
-        `${told} changes were told, ${narrower} to mirrors of a part; everything was read anew ${anew} times`,
+        `${reported} changes were reported, ${narrower} to mirrors of a part; everything was read anew ${anew} times`,
       );
-      assert.ok(told > enough, `only ${told}`);
+      assert.ok(reported > enough, `only ${reported}`);
     } finally {
       await world.close();
     }

@@ -46,8 +46,8 @@ export async function openMirror(first: Send, narrowing?: Narrowing): Promise<Mi
         await readAll(read);
         return 1;
       }
-      const told = listAt(accepted(answer).json, 'changes');
-      const changed = told.flatMap((each) => {
+      const reported = listAt(accepted(answer).json, 'changes');
+      const changed = reported.flatMap((each) => {
         const uuid = at(each, 'resource_provider');
         return typeof uuid === 'string'
           ? [{ uuid, parts: listAt(each, 'parts'), isDeleted: at(each, 'deleted') === true }]
@@ -68,7 +68,7 @@ export async function openMirror(first: Send, narrowing?: Narrowing): Promise<Mi
         for (const part of parts) copy[String(part)] = present[String(part)];
       }
       token = String(at(answer.json, 'next'));
-      return told.length;
+      return reported.length;
     },
     check: async (send) => {
       const present = copiesOf(accepted(await send('GET', '/provider_summaries?limit=10000')).json);

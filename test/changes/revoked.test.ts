@@ -111,7 +111,7 @@ suite('clients that follow with a token of Keystone', () => {
       const token = standIn.issue({ roles: ['admin'] });
       await stream(token);
       await poll(token);
-      standIn.asked();
+      standIn.requests();
       for (let beats = 0; beats < 10; beats += 1) {
         beat();
         await new Promise(setImmediate);
@@ -119,7 +119,7 @@ suite('clients that follow with a token of Keystone', () => {
       // By the time that Keystone was asked about another token, it has seen what was asked before.
       const other = standIn.issue({ roles: ['admin'] });
       await stream(other);
-      assert.deepEqual(standIn.asked(), [`GET ${other}`]);
+      assert.deepEqual(standIn.requests(), [`GET ${other}`]);
       assert.equal(service.followers.size, 3);
     }));
 

@@ -24,10 +24,10 @@ test('changes are iterated from a token on, and the client must read everything 
     };
     const first = await next();
     assert.ok('everything' in first);
-    const told = next();
+    const nextChange = next();
     const { uuid } = await placement.providers.create({ name: 'host-1' });
     const parts = ['provider', 'inventories', 'traits', 'aggregates', 'usages'];
-    const { token, ...change } = await told;
+    const { token, ...change } = await nextChange;
     assert.deepEqual(change, { resource_provider: uuid, parts });
     await placement.traits.ensure('CUSTOM_ONE');
     await placement.providers.delete(uuid);

@@ -62,10 +62,10 @@ test('custom names are checked before they are sent, and before the advice to ma
 
 test('the error for an invalid total names the commands that close a host', async () => {
   for (const total of ['-2', '0']) {
-    const told = new RegExp(
+    const message = new RegExp(
       `total must be a whole number from 1 to 2147483647, not "${total}"\\. To close a host use "placement drain"`,
     );
-    await isWrongUsage(told, ['inventory', 'set', 'rack 7', `PGPU=${total}`]);
+    await isWrongUsage(message, ['inventory', 'set', 'rack 7', `PGPU=${total}`]);
   }
   await isWrongUsage(/reserved must be a whole number from 0 to 2147483647/, [
     'inventory',

@@ -82,10 +82,10 @@ for (const [args, says] of refused) {
     const { code, stdout, stderr } = await run(...args);
     assert.deepEqual([code, stdout], [2, ''], stderr);
     assert.match(stderr, says);
-    const asked = server.seen.slice(before);
+    const sent = server.seen.slice(before);
     assert.ok(
-      asked.every(({ method, url }) => method === 'GET' && !url.includes('candidates')),
-      JSON.stringify(asked),
+      sent.every(({ method, url }) => method === 'GET' && !url.includes('candidates')),
+      JSON.stringify(sent),
     );
   });
 }

@@ -12,7 +12,7 @@ import { type Limits, startServer, startServerWithoutMicroversions, type TestSer
 const versionHeader = 'openstack-api-version';
 
 /** The versions that the requests to a server asked for. `undefined` is a request that named no version. */
-const asked = ({ seen }: TestServer) => seen.map(({ headers }) => headers[versionHeader]);
+const requestedVersions = ({ seen }: TestServer) => seen.map(({ headers }) => headers[versionHeader]);
 
 async function withServer(limits: Limits | 'without microversions', use: (server: TestServer) => Promise<void>) {
   const server =
@@ -63,7 +63,7 @@ test('use case 3A: with an old server a client without a named version continues
   withServer('without microversions', async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     assert.deepEqual(await placement.providers.list(), []);
-    assert.deepEqual(asked(server), [`placement ${newestVersion}`]);
+    assert.deepEqual(requestedVersions(server), [`placement ${newestVersion}`]);
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.name, 'host-1');
     assert.ok(!('parent_provider_uuid' in host));
@@ -152,9 +152,9 @@ test('use case 5: a client that is older than every version of the server report
       assert.deepEqual(error.server, { min: '1.8', max: '1.15' });
       return problem('unsupported', message)(error);
     });
-    assert.deepEqual(asked(server), ['placement 1.6']);
+    assert.deepEqual(requestedVersions(server), ['placement 1.6']);
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
-    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.6']), 'the write was refused');
+    assert.deepEqual(new Set(requestedVersions(server)), new Set(['placement 1.6']), 'the write was refused');
   }));
 
 test('use case 6: a client that is newer than every version of the server reports this', () =>
@@ -163,7 +163,7 @@ test('use case 6: a client that is newer than every version of the server report
     const message =
       /speaks microversions 1\.1 to 1\.5, this client 1\.10 to 1\.15: none in common\. The server is too old/;
     await assert.rejects(placement.providers.list(), problem('unsupported', message));
-    assert.deepEqual(asked(server), ['placement 1.15']);
+    assert.deepEqual(requestedVersions(server), ['placement 1.15']);
   }));
 
 /** Reads, reads again, and reads as another client of the same process. */
@@ -175,10 +175,10 @@ async function assertNegotiated(
 ): Promise<void> {
   const placement = open();
   assert.deepEqual(await placement.providers.list(), []);
-  assert.deepEqual(asked(server), [first, best], 'it falls back once');
+  assert.deepEqual(requestedVersions(server), [first, best], 'it falls back once');
   await placement.providers.create({ name: 'host-1' });
   await open().providers.list();
-  assert.deepEqual(new Set(asked(server).slice(2)), new Set([best]), 'it remembers');
+  assert.deepEqual(new Set(requestedVersions(server).slice(2)), new Set([best]), 'it remembers');
 }
 
 test('use case 7A: a client without a named version falls back to the newest common version, and remembers it', () =>
@@ -192,7 +192,7 @@ test('use case 7A: with all versions that this client knows, and with a write as
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.root_provider_uuid, host.uuid);
-    assert.deepEqual(asked(server), [`placement ${newestVersion}`, 'placement 1.30']);
+    assert.deepEqual(requestedVersions(server), [`placement ${newestVersion}`, 'placement 1.30']);
     const anyOf = placement.providers.list({ required: ['in:HW_CPU_X86_VMX,HW_CPU_X86_SVM'] });
     await assert.rejects(
       anyOf,
@@ -207,7 +207,7 @@ test('use case 7B: a client with a named version does not fall back, and reports
     const message = /speaks microversions 1\.1 to 1\.10, not 1\.15 as requested\. Name one of these, or none/;
     await assert.rejects(placement.providers.list(), problem('unsupported', message));
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
-    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.15']));
+    assert.deepEqual(new Set(requestedVersions(server)), new Set(['placement 1.15']));
     assert.deepEqual(await connect({ endpoint: server.url, auth: 'admin', version: '1.10' }).providers.list(), []);
   }));
 
@@ -215,16 +215,20 @@ test('a server that ends at a lower version 2 gets requests at that version', ()
   withServer({ max: '2.3' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const host = await placement.providers.create({ name: 'host-1' });
-    assert.deepEqual(asked(server), [`placement ${newestVersion}`, 'placement 2.3']);
+    assert.deepEqual(requestedVersions(server), [`placement ${newestVersion}`, 'placement 2.3']);
     assert.ok('etag' in host);
     assert.deepEqual(await placement.serverVersion(), { version: '2.3', min: '1.0', max: '2.3' });
     const followed = placement.changes().next();
     await assert.rejects(followed, problem('too old', /GET \/changes needs microversion 2\.5.*are at 2\.3/));
     const older = connect({ endpoint: server.url, auth: 'admin', newest: '1.30' });
     await older.providers.list();
-    assert.deepEqual(asked(server).slice(-1), ['placement 1.30'], 'a program for versions of OpenStack gets them');
+    assert.deepEqual(
+      requestedVersions(server).slice(-1),
+      ['placement 1.30'],
+      'a program for versions of OpenStack gets them',
+    );
     await placement.providers.list();
-    assert.deepEqual(asked(server).slice(-1), ['placement 2.3'], 'and the others go on with version 2');
+    assert.deepEqual(requestedVersions(server).slice(-1), ['placement 2.3'], 'and the others go on with version 2');
   }));
 
 test('a server of OpenStack gets requests of its newest version, and version 2 is not tried again', () =>
@@ -232,7 +236,7 @@ test('a server of OpenStack gets requests of its newest version, and version 2 i
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     await placement.providers.list();
     await placement.providers.create({ name: 'host-1' });
-    assert.deepEqual(asked(server), [`placement ${newestVersion}`, 'placement 1.39', 'placement 1.39']);
+    assert.deepEqual(requestedVersions(server), [`placement ${newestVersion}`, 'placement 1.39', 'placement 1.39']);
     assert.deepEqual(await placement.serverVersion(), { version: '1.39', min: '1.0', max: '1.39' });
     for (const options of [{ version: '2.4' }, { oldest: '2.1' }] as const) {
       const newer = connect({ endpoint: server.url, auth: 'admin', ...options });
@@ -251,7 +255,7 @@ test('use case 8: a named version that the server speaks is used', () =>
     await placement.providers.list();
     const named = connect({ endpoint: server.url, auth: 'admin', version: '1.10' });
     await named.providers.list();
-    assert.deepEqual(asked(server), ['placement 1.10', 'placement 1.10', 'placement 1.10']);
+    assert.deepEqual(requestedVersions(server), ['placement 1.10', 'placement 1.10', 'placement 1.10']);
     const { headers } = await named.call({ method: 'GET', path: '/resource_providers' });
     assert.equal(headers.get(versionHeader), 'placement 1.10');
   }));
@@ -265,7 +269,7 @@ test('use case 9: latest is the newest version of the server, and the client wri
     assert.equal(headers.get(versionHeader), 'placement 1.11');
     assert.equal(headers.get('openstack-api-minimum-version'), 'placement 1.1');
     assert.equal(headers.get('openstack-api-maximum-version'), 'placement 1.11');
-    assert.deepEqual(new Set(asked(server)), new Set(['placement latest']));
+    assert.deepEqual(new Set(requestedVersions(server)), new Set(['placement latest']));
     const { inventories } = await placement.inventories.set(host.uuid, {
       inventories: { VCPU: { total: 4 } },
       resource_provider_generation: 0,

@@ -136,9 +136,9 @@ test('all pages of the waiting claims are listed', async () => {
   const number = (place: number) => place.toString(16).padStart(12, '0');
   waiting = Array.from({ length: 1_001 }, (_, place) => claimOf(`c0ffee00-0000-4000-8000-${number(place)}`, place + 1));
   assert.deepEqual(await Array.fromAsync(open().waiting.list({ project_id: 'ci', line: 'gpu' })), waiting);
-  const asked = server.seen.map(({ url }) => url).filter((url) => url.startsWith('/waiting'));
-  assert.equal(asked.length, 2);
-  assert.match(`${asked[1]}`, /project_id=ci&line=gpu&limit=1000&marker=1000/);
+  const requested = server.seen.map(({ url }) => url).filter((url) => url.startsWith('/waiting'));
+  assert.equal(requested.length, 2);
+  assert.match(`${requested[1]}`, /project_id=ci&line=gpu&limit=1000&marker=1000/);
 });
 
 test('the command says what its claim waits for, and Ctrl-C ends the wait', async () => {
@@ -175,10 +175,10 @@ test('the command says what its claim waits for, and Ctrl-C ends the wait', asyn
     new RegExp(`^The claim does not wait any more\\. .*allocation show ${consumer}" shows it\\.\n$`),
   );
   await until('the server knows it', () => left === 1);
-  const [asked = 0, ...more] = waits();
+  const [requested = 0, ...more] = waits();
   assert.deepEqual(more, []);
   // On a busy machine the process takes a while until it has sent it.
-  assert.ok(asked <= 600 && asked * 1000 >= leftMs, `${asked}, with ${leftMs} ms left`);
+  assert.ok(requested <= 600 && requested * 1000 >= leftMs, `${requested}, with ${leftMs} ms left`);
 });
 
 test('a command that may not see the waiting claims does not report them', async () => {

@@ -116,9 +116,9 @@ async function causeOne(fault: Fault, parts: Parts, results: Results): Promise<v
   const lost = await ledger.complaints(cluster.query);
   const over = await complaintsOf(checkIntegrity(cluster.query));
   const beyond = await limitComplaints(cluster);
-  const untold = [...(await follower.complaints())];
+  const missed = [...(await follower.complaints())];
   const isAnew = follower.restarts > restarts;
-  if (isAnew !== promotions.length > 0) untold.push(`410: ${isAnew}, and promotions: ${promotions.length}`);
+  if (isAnew !== promotions.length > 0) missed.push(`410: ${isAnew}, and promotions: ${promotions.length}`);
   const ended = cluster.units.filter((unit) => unit.starts > (starts.get(unit) ?? 0)).map(({ name }) => name);
   const services = ended.filter((name) => cluster.processes.some((unit) => unit.name === name));
   const unwanted = services.filter((name) => !fault.ends?.includes(name)).map((name) => `${name} ended`);
@@ -141,7 +141,7 @@ async function causeOne(fault: Fault, parts: Parts, results: Results): Promise<v
     'nothing over': check('nothing is over-allocated', over),
     'within limits': check('a project has no more than its limit, and the service shows what it has', beyond),
     'own writes': check('each client reads what it wrote, and no answer is wrong', load.complaints.splice(0)),
-    mirror: `${check('a mirror by GET /changes equals the providers', untold)}${isAnew ? ', anew' : ''}`,
+    mirror: `${check('a mirror by GET /changes equals the providers', missed)}${isAnew ? ', anew' : ''}`,
     whole: check('all parts serve again, and only those ended that had to', [...whole, ...unwanted]),
     'in 3 s': check('claims are acknowledged within 3 s of the promotion', isLate ? ['they were not'] : []),
   });

@@ -305,16 +305,16 @@ suite('the console', () => {
       const focused = () =>
         page.evaluate<string>("document.activeElement.tagName + ' ' + document.activeElement.innerText");
       await tabUntil('grid', async () => (await focused()).startsWith('CANVAS'));
-      const told = async () => (await page.locator('[aria-live="polite"]').textContent()) ?? '';
+      const announced = async () => (await page.locator('[aria-live="polite"]').textContent()) ?? '';
       // How full a provider is may change at any time, so the name says which one is told.
       const nameOf = (text: string) => text.split(',')[0] ?? '';
       for (const key of ['ArrowRight', 'ArrowDown']) {
-        const before = nameOf(await told());
+        const before = nameOf(await announced());
         await page.keyboard.press(key);
-        await until('another provider is told', async () => nameOf(await told()) !== before);
-        assert.match(await told(), /^(rack|pool)\S+, VCPU \S+ full$/);
+        await until('another provider is announced', async () => nameOf(await announced()) !== before);
+        assert.match(await announced(), /^(rack|pool)\S+, VCPU \S+ full$/);
       }
-      const chosen = nameOf(await told());
+      const chosen = nameOf(await announced());
       await page.keyboard.press('+');
       await page.keyboard.press('0');
       await page.keyboard.press('Enter');

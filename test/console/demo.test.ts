@@ -22,14 +22,14 @@ for (const engine of engines) {
         await mustFail(/whole number from 1/, ['demo', '--hosts', '0'], env, 'wrongUsage');
         const { stdout, stderr, code } = await placement(['demo', '--hosts', '70', '--json'], env);
         assert.equal(code, 0, stderr);
-        const told: { hosts: number; providers: number; consumers: number } = JSON.parse(stdout);
+        const printed: { hosts: number; providers: number; consumers: number } = JSON.parse(stdout);
         const client = connect({ endpoint: server.url, auth: 'admin' });
         const providers = await client.providerSummaries.page({ limit: 10_000 });
         for (const { name } of providers) {
           const kind = name.replace(/\d+/g, '');
           counts.set(kind, (counts.get(kind) ?? 0) + 1);
         }
-        assert.equal(told.providers, providers.length);
+        assert.equal(printed.providers, providers.length);
         assert.equal(counts.get('rack-host'), 70);
         assert.equal(counts.get('pool'), 1);
         assert.ok((counts.get('rack-host-numa') ?? 0) > 0 && (counts.get('rack-host-gpu') ?? 0) > 0);
@@ -38,7 +38,7 @@ for (const engine of engines) {
         let consumers = 0;
         for await (const { consumer_type } of client.consumers.list())
           consumers += consumer_type === 'INSTANCE' ? 1 : 0;
-        assert.equal(told.consumers, consumers);
+        assert.equal(printed.consumers, consumers);
         assert.ok(consumers > 70, `${consumers}`);
         await mustFail(/The service has providers, such as .*only made in an empty service/s, ['demo'], env, 'failed');
       } finally {

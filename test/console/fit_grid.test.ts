@@ -154,10 +154,10 @@ testView(
   'the page of a drained host says so, until the drain is lifted',
   `providers/${uuidOf('host-5')}`,
   async (page) => {
-    const told = page.locator('.drained');
-    await told.getByText('No new claim fits on its tree.').waitFor();
-    await told.getByText('It is drained. Still held: 7 VCPU.').waitFor();
-    await told.getByText('Reserved of this provider before the drain: 2 VCPU.').waitFor();
+    const notice = page.locator('.drained');
+    await notice.getByText('No new claim fits on its tree.').waitFor();
+    await notice.getByText('It is drained. Still held: 7 VCPU.').waitFor();
+    await notice.getByText('Reserved of this provider before the drain: 2 VCPU.').waitFor();
     await page.locator('.dot.live').waitFor();
     await checkAccessibility(page, 'a drained host');
     // Another program opens it, and the marks stay.
@@ -168,11 +168,11 @@ testView(
       inventories: { VCPU: { ...VCPU, reserved: 0 } },
       resource_provider_generation,
     });
-    await told.getByText('it accepts claims again').waitFor();
+    await notice.getByText('it accepts claims again').waitFor();
     await undrainTree(served.placement, uuidOf('host-5'));
-    await told.waitFor({ state: 'detached' });
+    await notice.waitFor({ state: 'detached' });
     await drainTree(served.placement, uuidOf('host-5'));
-    await told.getByText('It is drained.').waitFor();
+    await notice.getByText('It is drained.').waitFor();
   },
 );
 

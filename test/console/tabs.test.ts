@@ -118,7 +118,7 @@ async function holdAnswer(page: Page, requests: RegExp) {
 }
 
 /** The next answer that tells the page of changes. */
-const told = (page: Page) => page.waitForResponse((response) => response.url().includes('/changes'));
+const changesAnswer = (page: Page) => page.waitForResponse((response) => response.url().includes('/changes'));
 
 testView('a view whose answers take longer than the time between changes shows them', 'limits', async (page) => {
   const host = await makeHost('busy');
@@ -154,9 +154,9 @@ testView('a provider shows what changed while its last answer was on its way', '
   const consumer = randomUUID();
   await claim(host, consumer, 1, null);
   await isMade;
-  const isTold = told(page);
+  const isReported = changesAnswer(page);
   await claim(host, consumer, 7, 1);
-  await isTold;
+  await isReported;
   letPass();
   await rowOf(page, 'VCPU').getByText('(88%)').waitFor();
 });

@@ -115,13 +115,13 @@ const readPlainly = async ({ database }: PlacementService): Promise<readonly Pla
 /** The rows of the list that a query selects: consumer, host and classes. */
 function expected(
   all: readonly Plain[],
-  asked: URLSearchParams,
+  requested: URLSearchParams,
   hosts: Awaited<ReturnType<typeof fill>>,
 ): readonly string[] {
   const { root, child, grandchild, other } = hosts;
-  const inTree = asked.get('in_tree');
+  const inTree = requested.get('in_tree');
   const tree = inTree === null ? undefined : inTree === other ? [other] : [root, child, grandchild];
-  const is = (name: string, value: string): boolean => !asked.has(name) || asked.get(name) === value;
+  const is = (name: string, value: string): boolean => !requested.has(name) || requested.get(name) === value;
   const chosen = all.filter(
     (row) =>
       is('project_id', row.project) &&
@@ -160,16 +160,16 @@ test('each filter shows exactly what the tables have, in pages of any length', a
       in_tree: Object.values(hosts),
       resource_class: ['VCPU', 'PGPU', 'DISK_GB'],
     };
-    const asked = Object.entries(choices).flatMap(([name, values]) =>
+    const requested = Object.entries(choices).flatMap(([name, values]) =>
       values.map((value) => new URLSearchParams({ [name]: value })),
     );
     for (let count = 0; count < 60; count += 1) {
       const query = new URLSearchParams();
       for (const [name, values] of Object.entries(choices))
         if (random.percent(35)) query.set(name, random.pick(values));
-      asked.push(query);
+      requested.push(query);
     }
-    for (const query of asked) {
+    for (const query of requested) {
       const limit = random.pick([7, 60, 1000]);
       const pages = await pagesOf(send, `${query}&limit=${limit}`);
       const found = pages.flat();

@@ -141,7 +141,7 @@ test('a list has exactly the matching consumers, with the tags of their allocati
       return { uuid, json, providers };
     });
     const choices = (name: string, values: readonly string[]) => ['', ...values.map((value) => `${name}=${value}&`)];
-    let asked = 0;
+    let lists = 0;
     for (const project of choices('project_id', [...wanted.projects, 'nobody'])) {
       for (const user of choices('user_id', wanted.users)) {
         for (const type of choices('consumer_type', [...wanted.types, 'NONE'])) {
@@ -159,7 +159,7 @@ test('a list has exactly the matching consumers, with the tags of their allocati
                   (!query.has('resource_provider') || providers.includes(query.get('resource_provider') ?? '')) &&
                   (!query.has('in_tree') || inTree.some((uuid) => providers.includes(uuid))),
               );
-              const found = await listAll(send, `${path}limit=${asked % 3 === 0 ? 7 : 1000}`);
+              const found = await listAll(send, `${path}limit=${lists % 3 === 0 ? 7 : 1000}`);
               assert.deepEqual(
                 found.map(({ uuid, etag, project_id, user_id, consumer_type, consumer_generation }) => ({
                   uuid,
@@ -179,12 +179,12 @@ test('a list has exactly the matching consumers, with the tags of their allocati
                 })),
                 path,
               );
-              asked += 1;
+              lists += 1;
             }
           }
         }
       }
     }
-    assert.equal(asked, 5 * 3 * 5 * 3 * 3);
+    assert.equal(lists, 5 * 3 * 5 * 3 * 3);
   });
 });

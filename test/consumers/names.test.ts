@@ -44,9 +44,9 @@ test('each kind of claim may set a name, and each answer with the consumer shows
     const answer = accepted(await send('PUT', `/allocations/${placed}`, { ...byQuery, name: 'träin-7' }));
     assert.equal(at(answer.json, 'name'), 'träin-7');
     const several = { [posted]: { ...one, name: 'same' }, [placedToo]: { ...byQuery, name: 'same' }, [without]: one };
-    const told = accepted(await send('POST', '/allocations', several));
+    const posting = accepted(await send('POST', '/allocations', several));
     assert.deepEqual(
-      [posted, placedToo, without].map((uuid) => at(told.json, uuid, 'name')),
+      [posted, placedToo, without].map((uuid) => at(posting.json, uuid, 'name')),
       ['same', 'same', null],
     );
     const tried = accepted(

@@ -21,11 +21,11 @@ test('the log has the old owner, the new owner and the user of a change, unless 
     const owner = { project_id: 'q\nq', user_id: 'v', consumer_type: 'unknown', consumer_generation: 1 };
     accepted(await send('PUT', `/consumers/${consumer}`, owner));
     assert.equal((await send('PUT', `/consumers/${consumer}`, owner)).status, 409);
-    const told = lines
+    const logged = lines
       .map((line): { readonly level: number; readonly msg?: string } => JSON.parse(line))
       .filter(({ msg = '' }) => msg.startsWith('Consumer '));
     assert.deepEqual(
-      told.map(({ level, msg }) => [level, msg]),
+      logged.map(({ level, msg }) => [level, msg]),
       [
         [
           30,

@@ -128,10 +128,10 @@ suite('work in the background', () => {
 /** A database that answers no statement until the test says so, and then fails. */
 function unansweringDatabase() {
   const statements: PromiseWithResolvers<never>[] = [];
-  const counts = { asked: 0 };
+  const counts = { rounds: 0 };
   const connection: DatabaseConnection = {
     executeQuery: () => {
-      counts.asked += 1;
+      counts.rounds += 1;
       const statement = Promise.withResolvers<never>();
       statements.push(statement);
       return statement.promise;
@@ -172,10 +172,10 @@ for (const [what, start] of [
     const { database, counts, fail } = unansweringDatabase();
     const stop = start(database);
     for (let interval = 0; interval < 5; interval += 1) await pass(600_000);
-    assert.equal(counts.asked, 1);
+    assert.equal(counts.rounds, 1);
     fail();
     for (let interval = 0; interval < 2; interval += 1) await pass(600_000);
-    assert.equal(counts.asked, 2, 'the next round comes');
+    assert.equal(counts.rounds, 2, 'the next round comes');
     let hasStopped = false;
     void stop().then(() => {
       hasStopped = true;
@@ -185,6 +185,6 @@ for (const [what, start] of [
     fail();
     await pass(600_000);
     assert.equal(hasStopped, true);
-    assert.equal(counts.asked, 2);
+    assert.equal(counts.rounds, 2);
   });
 }

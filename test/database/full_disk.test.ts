@@ -57,9 +57,9 @@ for (const engine of engines) {
           assert.match(String(at(json, 'errors', 0, 'detail')), /no disk or memory left/);
           accepted(await send('GET', `/resource_providers/${host}/usages`)); // the database does answer
         }
-        const told =
+        const message =
           'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503';
-        assert.deepEqual(warnings(), [{ msg: told, reason: 'no room' }]);
+        assert.deepEqual(warnings(), [{ msg: message, reason: 'no room' }]);
         for (const table of tables) await sql`drop trigger refuse on ${sql.table(table)}`.execute(kysely);
         accepted(await claim());
         accepted(await make());

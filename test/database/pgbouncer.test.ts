@@ -107,9 +107,9 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
           /^503 [\s\S]*A pooler of database connections does not support prepared statements; the log has/,
         );
         assert.deepEqual(more, []);
-        const told = lines.filter(({ level, msg }) => level !== 'info' && msg !== 'Slow statement');
-        assert.equal(told.length, 1, JSON.stringify(told));
-        assert.match(told[0]?.msg ?? '', /Set \[placement_database\] prepared_statements = false and restart/);
+        const warnings = lines.filter(({ level, msg }) => level !== 'info' && msg !== 'Slow statement');
+        assert.equal(warnings.length, 1, JSON.stringify(warnings));
+        assert.match(warnings[0]?.msg ?? '', /Set \[placement_database\] prepared_statements = false and restart/);
       } finally {
         for (const client of others) await client.end();
         await service.close();

@@ -60,8 +60,8 @@ const grow = ({ kysely }: Database, { table }: Read, rows: number, xid?: string)
   );
 };
 
-for (const [what, asked] of Object.entries(reads)) {
-  const { table, read } = asked;
+for (const [what, reading] of Object.entries(reads)) {
+  const { table, read } = reading;
   test(what, async () => {
     await withFreshDatabase(anyEngine, async ({ settings }) => {
       // One connection, which keeps its plans.
@@ -70,7 +70,7 @@ for (const [what, asked] of Object.entries(reads)) {
       try {
         // The snapshot is as if a transaction was running when the log was short, and has ended.
         const early = await onlyRow(kysely, sql<{ xid: string }>`select pg_current_xact_id()::text as xid`);
-        await grow(database, asked, 60);
+        await grow(database, reading, 60);
         await sql`vacuum analyze ${sql.table(table)}`.execute(kysely);
         // The snapshot has no running transactions of other databases, because the statement would then have another
         // text.
@@ -81,14 +81,14 @@ for (const [what, asked] of Object.entries(reads)) {
           return { open, closed: { ...snapshot, pgSnapshot: `${xmax}:${xmax}:` } };
         };
         const planned = await now();
-        for (const snapshot of Object.values(planned)) await readsOf(database, asked, snapshot);
-        await grow(database, asked, 20_000);
+        for (const snapshot of Object.values(planned)) await readsOf(database, reading, snapshot);
+        await grow(database, reading, 20_000);
         for (const when of ['as it was planned', 'with fresh statistics'] as const) {
           if (when === 'with fresh statistics') await sql`analyze ${sql.table(table)}`.execute(kysely);
           const { open, closed } = await now();
-          await grow(database, asked, 3);
+          await grow(database, reading, 3);
           for (const snapshot of [open, closed]) {
-            const { scans, rows } = await readsOf(database, asked, snapshot);
+            const { scans, rows } = await readsOf(database, reading, snapshot);
             assert.equal(scans, 0, when);
             // Whether there is a change is known by one row. A plan that is made after autovacuum looks at the ends of the index.
             assert.ok(rows >= (read === checkForChanges ? 1 : 3) && rows < 20, `${when} it read ${rows} rows`);
@@ -101,7 +101,7 @@ for (const [what, asked] of Object.entries(reads)) {
   });
 }
 
-for (const [what, asked] of Object.entries(reads)) {
+for (const [what, reading] of Object.entries(reads)) {
   test(`${what}, while a transaction with many rows is under way that is newer than all that have ended`, async () => {
     await withFreshDatabase('postgresql', async ({ settings }) => {
       if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
@@ -112,15 +112,15 @@ for (const [what, asked] of Object.entries(reads)) {
         await other.query('begin');
         const xid: string = (await other.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
         // The statistics count rows that are visible, so these are.
-        await grow(database, asked, 20_000, xid);
+        await grow(database, reading, 20_000, xid);
         const snapshot = await readFleetSnapshot(database.kysely);
         const { xmax } = snapshotParts(snapshot.pgSnapshot);
         const before = String(BigInt(xid) - 3n); // so that there is a gap as well
         const open = { ...snapshot, pgSnapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
-        await grow(database, asked, 3);
-        const { scans, rows } = await readsOf(database, asked, open);
+        await grow(database, reading, 3);
+        const { scans, rows } = await readsOf(database, reading, open);
         assert.equal(scans, 0);
-        assert.ok(rows >= (asked.read === checkForChanges ? 1 : 3) && rows < 20, `it read ${rows} rows`);
+        assert.ok(rows >= (reading.read === checkForChanges ? 1 : 3) && rows < 20, `it read ${rows} rows`);
       } finally {
         await other.end();
         await database.close();

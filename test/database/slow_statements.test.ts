@@ -7,22 +7,22 @@ import { withEmptyDatabase } from '../support/engines.ts';
 
 test('of a transaction whose statement failed, neither later statements nor the end are logged', async () => {
   await withEmptyDatabase(async (url) => {
-    const told: string[] = [];
+    const logged: string[] = [];
     const database = await openDatabase({
       connection: url,
       maxPoolSize: 2,
-      onStatement: (text) => void told.push(text),
+      onStatement: (text) => void logged.push(text),
     });
     try {
       const work = [sql`select pg_sleep(0.01)`, sql`select 1 / (random() * 0)::integer`, sql`select 3`];
       await assert.rejects(database.transaction(work), /division by zero/);
       assert.deepEqual(
-        told.filter((text) => !/^begin|^set /.test(text)),
+        logged.filter((text) => !/^begin|^set /.test(text)),
         ['select pg_sleep(0.01)', 'select 1 / (random() * 0)::integer'],
       );
-      told.length = 0;
+      logged.length = 0;
       await database.transaction([sql`select 4`, sql`select 5`]);
-      assert.ok(told.includes('select 5') && told.includes('commit'), told.join());
+      assert.ok(logged.includes('select 5') && logged.includes('commit'), logged.join());
     } finally {
       await database.close();
     }

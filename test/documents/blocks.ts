@@ -69,15 +69,15 @@ for line in sys.stdin:
 function startPython(cwd: string) {
   const child = spawn('python3', ['-u', '-c', driver], { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
   let printed = '';
-  let told = (): void => {};
+  let notify = (): void => {};
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     printed += chunk;
-    told();
+    notify();
   });
   let ended = false;
   child.once('exit', () => {
     ended = true;
-    told();
+    notify();
   });
   return {
     run: async (code: string): Promise<string> => {
@@ -86,7 +86,7 @@ function startPython(cwd: string) {
       while (!printed.endsWith('\0')) {
         if (ended) throw new Error(`Python ended at:\n${code}`);
         const { promise, resolve } = Promise.withResolvers<void>();
-        told = resolve;
+        notify = resolve;
         await promise;
       }
       return printed.slice(0, -1);

@@ -14,6 +14,6 @@ test('the README of deploy/cluster has each value that its files need, and no ot
   const named = needed.filter((name) => !/^[NP][23]_/.test(name));
   const table = read('README.md').split('| value | |')[1]?.split('\n\n')[0] ?? '';
   const columns = [...table.matchAll(/^\| (`.*?) \| /gm)].map(([, names = '']) => names).join();
-  const told = [...columns.matchAll(/`([A-Z]\w*_\w+|[A-Z]{4,})`/g)].map(([, name = '']) => name);
-  assert.deepEqual(told.sort(), [...new Set(named)].sort());
+  const documented = [...columns.matchAll(/`([A-Z]\w*_\w+|[A-Z]{4,})`/g)].map(([, name = '']) => name);
+  assert.deepEqual(documented.sort(), [...new Set(named)].sort());
 });

@@ -125,7 +125,7 @@ test('the scheduler continues if the answer to its claim is lost', { skip }, () 
       const { code, stdout, stderr } = await run(['2 echo on $HOST'], { PLACEMENT_URL: front.url });
       assert.deepEqual([code, stderr], [0, '']);
       assert.match(stdout, /^on gpu-[12]\n$/);
-      assert.ok(front.seen.some(({ url: asked }) => asked.startsWith('/holdings')));
+      assert.ok(front.seen.some(({ url: path }) => path.startsWith('/holdings')));
     } finally {
       await front.close();
     }

@@ -86,13 +86,13 @@ test('a process ends soon after files cannot be recovered, and says what to do',
     const file = path.join(folder, 'placement.conf');
     await writeFile(file, `[placement_database]\nembedded_path = ${killed}\n`);
     const { child, ended } = startCommand('placement-manage', ['--config-file', file, 'db', 'version'], folder);
-    let toldMs = 0;
+    let reportedMs = 0;
     child.stderr.once('data', () => {
-      toldMs = performance.now();
+      reportedMs = performance.now();
     });
     const { code, stderr } = await ended;
     assert.equal(code, 1);
-    assert.ok(performance.now() - toldMs < 5000, 'a timer of PostgreSQL kept it for 10 s, or for ever');
+    assert.ok(performance.now() - reportedMs < 5000, 'a timer of PostgreSQL kept it for 10 s, or for ever');
     assert.match(stderr, / cannot be opened: .* If the disk is full, make room on it\. Otherwise put a backup .*\n$/);
   });
 });

@@ -163,13 +163,15 @@ async function run(senders: readonly Send[], { path, write, restore }: Contest):
       return send(method, target, body, read.etag ?? '').then((reply) => ({ method, ...reply }));
     });
     const replies = await Promise.all(sent);
-    const told = replies.map(({ method, status, json }) => `${method} ${status} ${JSON.stringify(json).slice(0, 200)}`);
-    assert.equal(replies.filter(({ status }) => status < 300).length, 1, told.join('\n'));
+    const summaries = replies.map(
+      ({ method, status, json }) => `${method} ${status} ${JSON.stringify(json).slice(0, 200)}`,
+    );
+    assert.equal(replies.filter(({ status }) => status < 300).length, 1, summaries.join('\n'));
     const winner = replies.find(({ status }) => status < 300);
     // A resource that was deleted cannot be deleted again.
     const lost = ({ method, status }: (typeof replies)[number]) =>
       status === 412 || (method === 'DELETE' && winner?.method === 'DELETE' && status === 404);
-    assert.equal(replies.filter(lost).length, writers - 1, told.join('\n'));
+    assert.equal(replies.filter(lost).length, writers - 1, summaries.join('\n'));
     const after: Reply = await first('GET', path);
     assert.notEqual(after.etag, read.etag);
     // The answer of the winner has the same tag as a later read, unless the answer shows only a part of the resource.

@@ -7,12 +7,12 @@ import type { AllRows } from './made_up_fleet.ts';
 export function changeFleet({ fleet, apply, detach }: LivingFleet, rows: AllRows, { kind, at, what }: Change): AllRows {
   const id = rows.providers[at % rows.providers.length]?.id;
   if (id === undefined) return rows;
-  const [next, told, own] = changes[kind](rows, id, what);
-  if (own === undefined) {
-    apply(told);
+  const [next, reported, ownWrite] = changes[kind](rows, id, what);
+  if (ownWrite === undefined) {
+    apply(reported);
     return next;
   }
-  detach(own.effects);
-  showEffects(fleet, own, 1);
+  detach(ownWrite.effects);
+  showEffects(fleet, ownWrite, 1);
   return next;
 }

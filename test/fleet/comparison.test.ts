@@ -214,10 +214,10 @@ test('a difference is logged and counted, and all processes load their fleets ag
           formOf((await loadFleet(comparing.database)).living.fleet),
         );
       }
-      const told = lines.filter(({ level }) => level === 50).map(({ msg }) => String(msg));
-      assert.equal(told.length, 1, JSON.stringify(lines));
-      assert.match(String(told), /^The database was changed unnoticed, in inventories, of 3 resource providers: /);
-      for (const uuid of [parent, child, alone]) assert.match(String(told), new RegExp(uuid));
+      const errors = lines.filter(({ level }) => level === 50).map(({ msg }) => String(msg));
+      assert.equal(errors.length, 1, JSON.stringify(lines));
+      assert.match(String(errors), /^The database was changed unnoticed, in inventories, of 3 resource providers: /);
+      for (const uuid of [parent, child, alone]) assert.match(String(errors), new RegExp(uuid));
       const counted = async () =>
         /^placement_fleet_differences_total 1$/m.test(await (await comparing.app.request('/metrics')).text());
       await until('the difference is counted', counted);

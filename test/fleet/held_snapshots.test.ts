@@ -49,8 +49,8 @@ test('a held snapshot stays as it is, and the fleet is the same as without a hel
   const request = requestOf([groupOf('', { VCPU: 1 })]);
   const all = { strategy: 'depth-first', randomize: false, limited: false } as const;
   const ordered = { ...request, order: [{ kind: 'free', className: 'VCPU', mostFirst: true }] as const };
-  const foundIn = (fleet: Fleet, asked: typeof request) =>
-    Array.from(search(fleet, asked, all), (candidate) => candidateKey(fleet, candidate)).sort();
+  const foundIn = (fleet: Fleet, wanted: typeof request) =>
+    Array.from(search(fleet, wanted, all), (candidate) => candidateKey(fleet, candidate)).sort();
   fc.assert(
     fc.property(anyTopology, steps, (topology, list) => {
       let rows = rowsOf(topology);

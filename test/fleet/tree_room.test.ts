@@ -59,9 +59,9 @@ function check({ fleet }: LivingFleet, rows: AllRows, demands: readonly Demand[]
 function perform(living: LivingFleet, rows: AllRows, { kind, at, what }: Change): AllRows {
   const id = rows.providers[at % rows.providers.length]?.id;
   if (id === undefined) return rows;
-  const [next, told, own] = changes[kind](rows, id, what);
-  if (own === undefined) living.apply(told);
-  else showEffects(living.fleet, own, 1);
+  const [next, reported, ownWrite] = changes[kind](rows, id, what);
+  if (ownWrite === undefined) living.apply(reported);
+  else showEffects(living.fleet, ownWrite, 1);
   return next;
 }
 
@@ -80,13 +80,13 @@ test('the trees with room are equal to those that plain sums find, whatever chan
       anyTopology,
       fc.array(anyDemands, { minLength: 1, maxLength: 4 }),
       changesUpTo(12, 20),
-      (nodes, asked, list) => {
+      (nodes, wanted, list) => {
         let rows = rowsOf(nodes);
         const living = createFleet(rows);
-        for (const demands of asked) check(living, rows, demands);
+        for (const demands of wanted) check(living, rows, demands);
         for (const change of list) {
           rows = perform(living, rows, change);
-          for (const demands of asked) some += Number(check(living, rows, demands, change.kind) > 0);
+          for (const demands of wanted) some += Number(check(living, rows, demands, change.kind) > 0);
         }
       },
     ),
@@ -112,15 +112,15 @@ test('the trees with room are right among thousands of trees, with more changes 
         );
         let rows = rowsOf(nodes);
         const living = createFleet(rows);
-        const asked = [1, largest - 1, largest, largest + 1].map((ofOne) => [{ classId: 1, ofOne, total: ofOne + 3 }]);
+        const wanted = [1, largest - 1, largest, largest + 1].map((ofOne) => [{ classId: 1, ofOne, total: ofOne + 3 }]);
         for (const list of rounds) {
           for (const { id } of rows.providers.slice(0, random(2) * 1500)) {
             showEffects(living.fleet, { effects: [{ providerId: id, bump: 1, used: [{ classId: 1, delta: 1 }] }] }, 1);
             showEffects(living.fleet, { effects: [{ providerId: id, bump: 1, used: [{ classId: 1, delta: -1 }] }] }, 1);
           }
           for (const change of list) rows = perform(living, rows, change);
-          for (const demands of asked) check(living, rows, demands);
-          check(living, rows, [...(asked[1] ?? []), { classId: 3, ofOne: 9, total: 9 }]);
+          for (const demands of wanted) check(living, rows, demands);
+          check(living, rows, [...(wanted[1] ?? []), { classId: 3, ofOne: 9, total: 9 }]);
         }
       },
     ),

@@ -129,20 +129,20 @@ test('each threshold of the ids is logged once, and again after a remedy', async
         logger: { info: () => {}, warn: (line: unknown) => void lines.push(String(line)) },
         outages: { notice: () => false, answered: () => {} },
       });
-      const toldAt = async (last: number): Promise<number> => {
+      const warningsAt = async (last: number): Promise<number> => {
         lines.length = 0;
         await run(`select setval('consumers_id_seq', ${last})`);
         await watch.check();
         await watch.check();
         return lines.length;
       };
-      assert.equal(await toldAt(1_000_000_000), 0);
-      assert.equal(await toldAt(1_100_000_000), 1);
-      assert.equal(await toldAt(1_200_000_000), 0);
-      assert.equal(await toldAt(2_147_483_000), 1);
+      assert.equal(await warningsAt(1_000_000_000), 0);
+      assert.equal(await warningsAt(1_100_000_000), 1);
+      assert.equal(await warningsAt(1_200_000_000), 0);
+      assert.equal(await warningsAt(2_147_483_000), 1);
       assert.match(lines.join('\n'), /^Table consumers is running out of ids: it has used 99 %/);
-      assert.equal(await toldAt(5), 0);
-      assert.equal(await toldAt(1_700_000_000), 1);
+      assert.equal(await warningsAt(5), 0);
+      assert.equal(await warningsAt(1_700_000_000), 1);
       await watch.close();
     } finally {
       await other.close();

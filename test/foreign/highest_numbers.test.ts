@@ -56,8 +56,8 @@ for (const [what, requestAt] of Object.entries(writes)) {
       // A reshape raises the generation by two.
       const after = what === 'a reshape' ? 1 : 0;
       assert.equal(at(json, 'generation'), after);
-      const told = at(answer.json, 'resource_provider_generation');
-      if (told !== undefined) assert.equal(told, after);
+      const shown = at(answer.json, 'resource_provider_generation');
+      if (shown !== undefined) assert.equal(shown, after);
       assert.deepEqual(formOf(await service.fleet.fresh()), formOf((await loadFleet(service.database)).living.fleet));
       if (what !== 'a claim') assert.equal((await send(...request)).status, 409, 'the highest generation is old now');
       await succeed('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: 1 });

@@ -11,15 +11,15 @@ import { claimOf, holder, withDeployment } from './deployment.ts';
 
 test('the upgrade check reports a table that runs out of ids, and after its remedy claims work again', async () => {
   await withDeployment(async ({ service: { database }, send, succeed, execute }) => {
-    const told = async () =>
+    const reported = async () =>
       (await checkUpgrade(database, '/no/policy')).filter(({ check }) => check === 'Ids Running Out');
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await reported(), []);
     const claim = (generation: number) => ({ ...claimOf(3), consumer_generation: generation });
     await execute("select setval('allocations_id_seq', 2147483646)");
     await succeed('PUT', `/allocations/${holder}`, claim(1));
     assert.equal((await send('PUT', `/allocations/${holder}`, claim(2))).status, 503);
 
-    const [warning, ...others] = await told();
+    const [warning, ...others] = await reported();
     assert.deepEqual([warning?.result, others], [1, []]);
     assert.match(
       warning?.details ?? '',
@@ -27,14 +27,14 @@ test('the upgrade check reports a table that runs out of ids, and after its reme
     );
     await execute(/alter sequence .*/.exec(warning?.details ?? '')?.[0] ?? '');
     await prepareDatabase(database, { syncOnStartup: false });
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await reported(), []);
     for (const generation of [2, 3]) await succeed('PUT', `/allocations/${holder}`, claim(generation));
     await succeed('DELETE', `/allocations/${holder}`);
   });
 });
 
 /** Sequences, and how the upgrade check tells of each; undefined: it does not. */
-const sequences: readonly (readonly [sequence: string, at: number, told: RegExp | undefined])[] = [
+const sequences: readonly (readonly [sequence: string, at: number, reported: RegExp | undefined])[] = [
   ['minvalue 1 maxvalue 2147483647', 1_600_000_000, undefined],
   ['minvalue 1 maxvalue 2147483647', 1_620_000_000, /is running out of ids: it has used 75 %/],
   ['minvalue -2147483648 maxvalue 2147483647', -2_147_483_648, /goes on below zero: it has used 0 %/],
@@ -51,7 +51,7 @@ const sequences: readonly (readonly [sequence: string, at: number, told: RegExp 
 
 test('the upgrade check reports sequences near their end or below zero, and its remedy corrects them', async () => {
   await withDeployment(async ({ service: { database }, succeed, execute }) => {
-    const told = async () =>
+    const reported = async () =>
       (await checkUpgrade(database, '/no/policy')).find(({ check }) => check === 'Ids Running Out')?.details ??
       undefined;
     for (const [index, [sequence, last, expected]] of sequences.entries()) {
@@ -64,12 +64,12 @@ test('the upgrade check reports sequences near their end or below zero, and its 
         `alter sequence allocations_id_seq ${sequence} restart ${last}`,
         "select nextval('allocations_id_seq')",
       );
-      const details = await told();
+      const details = await reported();
       if (expected === undefined) assert.equal(details, undefined, sequence);
       else {
         assert.match(details ?? '', expected, `${sequence} at ${last}`);
         await execute(/alter sequence .*/.exec(details ?? '')?.[0] ?? '');
-        assert.equal(await told(), undefined, sequence);
+        assert.equal(await reported(), undefined, sequence);
       }
       await succeed('PUT', `/allocations/${holder}`, { ...claimOf(1), consumer_generation: index + 1 });
     }

@@ -13,8 +13,8 @@ const server = http.createServer(async (request, response) => {
   else if (url === '/text') response.writeHead(200, { 'content-type': 'text/plain' }).end('plain text');
   else if (url === '/broken') response.writeHead(200, { 'content-type': 'application/json' }).end('{');
   else if (url === '/count') {
-    asked += 1;
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ asked }));
+    received += 1;
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ received }));
   } else {
     const body = Buffer.concat(chunks).toString();
     const location = `http://${headers.host}/made/1`;
@@ -23,7 +23,7 @@ const server = http.createServer(async (request, response) => {
       .end(JSON.stringify({ method, url, headers, body, list: [1, 'two', null], amount: 10.5 }));
   }
 });
-let asked = 0;
+let received = 0;
 let baseUrl = '';
 
 before(async () => {
@@ -151,27 +151,27 @@ test('a test fails if no server listens', async () => {
 });
 
 test('a skipped test is not sent, and the tests after it have no prior response', async () => {
-  const before = asked;
+  const before = received;
   const results = await run(`
     tests:
       - { name: left out, GET: /count, skip: not today }
-      - { name: behind it, GET: "/$RESPONSE['asked']" }
+      - { name: behind it, GET: "/$RESPONSE['received']" }
   `);
   assert.deepEqual(
     results.map(({ outcome }) => outcome),
     ['skipped', 'failed'],
   );
-  assert.equal(asked, before);
+  assert.equal(received, before);
 });
 
 test('poll repeats the request until it passes, count times at most', async () => {
-  const start = asked;
+  const start = received;
   const poll = (count: number, wanted: number) =>
-    runOne(`GET: /count, poll: { count: ${count}, delay: 0.001 }, response_json_paths: { $.asked: ${wanted} }`);
+    runOne(`GET: /count, poll: { count: ${count}, delay: 0.001 }, response_json_paths: { $.received: ${wanted} }`);
   assert.equal((await poll(5, start + 3)).outcome, 'passed');
-  assert.equal(asked, start + 3);
+  assert.equal(received, start + 3);
   assert.equal((await poll(4, 0)).outcome, 'failed');
-  assert.equal(asked, start + 7);
+  assert.equal(received, start + 7);
 });
 
 test('tests can refer to earlier tests, also to failed ones', async () => {

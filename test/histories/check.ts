@@ -14,7 +14,7 @@ import { rootOf } from './trees.ts';
  * at a read, also where the write before it was lost; `over-allocated` at an acknowledged claim; `lost` at any other write.
  */
 export type Finding = {
-  readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not told' | 'wrong root';
+  readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not reported' | 'wrong root';
   /** What was asked, answered and expected. */
   readonly text: string;
 };
@@ -38,7 +38,7 @@ const usual: Circumstances = { patienceMs: 30_000, isClockSteady: true };
  * @returns what is wrong; `undecided` if the search was given up
  */
 export function check(
-  { arena, history, told }: Life,
+  { arena, history, reported }: Life,
   circumstances: Circumstances = usual,
 ): Finding | 'undecided' | undefined {
   const operations = history.operations.filter(
@@ -52,7 +52,7 @@ export function check(
   };
   const verdict = linearize<State, Operation<Action>>(specification, operations, circumstances.mostStates);
   if (verdict.isExplained === undefined) return 'undecided';
-  if (verdict.isExplained) return untold(arena.initial, verdict.order, operations, told, circumstances);
+  if (verdict.isExplained) return unreported(arena.initial, verdict.order, operations, reported, circumstances);
   const { stuck, state } = verdict;
   const since = Math.min(...stuck.map(({ invoked }) => invoked));
   const until = Math.max(...stuck.map(({ completed }) => completed ?? 0));
@@ -119,7 +119,7 @@ const parts = {
 } as const;
 
 /** What of a consumer GET /changes tells of. */
-const toldOf = ({ consumers }: State, uuid: string) => {
+const shownOf = ({ consumers }: State, uuid: string) => {
   const consumer = consumers[uuid];
   if (consumer === undefined) return undefined;
   const { project, user, type, name, allocations } = consumer;
@@ -133,14 +133,14 @@ const isRename = ({ method, path }: Action): boolean => method === 'PUT' && path
  * A change that was answered must be in an answer of `GET /changes` that ended after the request of the change was
  * sent. A removal must be in one after the end of the term.
  */
-function untold(
+function unreported(
   initial: State,
   order: Order<State, Operation<Action>>,
   operations: readonly Operation<Action>[],
-  told: Life['told'],
+  reported: Life['reported'],
   circumstances: Circumstances,
 ): Finding | undefined {
-  const { since } = told;
+  const { since } = reported;
   if (since === undefined) return undefined;
   /** Whether a request without an answer may have removed a consumer earlier than the order says. */
   const mayBeGoneEarlier = (consumer: string): boolean =>
@@ -190,21 +190,21 @@ function untold(
     ] as const) {
       if (from === to) continue;
       for (const uuid of isRename(operation.action) ? [] : Object.keys({ ...from.consumers, ...to.consumers })) {
-        if (isDeepStrictEqual(toldOf(from, uuid), toldOf(to, uuid))) continue;
+        if (isDeepStrictEqual(shownOf(from, uuid), shownOf(to, uuid))) continue;
         const former = from.consumers[uuid];
         const sinceMs = Math.min(changedMs, ...(former === undefined ? [] : lossesOf(uuid, former)));
-        const { since: followedSince = Number.POSITIVE_INFINITY, changes } = told.consumers;
+        const { since: followedSince = Number.POSITIVE_INFINITY, changes } = reported.consumers;
         const ofConsumer = changes.filter((each) => each.uuid === uuid).map(({ completed }) => completed);
         if (sinceMs < followedSince || ofConsumer.some((completed) => completed > sinceMs)) continue;
         const text =
           `consumer ${uuid}, changed after ${sinceMs}, after ${what} ${described(operation)}\n` +
-          `It was told at ${ofConsumer.join(', ') || 'no time'}; the client follows since ${followedSince}.`;
-        return { kind: 'not told', text };
+          `It was reported at ${ofConsumer.join(', ') || 'no time'}; the client follows since ${followedSince}.`;
+        return { kind: 'not reported', text };
       }
       for (const uuid of Object.keys({ ...from.providers, ...to.providers })) {
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
-          const ofPart = told.changes.filter(
+          const ofPart = reported.changes.filter(
             (each) => each.uuid === uuid && (each.parts.includes(part) || each.parts.includes('deleted')),
           );
           const earlier =
@@ -214,8 +214,8 @@ function untold(
           const times = ofPart.map(({ completed }) => completed).join(', ');
           const text =
             `the ${part} of ${uuid}, changed after ${sinceMs}, after ${what} ${described(operation)}\n` +
-            `It was told at ${times || 'no time'}; the client follows since ${since}.`;
-          return { kind: 'not told', text };
+            `It was reported at ${times || 'no time'}; the client follows since ${since}.`;
+          return { kind: 'not reported', text };
         }
       }
     }

@@ -7,19 +7,19 @@ import type { Connection } from './connection.ts';
 import type { History } from './history.ts';
 
 /** What GET /changes told of the providers of an arena, and when. Of a deleted provider it is `deleted` instead of parts. */
-export type Told = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
+export type ReportedChange = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
 
 /** A consumer of which GET /changes told, and when. */
-export type ToldConsumer = Pick<Told, 'uuid' | 'completed'>;
+export type ReportedConsumer = Pick<ReportedChange, 'uuid' | 'completed'>;
 
 /** A client that follows changes. */
 export type Follower = {
-  readonly told: {
-    readonly changes: readonly Told[];
+  readonly reported: {
+    readonly changes: readonly ReportedChange[];
     /** Since when it follows without a gap; undefined if it does not any more. */
     readonly since: number | undefined;
     /** The same of the consumers. They are told only while the history of usages is on. */
-    readonly consumers: { readonly changes: readonly ToldConsumer[]; readonly since: number | undefined };
+    readonly consumers: { readonly changes: readonly ReportedConsumer[]; readonly since: number | undefined };
   };
   /** Reads until everything that was done before this call must have been told, and ends. */
   end(): Promise<void>;
@@ -35,7 +35,7 @@ type Answer = {
   }[];
 };
 
-const isToldOf = (answer: Answer | undefined, uuid: string): boolean =>
+const isReported = (answer: Answer | undefined, uuid: string): boolean =>
   answer?.changes.some(({ resource_provider }) => resource_provider === uuid) ?? false;
 
 /** Follows the providers of an arena from now on. */
@@ -45,12 +45,12 @@ export async function startFollower(
   servers: readonly Connection[],
   random: Random,
 ): Promise<Follower> {
-  const changes: Told[] = [];
-  const ofConsumers: { readonly changes: ToldConsumer[]; since: number | undefined } = {
+  const changes: ReportedChange[] = [];
+  const ofConsumers: { readonly changes: ReportedConsumer[]; since: number | undefined } = {
     changes: [],
     since: undefined,
   };
-  const told: { changes: readonly Told[]; since: number | undefined; consumers: typeof ofConsumers } = {
+  const reported: { changes: readonly ReportedChange[]; since: number | undefined; consumers: typeof ofConsumers } = {
     changes,
     since: undefined,
     consumers: ofConsumers,
@@ -61,8 +61,8 @@ export async function startFollower(
   let isEnding = false;
 
   const look = async (wait: number): Promise<Answer | undefined> => {
-    const asked = asksForConsumers ? [...parts, 'consumers'] : parts;
-    const path = `/changes?parts=${asked.join()}${token === undefined ? '' : `&since=${token}`}`;
+    const requested = asksForConsumers ? [...parts, 'consumers'] : parts;
+    const path = `/changes?parts=${requested.join()}${token === undefined ? '' : `&since=${token}`}`;
     const request = {
       method: 'GET',
       path,
@@ -72,7 +72,7 @@ export async function startFollower(
     const reply = await random.pick(servers).send(request);
     if (reply?.status === 410) {
       token = undefined;
-      told.since = undefined;
+      reported.since = undefined;
       ofConsumers.since = undefined;
     }
     if (reply?.status === 400 && asksForConsumers) {
@@ -85,7 +85,7 @@ export async function startFollower(
     const answer = reply.body as Answer; // the shape of the API
     token = answer.next;
     const completed = history.now();
-    told.since ??= completed;
+    reported.since ??= completed;
     if (asksForConsumers) ofConsumers.since ??= completed;
     for (const { resource_provider: uuid, parts = [], deleted, consumer } of answer.changes) {
       if (consumer !== undefined && arena.consumers.includes(consumer)) {
@@ -120,19 +120,19 @@ export async function startFollower(
   await look(0);
   const following = follow();
   return {
-    told,
+    reported,
     end: async () => {
       isEnding = true;
       // A provider that is made now is told after everything that was done before.
       const bell = await ring();
       const last = await following;
-      if (bell !== undefined && isToldOf(last, bell)) return;
+      if (bell !== undefined && isReported(last, bell)) return;
       for (let tries = 0; bell !== undefined && tries < 100; tries += 1) {
         const answer = await look(1);
-        if (isToldOf(answer, bell)) return;
+        if (isReported(answer, bell)) return;
         if (answer === undefined) await sleep(50);
       }
-      told.since = undefined;
+      reported.since = undefined;
       ofConsumers.since = undefined;
     },
   };

@@ -16,7 +16,7 @@ import { serves } from './serves.ts';
 export type Life = {
   readonly arena: Arena;
   readonly history: History<Action>;
-  readonly told: Follower['told'];
+  readonly reported: Follower['reported'];
   /** How long after the end of its term each consumer that a client waited for was seen to be gone. */
   readonly removedAfterMs: readonly number[];
 };
@@ -100,7 +100,7 @@ export async function live(
   }
   await follower.end();
   await forgetLimits(arena, servers);
-  return { arena, history, told: follower.told, removedAfterMs };
+  return { arena, history, reported: follower.reported, removedAfterMs };
 }
 
 /** Deletes the limits of an arena, so that the next one begins where no project has any: its first limit is the first of the service. */

@@ -30,8 +30,8 @@ const kept: Rules = {
 /** Which of the rules the service keeps. `STRICT=madeAgain,shownWhenMade` turns on some of them, and `STRICT=all` all. */
 export const isMended: Rules = withStrict(process.env.STRICT);
 
-function withStrict(asked = ''): Rules {
-  const names = asked.split(',');
-  const strict = Object.entries(kept).map(([name, isOn]) => [name, isOn || asked === 'all' || names.includes(name)]);
+function withStrict(list = ''): Rules {
+  const names = list.split(',');
+  const strict = Object.entries(kept).map(([name, isOn]) => [name, isOn || list === 'all' || names.includes(name)]);
   return Object.fromEntries(strict) as Rules; // with the same keys as above
 }

@@ -43,9 +43,11 @@ test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   const random = randomFrom(seedFor(t));
   const first = random.below(mistakes.length);
   const chosen = [...mistakes.slice(first), ...mistakes.slice(0, first)].slice(0, plantedInOneRun);
-  const { MISTAKES: asked } = process.env;
-  const named = mistakes.filter(({ name }) => asked === 'all' || (asked !== undefined && name.includes(asked)));
-  const wanted = asked === undefined ? chosen : named;
+  const { MISTAKES: selected } = process.env;
+  const named = mistakes.filter(
+    ({ name }) => selected === 'all' || (selected !== undefined && name.includes(selected)),
+  );
+  const wanted = selected === undefined ? chosen : named;
   assert.ok(wanted.length > 0);
   await Promise.all(
     wanted.map((mistake) =>

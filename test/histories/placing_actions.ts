@@ -23,32 +23,36 @@ import type { EffectTime } from './terms.ts';
  */
 
 /** A consumer that should be placed, without what it gets. */
-export type Asked = Omit<Wish, 'allocations'> & { readonly query: Query };
+export type QueryWish = Omit<Wish, 'allocations'> & { readonly query: Query };
 
 /** PUT /allocations/{consumer} with a query. */
-export const claimByQuery = (microversion: number, asked: Asked, ifMatch?: string): Action => ({
+export const claimByQuery = (microversion: number, queried: QueryWish, ifMatch?: string): Action => ({
   method: 'PUT',
-  path: `/allocations/${asked.uuid}`,
+  path: `/allocations/${queried.uuid}`,
   microversion,
   ifMatch,
-  body: { candidates: queryText(asked.query), ...ownerFields(asked, microversion) },
+  body: { candidates: queryText(queried.query), ...ownerFields(queried, microversion) },
   after: (state, reply, effectTime) =>
-    placed(state, reply, effectTime, { microversion, asked: [asked], ifMatch, bodyOf: ({ body }) => body }),
+    placed(state, reply, effectTime, { microversion, queried: [queried], ifMatch, bodyOf: ({ body }) => body }),
 });
 
 /** POST /allocations with a query for each consumer. */
-export const claimTogetherByQuery = (microversion: number, asked: readonly Asked[], ifMatch?: string): Action => ({
+export const claimTogetherByQuery = (
+  microversion: number,
+  queried: readonly QueryWish[],
+  ifMatch?: string,
+): Action => ({
   method: 'POST',
   path: '/allocations',
   microversion,
   ifMatch,
   body: Object.fromEntries(
-    asked.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, microversion) }]),
+    queried.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, microversion) }]),
   ),
   after: (state, reply, effectTime) =>
     placed(state, reply, effectTime, {
       microversion,
-      asked,
+      queried,
       ifMatch,
       expectsKnownOnly: true,
       bodyOf: ({ body }, uuid) => (body as Readonly<Record<string, unknown>>)[uuid],
@@ -65,7 +69,7 @@ function amountsOf({ groups }: Query): Amounts {
 }
 
 type Placing = Omit<Claim, 'wishes'> & {
-  readonly asked: readonly Asked[];
+  readonly queried: readonly QueryWish[];
   /** The part of an answer that is about a consumer. */
   readonly bodyOf: (reply: Reply, uuid: string) => unknown;
 };
@@ -74,27 +78,27 @@ function placed(
   state: State,
   reply: Reply | undefined,
   effectTime: EffectTime,
-  { asked, bodyOf, ...options }: Placing,
+  { queried, bodyOf, ...options }: Placing,
 ): readonly State[] {
   if (reply !== undefined && isLostRace(reply)) return [state];
-  const claim = { ...options, wishes: asked.map((each) => ({ ...each, allocations: {} })) };
+  const claim = { ...options, wishes: queried.map((each) => ({ ...each, allocations: {} })) };
   const refusals = [...refusalsBeforeRoom(state, claim)];
-  if (!asked.every(({ query }) => classesOf(query).every((name) => isClass(state, name)))) refusals.push(isUnknown);
+  if (!queried.every(({ query }) => classesOf(query).every((name) => isClass(state, name)))) refusals.push(isUnknown);
   if (refusals.length > 0) return reply !== undefined && refusals.some((isRight) => isRight(reply)) ? [state] : [];
-  const leastOf = (each: Asked): Wish => ({ ...each, allocations: { any: amountsOf(each.query) } });
-  const isOver = exceedsLimit(state, withAllocations(state, asked.map(leastOf)));
+  const leastOf = (each: QueryWish): Wish => ({ ...each, allocations: { any: amountsOf(each.query) } });
+  const isOver = exceedsLimit(state, withAllocations(state, queried.map(leastOf)));
   if (isOver) return reply !== undefined && isOverLimit(reply) ? [state] : [];
   if (reply?.status === 409 && errorOf(reply).code === 'placement.no_candidates') {
-    return mayFitNowhere(state, asked) ? [state] : [];
+    return mayFitNowhere(state, queried) ? [state] : [];
   }
   if (reply !== undefined && reply.status !== 200) return [];
-  return waysToPlace(state, asked)
-    .filter((way) => way.every((got, index) => isAnswered(reply, bodyOf, asked[index]?.uuid ?? '', got)))
+  return waysToPlace(state, queried)
+    .filter((way) => way.every((got, index) => isAnswered(reply, bodyOf, queried[index]?.uuid ?? '', got)))
     .flatMap((way) => {
-      const wishes = asked.map((each, index) => ({ ...each, allocations: way[index]?.allocations ?? {} }));
+      const wishes = queried.map((each, index) => ({ ...each, allocations: way[index]?.allocations ?? {} }));
       const after = written(state, effectTime, { ...options, wishes });
       if (reply === undefined) return [after];
-      return asked.reduce<readonly State[]>(
+      return queried.reduce<readonly State[]>(
         (states, { uuid }) =>
           states.flatMap((each) => withShown(each, uuid, options.microversion, bodyOf(reply, uuid)) ?? []),
         [after],
@@ -124,17 +128,17 @@ function isAnswered(
 }
 
 /** The order in which consumers are placed: that of the text, but each one after those that its `with` names. */
-function inOrder(asked: readonly Asked[]): readonly Asked[] {
-  const ordered: Asked[] = [];
-  const place = (each: Asked): void => {
+function inOrder(queried: readonly QueryWish[]): readonly QueryWish[] {
+  const ordered: QueryWish[] = [];
+  const place = (each: QueryWish): void => {
     if (ordered.includes(each)) return;
     for (const uuid of each.query.with ?? []) {
-      const other = asked.find((one) => one.uuid === uuid && one !== each);
+      const other = queried.find((one) => one.uuid === uuid && one !== each);
       if (other !== undefined) place(other);
     }
     ordered.push(each);
   };
-  for (const each of asked) place(each);
+  for (const each of queried) place(each);
   return ordered;
 }
 
@@ -145,19 +149,19 @@ type Begun = { readonly state: State; readonly got: ReadonlyMap<string, Candidat
 function placedNext(
   before: State,
   { state, got }: Begun,
-  each: Asked,
-  asked: readonly Asked[],
+  each: QueryWish,
+  queried: readonly QueryWish[],
   mayStayAbove: boolean,
 ): readonly Begun[] {
   const treesOf = (uuid: string): ReadonlySet<string> => {
-    const isOther = uuid !== each.uuid && asked.some((one) => one.uuid === uuid);
+    const isOther = uuid !== each.uuid && queried.some((one) => one.uuid === uuid);
     const holder = (isOther ? state : before).consumers[uuid];
     return treesWith(before, Object.keys(holder?.allocations ?? {}));
   };
   const { with: together, apartFrom = [] } = each.query;
   const allowed = together && new Set(together.flatMap((uuid) => [...treesOf(uuid)]));
   const excluded = new Set(apartFrom.flatMap((uuid) => [...treesOf(uuid)]));
-  for (const other of asked) {
+  for (const other of queried) {
     const at = got.get(other.uuid);
     if (at === undefined || !other.query.apartFrom?.includes(each.uuid)) continue;
     for (const root of treesWith(before, Object.keys(at.allocations))) excluded.add(root);
@@ -170,25 +174,25 @@ function placedNext(
   });
 }
 
-const begin = (state: State, asked: readonly Asked[]): Begun => ({
-  state: withoutConsumers(state, asked),
+const begin = (state: State, queried: readonly QueryWish[]): Begun => ({
+  state: withoutConsumers(state, queried),
   got: new Map(),
 });
 
 /** All ways to place the consumers of a claim: for each consumer its candidate, in the order of the text. */
-function waysToPlace(state: State, asked: readonly Asked[]): readonly (readonly Candidate[])[] {
-  const ways = inOrder(asked).reduce<readonly Begun[]>(
-    (begun, each) => begun.flatMap((way) => placedNext(state, way, each, asked, true)),
-    [begin(state, asked)],
+function waysToPlace(state: State, queried: readonly QueryWish[]): readonly (readonly Candidate[])[] {
+  const ways = inOrder(queried).reduce<readonly Begun[]>(
+    (begun, each) => begun.flatMap((way) => placedNext(state, way, each, queried, true)),
+    [begin(state, queried)],
   );
-  return ways.map(({ got }) => asked.flatMap(({ uuid }) => got.get(uuid) ?? []));
+  return ways.map(({ got }) => queried.flatMap(({ uuid }) => got.get(uuid) ?? []));
 }
 
 /** Whether some choice for the first consumers leaves no place for a later one. */
-function mayFitNowhere(state: State, asked: readonly Asked[]): boolean {
-  let begun: readonly Begun[] = [begin(state, asked)];
-  for (const each of inOrder(asked)) {
-    const next = begun.map((way) => placedNext(state, way, each, asked, isMended.overcommittedPlaces));
+function mayFitNowhere(state: State, queried: readonly QueryWish[]): boolean {
+  let begun: readonly Begun[] = [begin(state, queried)];
+  for (const each of inOrder(queried)) {
+    const next = begun.map((way) => placedNext(state, way, each, queried, isMended.overcommittedPlaces));
     if (next.some((ways) => ways.length === 0)) return true;
     begun = next.flat();
   }

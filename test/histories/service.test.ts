@@ -51,7 +51,7 @@ for (const engine of engines) {
         const found = check(life);
         assert.equal(typeof found === 'object' ? found.text : found, undefined);
         assert.equal((await findWrongRoot(server.query, arena))?.text, undefined);
-        assert.ok(life.told.changes.length > 0);
+        assert.ok(life.reported.changes.length > 0);
         return life;
       };
       const manyRequests = (scene: Scene, random: Random) =>

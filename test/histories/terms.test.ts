@@ -80,7 +80,7 @@ const renewed = (atMs: number, endsAtMs: number): Event => ({
 const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(2006, uuid), status: 404 });
 
 /** @param toldAtMs when a client that follows was told of usages of the host; undefined if none follows */
-function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?: readonly number[]): boolean {
+function isExplained(events: readonly Event[], circumstances = steady, reportedAtMs?: readonly number[]): boolean {
   const etag = tags.consumer({ ...wish, generation: 1, shift: 0, term: undefined });
   const operations = events.map(({ atMs, action, status, body }) => ({
     client: 0,
@@ -101,12 +101,12 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
         initial,
       },
       history: { operations, now: Date.now, record: async () => undefined },
-      told: {
+      reported: {
         changes: [
-          ...(toldAtMs ?? []).map((ms) => ({ uuid: host, parts: ['usages'], completed: startMs + ms })),
+          ...(reportedAtMs ?? []).map((ms) => ({ uuid: host, parts: ['usages'], completed: startMs + ms })),
           { uuid: otherHost, parts: ['usages'], completed: Number.POSITIVE_INFINITY },
         ],
-        since: toldAtMs === undefined ? undefined : startMs - 10,
+        since: reportedAtMs === undefined ? undefined : startMs - 10,
         consumers: { changes: [], since: undefined },
       },
       removedAfterMs: [],
@@ -157,9 +157,9 @@ test('a change by a claim may have been reported when a term expired before it, 
     action: claim(1020, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),
     status: 204,
   };
-  const told = (...atMs: readonly number[]) => isExplained([claimed, moved], steady, atMs);
-  assert.ok(told(5, 1505), 'the consumer was there until then');
-  assert.ok(told(5, 1100), 'it was removed at the end of its term');
-  assert.ok(!told(5), 'it is told of neither');
-  assert.ok(!told(5, 900), 'its term had not ended');
+  const reported = (...atMs: readonly number[]) => isExplained([claimed, moved], steady, atMs);
+  assert.ok(reported(5, 1505), 'the consumer was there until then');
+  assert.ok(reported(5, 1100), 'it was removed at the end of its term');
+  assert.ok(!reported(5), 'neither is reported');
+  assert.ok(!reported(5, 900), 'its term had not ended');
 });

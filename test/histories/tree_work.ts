@@ -4,7 +4,7 @@ import { type Chooser, newest, type Weighted } from './chooser.ts';
 import { claim } from './claim_actions.ts';
 import { release } from './consumer_actions.ts';
 import { isMended } from './mended.ts';
-import { type Asked, claimByQuery, claimTogetherByQuery } from './placing_actions.ts';
+import { claimByQuery, claimTogetherByQuery, type QueryWish } from './placing_actions.ts';
 import { setAggregates, setTraits, stock } from './provider_actions.ts';
 import { providerReads, readAllocations, readSummaries, readTree } from './read_actions.ts';
 import { change, make, remove } from './tree_actions.ts';
@@ -15,7 +15,7 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
   const { arena, notes, random, provider, consumer, tagOf, versionFor, generationOf, owner } = choose;
   const [first = ''] = arena.classes;
   const someQuery = queriesOfTrees(choose);
-  const asked = (uuid: string): Asked => ({ ...owner(uuid, newest), seconds: undefined, query: someQuery() });
+  const queried = (uuid: string): QueryWish => ({ ...owner(uuid, newest), seconds: undefined, query: someQuery() });
   const nameOf = (uuid: string) => (random.percent(80) ? choose.newName(uuid) : `${provider()} 0`);
   /** Most often one of those that have nothing at first. */
   const comingOrGoing = () => (random.percent(65) ? random.pick(arena.providers.slice(-2)) : provider());
@@ -68,11 +68,11 @@ export function treeWork(choose: Chooser): readonly Weighted[] {
       },
       () => placing({ groups: [{ ...oneUnit, suffix: random.pick(['', '_A']), inTree: gone }] }),
     ],
-    [24, () => claimByQuery(random.pick([2004, newest]), asked(consumer()))],
+    [24, () => claimByQuery(random.pick([2004, newest]), queried(consumer()))],
     [
       6,
       () => {
-        const [first, second] = [asked(consumer()), asked(consumer())];
+        const [first, second] = [queried(consumer()), queried(consumer())];
         if (first.uuid === second.uuid) return claimTogetherByQuery(newest, [first]);
         // Otherwise each might have to be placed after the other.
         const { with: _, ...query } = first.query;

@@ -360,7 +360,7 @@ for (const engine of engines) {
         'by=day': 'by',
       };
       const ofTotals = { 'by=': 'by', 'by=week': 'week', 'by=day,day': 'day,day', 'limit=5': 'limit' };
-      const asked = [
+      const requests = [
         ...Object.entries({ ...shared, ...ofRecords }).map(
           ([query, named]) => [`/usage_records?${query}`, named] as const,
         ),
@@ -368,7 +368,7 @@ for (const engine of engines) {
         ...Object.entries(ofTotals).map(([query, named]) => [`/usage_totals?${query}`, named] as const),
         ['/usage_totals', 'by'] as const,
       ];
-      for (const [path, named] of asked) {
+      for (const [path, named] of requests) {
         const { status, json } = await send('GET', path);
         assert.equal(status, 400, `${path}: ${status}`);
         assert.ok(String(at(json, 'errors', 0, 'detail')).includes(named), `${path}: ${JSON.stringify(json)}`);

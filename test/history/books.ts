@@ -95,11 +95,11 @@ export class Books {
     const inOrder = <Row extends Held>(rows: readonly Row[], began: (row: Row) => number): readonly Row[] =>
       rows.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : began(a) - began(b)));
     const [found, expected] = [inOrder(records, ({ began }) => began), inOrder(books, ({ began }) => began.from)];
-    const told = (row: Held & { readonly ended: string | null }, isOpen: boolean) =>
+    const lineOf = (row: Held & { readonly ended: string | null }, isOpen: boolean) =>
       `${keyOf(row)}: ${row.amount}, ${isOpen ? 'open' : row.ended}`;
     assert.deepEqual(
-      found.map((row) => told(row, row.until === null)),
-      expected.map((row) => told(row, row.until === undefined)),
+      found.map((row) => lineOf(row, row.until === null)),
+      expected.map((row) => lineOf(row, row.until === undefined)),
     );
     const isIn = (time: number, { from, to }: Span) => time >= from && time <= to;
     for (const [index, { began, until, ...more }] of found.entries()) {

@@ -13,9 +13,9 @@ import {
   differences,
   host1,
   inserted,
+  recordLines,
   switchOn,
   together,
-  told,
   type World,
   withWorld,
 } from './world.ts';
@@ -52,7 +52,7 @@ test('two programs that write a consumer without a record at once begin one reco
     await switchOn(world);
     const [insert = sql``] = inserted(consumer, { [host1]: { VCPU: 1 } });
     await oneAfterTheOther(world, [insert], insert);
-    assert.deepEqual(await told(world, consumer), ['1 VCPU of 1 by : rewritten', '2 VCPU of 1 by : open']);
+    assert.deepEqual(await recordLines(world, consumer), ['1 VCPU of 1 by : rewritten', '2 VCPU of 1 by : open']);
     await checkHistory(world);
   });
 });
@@ -73,7 +73,10 @@ test('a record that was begun while its consumer was made by another program get
     assert.equal((await differences(world)).length, 2);
     assert.deepEqual([await assignOwners(world.database, 10), await assignOwners(world.database, 10)], [1, 0]);
     assert.deepEqual(await differences(world), []);
-    assert.deepEqual(await told(world, consumer), ['2 VCPU of 1 by : owner', '2 VCPU of 1 by p/u/INSTANCE: open']);
+    assert.deepEqual(await recordLines(world, consumer), [
+      '2 VCPU of 1 by : owner',
+      '2 VCPU of 1 by p/u/INSTANCE: open',
+    ]);
   });
 });
 

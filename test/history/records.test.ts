@@ -23,13 +23,13 @@ import {
   host1,
   host2,
   inserted,
+  recordLines,
   recordsOf,
   run,
   switchOff,
   switchOn,
   takeInAll,
   together,
-  told,
   type World,
   withWorld,
 } from './world.ts';
@@ -171,14 +171,14 @@ const cases: Readonly<Record<string, (world: World, consumer: string) => Promise
       world,
       sql`update allocations set resource_provider_id = (select id from resource_providers where uuid = ${host2})`,
     );
-    assert.deepEqual(await told(world, consumer), [
+    assert.deepEqual(await recordLines(world, consumer), [
       '1 VCPU of 1 by p/u/INSTANCE: rewritten',
       '2 VCPU of 1 by p/u/INSTANCE: moved',
       '2 VCPU of 2 by p/u/INSTANCE: open',
     ]);
     const other = randomUUID();
     await run(world, sql`update allocations set consumer_id = ${other}`);
-    assert.deepEqual(await told(world, other), ['2 VCPU of 2 by : open']);
+    assert.deepEqual(await recordLines(world, other), ['2 VCPU of 2 by : open']);
     return [
       '1 VCPU of 1 by p/u/INSTANCE: rewritten',
       '2 VCPU of 1 by p/u/INSTANCE: moved',
@@ -203,7 +203,10 @@ const cases: Readonly<Record<string, (world: World, consumer: string) => Promise
   },
   'a consumer that is deleted under its allocations, and made again': async (world, consumer) => {
     await run(world, sql`delete from consumers`);
-    assert.deepEqual(await told(world, consumer), ['1 VCPU of 1 by p/u/INSTANCE: owner', '1 VCPU of 1 by : open']);
+    assert.deepEqual(await recordLines(world, consumer), [
+      '1 VCPU of 1 by p/u/INSTANCE: owner',
+      '1 VCPU of 1 by : open',
+    ]);
     const change = { project_id: 'p', user_id: 'u', consumer_type: 'X', consumer_generation: null };
     accepted(await world.send('PUT', `/consumers/${consumer}`, change));
     return ['1 VCPU of 1 by p/u/INSTANCE: owner', '1 VCPU of 1 by : owner', '1 VCPU of 1 by p/u/X: open'];
@@ -297,7 +300,7 @@ for (const engine of engines) {
           await claim(world, consumer, { [host1]: { VCPU: 1 } });
           try {
             const expected = await act(world, consumer);
-            assert.deepEqual(await told(world, consumer), expected);
+            assert.deepEqual(await recordLines(world, consumer), expected);
           } finally {
             await together(world, [
               sql`delete from allocations`,
@@ -333,7 +336,7 @@ for (const engine of engines) {
       const [first = '', , , , , , last = ''] = consumers;
       await claim(world, last, { [host2]: { VCPU: 1 } });
       const position = await takeInHeld(database, undefined, 4);
-      assert.deepEqual((await told(world, first)).toSorted(), [
+      assert.deepEqual((await recordLines(world, first)).toSorted(), [
         '1 DISK_GB of 1 by p/u/INSTANCE: open',
         '1 VCPU of 1 by p/u/INSTANCE: open',
       ]);

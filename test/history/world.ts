@@ -177,7 +177,7 @@ export async function claim(
 }
 
 /** The records of a consumer as texts, such as `1 VCPU of 2 by p/u/INSTANCE: moved`, after a check of all. */
-export async function told(world: World, consumer: string): Promise<readonly string[]> {
+export async function recordLines(world: World, consumer: string): Promise<readonly string[]> {
   await checkHistory(world);
   const records = (await recordsOf(world)).filter((record) => record.consumer === consumer);
   return records.map(

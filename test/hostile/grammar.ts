@@ -83,9 +83,9 @@ function chunks(payload: Buffer, random: Random): { readonly bytes: Buffer; read
     const size = 1 + random.below(random.percent(50) ? 40 : 2000);
     const part = payload.subarray(start, start + size);
     const right = part.length.toString(16);
-    const told = random.percent(97) ? right : number(random);
-    isMisframed ||= told !== right;
-    parts.push(Buffer.from(`${told}${random.percent(95) ? '' : ';a=b'}\r\n`), part, Buffer.from('\r\n'));
+    const declared = random.percent(97) ? right : number(random);
+    isMisframed ||= declared !== right;
+    parts.push(Buffer.from(`${declared}${random.percent(95) ? '' : ';a=b'}\r\n`), part, Buffer.from('\r\n'));
     start += size;
   }
   const end = random.percent(95) ? '0\r\n\r\n' : '0\r\nX-Trailer: a\r\n\r\n';

@@ -10,7 +10,7 @@ type Sent = {
   readonly text: string;
   readonly status: number;
   /** A part of the body of the answer. */
-  readonly told: string;
+  readonly contained: string;
   /** The number of times that the server asks for the body. */
   readonly continues?: number;
 };
@@ -29,30 +29,30 @@ const smuggled = send('POST', '/resource_providers', '{"name": "smuggled"}');
 
 /** Requests after which the connection stays open. The answer names `id`, which no other request of the test has. */
 const keeping: readonly ((id: string) => Sent)[] = [
-  (id) => ({ text: get(`/resource_providers/${id}`), status: 404, told: id }),
-  (id) => ({ text: get(`/resource_providers?in_tree=x${id}`), status: 400, told: `x${id}` }),
-  (id) => ({ text: get(`/resource_providers?name=${id}`), status: 200, told: '{"resource_providers":[]}' }),
-  (id) => ({ text: get(`/resource_providers/${host}`, `X-Id: ${id}`), status: 200, told: host }),
-  (id) => ({ text: get(`/traits/${id}%00`), status: 404, told: id }),
-  (id) => ({ text: send('POST', '/resource_providers', `{"name": 1, "a${id}": 2}`), status: 400, told: `a${id}` }),
-  (id) => ({ text: send('DELETE', `/allocations/${id}`, ''), status: 404, told: id }),
+  (id) => ({ text: get(`/resource_providers/${id}`), status: 404, contained: id }),
+  (id) => ({ text: get(`/resource_providers?in_tree=x${id}`), status: 400, contained: `x${id}` }),
+  (id) => ({ text: get(`/resource_providers?name=${id}`), status: 200, contained: '{"resource_providers":[]}' }),
+  (id) => ({ text: get(`/resource_providers/${host}`, `X-Id: ${id}`), status: 200, contained: host }),
+  (id) => ({ text: get(`/traits/${id}%00`), status: 404, contained: id }),
+  (id) => ({ text: send('POST', '/resource_providers', `{"name": 1, "a${id}": 2}`), status: 400, contained: `a${id}` }),
+  (id) => ({ text: send('DELETE', `/allocations/${id}`, ''), status: 404, contained: id }),
   (id) => ({
     text: send('PUT', `/resource_providers/${id}`, '{"name": "a"}', 'Expect: 100-continue'),
     status: 404,
-    told: id,
+    contained: id,
     continues: 1,
   }),
   // The body is a whole request, which must not be taken for one.
   (id) => ({
     text: send('POST', `/resource_providers?a${id}`, smuggled, 'Expect: x, 100-Continue'),
     status: 400,
-    told: 'JSON',
+    contained: 'JSON',
     continues: 1,
   }),
   (id) => ({
     text: `${lines(`PUT /resource_providers/${id} HTTP/1.1`, ...kept, 'Content-Type: application/json', 'Transfer-Encoding: chunked')}d\r\n{"name": "a"}\r\n0\r\n\r\n`,
     status: 404,
-    told: id,
+    contained: id,
   }),
 ];
 
@@ -101,8 +101,8 @@ test('a hostile request is refused in its turn, and nothing behind it is carried
           [...before.map((each) => each.status), status],
           `${what}: ${reply.text}`,
         );
-        for (const [index, { told }] of before.entries())
-          assert.ok(answers[index]?.body.includes(told), `${what}: ${answers[index]?.body} has ${told}`);
+        for (const [index, { contained }] of before.entries())
+          assert.ok(answers[index]?.body.includes(contained), `${what}: ${answers[index]?.body} has ${contained}`);
         const expected = before.reduce((sum, each) => sum + (each.continues ?? 0), 0);
         assert.equal(continues, expected, `${what}: the body of a refused request is not asked for`);
         const last = answers.at(-1);

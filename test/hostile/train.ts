@@ -85,8 +85,8 @@ export function judge({ cars, end }: Train, { answers, problem, restBytes, ended
     const { valid, known } = cars[index] ?? {};
     if (status >= 500) return `answered ${status}`;
     if (valid !== undefined && !valid.statuses.includes(status)) return `${status} for a valid request: ${body}`;
-    if (valid?.told !== undefined && !body.includes(valid.told))
-      return `another answer than with ${valid.told}: ${body}`;
+    if (valid?.contained !== undefined && !body.includes(valid.contained))
+      return `another answer than with ${valid.contained}: ${body}`;
     if (known !== undefined && index === answers.length - 1 && ended === 'closed by the server') known.hasClosed = true;
     const json = /\r\ncontent-type: application\/json\r\n/i.test(head) && body.length > 0 && body.length < keptBytes;
     if (json && !isJson(body)) return `an answer that is not JSON: ${body}`;

@@ -8,7 +8,7 @@ export type Valid = {
   readonly bytes: Buffer;
   readonly statuses: readonly number[];
   /** A part of the body of its answer. */
-  readonly told?: string;
+  readonly contained?: string;
   /** Called with whether the request was answered; what comes behind a refused request must not be carried out. */
   readonly onDone?: (isAnswered: boolean) => void;
 };
@@ -72,20 +72,20 @@ export function openValid(random: Random): () => Valid {
   const check = (consumer: string): Valid => ({
     bytes: request('GET', `/allocations/${consumer}`),
     statuses: [200],
-    told: '"allocations":{}',
+    contained: '"allocations":{}',
   });
   const read = (): Valid => {
     const id = randomUuid(random);
     return random.pick<() => Valid>([
-      () => ({ bytes: request('GET', `/resource_providers/${id}`), statuses: [404], told: id }),
-      () => ({ bytes: request('GET', `/resource_providers?in_tree=x${id}`), statuses: [400], told: `x${id}` }),
-      () => ({ bytes: request('GET', `/resource_providers/${worker}`), statuses: [200], told: worker }),
+      () => ({ bytes: request('GET', `/resource_providers/${id}`), statuses: [404], contained: id }),
+      () => ({ bytes: request('GET', `/resource_providers?in_tree=x${id}`), statuses: [400], contained: `x${id}` }),
+      () => ({ bytes: request('GET', `/resource_providers/${worker}`), statuses: [200], contained: worker }),
       () => ({
         bytes: request('GET', '/allocation_candidates?resources=VCPU:1&limit=3'),
         statuses: [200],
-        told: 'allocation_requests',
+        contained: 'allocation_requests',
       }),
-      () => ({ bytes: request('POST', '/resource_providers', { [`a${id}`]: 1 }), statuses: [400], told: id }),
+      () => ({ bytes: request('POST', '/resource_providers', { [`a${id}`]: 1 }), statuses: [400], contained: id }),
     ])();
   };
   return () => {

@@ -286,16 +286,16 @@ for (const proxy of proxies) {
 
         await withFront(proxy, [port, portOf(server)], async ({ client }) => {
           let uuid = '';
-          let told = '';
+          let outcome = '';
           while (broken === 0) {
             uuid = randomUUID();
-            told = await claim(client, uuid).then(
+            outcome = await claim(client, uuid).then(
               ({ status, body }) => `${status} ${JSON.stringify(body)}`,
               (error: unknown) => messageOf(error),
             );
           }
           // Where it has used the connection before, HAProxy ends that of the client instead, so that the client asks again.
-          assert.match(told, /^50[23] .*It may have done what was asked|^socket hang up$/);
+          assert.match(outcome, /^50[23] .*It may have done what was asked|^socket hang up$/);
           assert.equal(broken, 1);
           const { json } = accepted(await send('GET', `/allocations/${uuid}`));
           assert.deepEqual(at(json, 'allocations'), {});

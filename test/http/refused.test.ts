@@ -181,7 +181,7 @@ async function start(args: readonly string[], folder: string) {
     },
     /** The refusals that were counted, by their reason. */
     counts: async (): Promise<ReadonlyMap<string, number>> => {
-      const asked = url.startsWith('https')
+      const output = url.startsWith('https')
         ? await new Promise<string>((resolve, reject) => {
             https
               .get(`${url}/metrics`, { rejectUnauthorized: false }, (response) => resolve(text(response)))
@@ -189,7 +189,7 @@ async function start(args: readonly string[], folder: string) {
           })
         : await (await fetch(`${url}/metrics`)).text();
       const sums = new Map<string, number>();
-      for (const [, reason = '', count] of asked.matchAll(
+      for (const [, reason = '', count] of output.matchAll(
         /^placement_refused_requests_total\{reason="([^"]+)".*\} (\d+)$/gm,
       )) {
         if (count !== '0') sums.set(reason, (sums.get(reason) ?? 0) + Number(count));

@@ -25,12 +25,12 @@ for (const [count, bytes] of [
 ] as const) {
   for (const fails of [true, false]) {
     test(`${count} chunks of ${bytes} bytes ${fails ? 'and an error are cut off' : 'are sent to their end'}`, async () => {
-      const told: unknown[] = [];
+      const errors: unknown[] = [];
       const app = new Hono<HonoEnv>();
       app.get('/', async (c) => {
         const body = await jsonBody(chunksOf(count, bytes, fails), holdNothing, openTurns());
         const cutOff = (error: unknown) => {
-          told.push(error);
+          errors.push(error);
           c.env.outgoing?.destroy();
         };
         return bareResponse(renderAnswer({ status: 200, body }, 39, '', cutOff));
@@ -44,7 +44,7 @@ for (const [count, bytes] of [
         });
         if (fails) await assert.rejects(read, { name: 'TypeError' });
         else assert.equal(await read, count * bytes);
-        assert.deepEqual(told, fails ? [failure] : []);
+        assert.deepEqual(errors, fails ? [failure] : []);
       } finally {
         await close();
       }

@@ -38,7 +38,7 @@ suite('the identity of a request', () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       assert.equal(await outcome(), 'unauthorized');
       assert.equal(await outcome(''), 'unauthorized');
-      assert.deepEqual(standIn.asked(), [], 'these need no request to Keystone');
+      assert.deepEqual(standIn.requests(), [], 'these need no request to Keystone');
       assert.equal(await outcome('nonsense'), 'unauthorized');
       assert.equal(userOf(await outcome(undefined, { 'x-storage-token': standIn.issue({ user: 'bob' }) })), 'bob');
       assert.equal(userOf(await outcome(` ${standIn.issue({ user: 'carol' })} `)), 'carol');
@@ -52,7 +52,7 @@ suite('requests to Keystone', () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const [one, two] = [standIn.issue(), standIn.issue()];
       for (const token of [one, two, one, two, one]) await outcome(token);
-      assert.deepEqual(standIn.asked(), ['POST', `GET ${one}`, `GET ${two}`]);
+      assert.deepEqual(standIn.requests(), ['POST', `GET ${one}`, `GET ${two}`]);
     });
   });
 
@@ -66,7 +66,7 @@ suite('requests to Keystone', () => {
         outcomes.map(userOf),
         tokens.map((token) => (token === one ? 'one' : 'two')),
       );
-      assert.deepEqual(standIn.asked().toSorted(), [`GET ${one}`, `GET ${two}`, 'POST'].toSorted());
+      assert.deepEqual(standIn.requests().toSorted(), [`GET ${one}`, `GET ${two}`, 'POST'].toSorted());
     });
   });
 
@@ -85,7 +85,7 @@ suite('requests to Keystone', () => {
       const token = standIn.issue();
       for (const each of [token, 'nonsense']) {
         for (let time = 0; time < 3; time += 1) await outcome(each);
-        assert.equal(standIn.asked().filter((request) => request === `GET ${each}`).length, 3);
+        assert.equal(standIn.requests().filter((request) => request === `GET ${each}`).length, 3);
       }
     });
   });
@@ -98,10 +98,10 @@ suite('requests to Keystone', () => {
       await withKeystone({ tokenCacheTime }, async ({ standIn, outcome }) => {
         const startedMs = performance.now();
         for (let time = 0; time < 3; time += 1) assert.equal(await outcome('nonsense'), 'unauthorized');
-        assert.deepEqual(standIn.asked(), ['POST', 'GET nonsense']);
-        await until('Keystone is asked again', async () => {
+        assert.deepEqual(standIn.requests(), ['POST', 'GET nonsense']);
+        await until('Keystone gets another request', async () => {
           assert.equal(await outcome('nonsense'), 'unauthorized');
-          return standIn.asked().length > 0;
+          return standIn.requests().length > 0;
         });
         const tookMs = performance.now() - startedMs;
         assert.ok(tookMs >= seconds * 1000, `after ${tookMs} ms`);
@@ -142,9 +142,9 @@ suite('requests to Keystone', () => {
         Array.from({ length: 1_000 }, (_, each) => `${part}-${each}`),
       );
       for (const part of parts) await Promise.all(part.map((madeUp) => outcome(madeUp)));
-      standIn.asked();
+      standIn.requests();
       assert.equal(userOf(await outcome(token)), 'alice');
-      assert.deepEqual(standIn.asked(), []);
+      assert.deepEqual(standIn.requests(), []);
     });
   });
 
@@ -154,10 +154,10 @@ suite('requests to Keystone', () => {
       const token = standIn.issue({ user: 'alice', lifetime: 0.3 });
       const issuedMs = Date.now();
       assert.equal(userOf(await outcome(token)), 'alice');
-      standIn.asked();
+      standIn.requests();
       await until('it has expired', () => Date.now() > issuedMs + 300);
       assert.equal(await outcome(token), 'unauthorized');
-      assert.deepEqual(standIn.asked(), []);
+      assert.deepEqual(standIn.requests(), []);
     });
   });
 
@@ -175,10 +175,10 @@ suite('the token of the service', () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       await outcome(standIn.issue());
       standIn.revokeOwn();
-      standIn.asked();
+      standIn.requests();
       const token = standIn.issue({ user: 'alice' });
       assert.equal(userOf(await outcome(token)), 'alice');
-      assert.deepEqual(standIn.asked(), [`GET ${token}`, 'POST', `GET ${token}`]);
+      assert.deepEqual(standIn.requests(), [`GET ${token}`, 'POST', `GET ${token}`]);
     });
   });
 
@@ -187,7 +187,7 @@ suite('the token of the service', () => {
       standIn.behaviour.ownLifetime = 20;
       const tokens = [standIn.issue(), standIn.issue()];
       for (const token of tokens) await outcome(token);
-      assert.deepEqual(standIn.asked(), ['POST', `GET ${tokens[0]}`, 'POST', `GET ${tokens[1]}`]);
+      assert.deepEqual(standIn.requests(), ['POST', `GET ${tokens[0]}`, 'POST', `GET ${tokens[1]}`]);
     });
   });
 
@@ -196,7 +196,7 @@ suite('the token of the service', () => {
       standIn.behaviour.ownLifetime = -1;
       const token = standIn.issue();
       assert.equal(await outcome(token), unavailable);
-      assert.deepEqual(standIn.asked(), ['POST', `GET ${token}`, 'POST', `GET ${token}`]);
+      assert.deepEqual(standIn.requests(), ['POST', `GET ${token}`, 'POST', `GET ${token}`]);
       assert.match(logged.join(), /refuses the token of the service user/);
     });
   });

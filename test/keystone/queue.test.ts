@@ -63,22 +63,22 @@ suite('the queue before Keystone', () => {
       await outcome(standIn.issue());
       standIn.behaviour.delayMs = 2_000;
       const leaving = new AbortController();
-      const asked = flood(world, 64);
+      const requests = flood(world, 64);
       const shared = standIn.issue({ user: 'shared' });
       const left = flood(world, 500, from('leaving', leaving.signal));
       const first = outcome(shared, {}, from('leaving', leaving.signal));
       const second = outcome(shared, {}, from('other'));
-      await until('64 questions are asked', () => standIn.asked().length > 0);
+      await until('64 requests are sent', () => standIn.requests().length > 0);
       leaving.abort();
       standIn.behaviour.delayMs = 0;
       await Promise.all(left);
       assert.equal(userOf(await second), 'shared');
-      await Promise.all([first, ...asked]);
-      const asks = standIn.asked();
+      await Promise.all([first, ...requests]);
+      const asks = standIn.requests();
       assert.ok(!asks.some((ask) => ask.includes('invented leaving')), `${asks.length} questions`);
       // One that comes after it had left is asked anew.
       assert.equal(await outcome('invented leaving 1', {}, from('new')), 'unauthorized');
-      assert.deepEqual(standIn.asked(), ['GET invented leaving 1']);
+      assert.deepEqual(standIn.requests(), ['GET invented leaving 1']);
     }));
 
   test('a full queue refuses a validation of the client with most of them, immediately', () =>
@@ -108,7 +108,7 @@ suite('the queue before Keystone', () => {
         await outcome(standIn.issue());
         standIn.behaviour.delayMs = 120_000;
         assert.deepEqual(new Set(await Promise.all(flood(world, 1500))), new Set(['Keystone is unavailable']));
-        assert.ok(standIn.asked().length < 200);
+        assert.ok(standIn.requests().length < 200);
         standIn.behaviour.delayMs = 0;
         assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
       },
@@ -119,12 +119,17 @@ suite('the queue before Keystone', () => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     const queue = openKeystoneQueue({ atATime: 2, mostWaiting: 100 });
-    const asked: { readonly name: string; readonly answer: (text: string) => void; readonly fail: () => void }[] = [];
+    const requests: { readonly name: string; readonly answer: (text: string) => void; readonly fail: () => void }[] =
+      [];
     const ask = (name: string): Promise<string> =>
       queue.run(
         () =>
           new Promise((resolve, reject) => {
-            asked.push({ name, answer: resolve, fail: () => reject(new KeystoneUnreachable(`no answer to ${name}`)) });
+            requests.push({
+              name,
+              answer: resolve,
+              fail: () => reject(new KeystoneUnreachable(`no answer to ${name}`)),
+            });
           }),
         { client: name, gone: never },
       );
@@ -136,17 +141,17 @@ suite('the queue before Keystone', () => {
       ),
     );
     await nextRound();
-    asked[1]?.fail();
+    requests[1]?.fail();
     await nextRound();
     nowMs += 1_900;
-    asked[2]?.fail();
+    requests[2]?.fail();
     await nextRound();
     assert.deepEqual([...outcomes.keys()], ['b', 'c']);
-    asked[0]?.answer('yes');
+    requests[0]?.answer('yes');
     await nextRound();
     // Since the answer it has been silent for a short time only.
     nowMs += 1_900;
-    asked[3]?.fail();
+    requests[3]?.fail();
     await nextRound();
     assert.deepEqual([...outcomes.keys()], ['b', 'c', 'a', 'd']);
     assert.equal(queue.size, 0);
@@ -154,9 +159,9 @@ suite('the queue before Keystone', () => {
     await nextRound();
     assert.equal(queue.size, 2);
     nowMs += 100;
-    asked[4]?.fail();
+    requests[4]?.fail();
     await Promise.all(last);
-    asked[5]?.answer('yes');
+    requests[5]?.answer('yes');
     await Promise.all(done);
     assert.equal(outcomes.get('f'), 'yes');
     // A time without questions is no time without answers.
@@ -164,11 +169,11 @@ suite('the queue before Keystone', () => {
     const first = assert.rejects(ask('i'), /no answer to i/);
     const others = [ask('j'), ask('k')];
     await nextRound();
-    asked[6]?.fail();
+    requests[6]?.fail();
     await first;
-    asked[7]?.answer('yes');
+    requests[7]?.answer('yes');
     await nextRound();
-    asked[8]?.answer('yes');
+    requests[8]?.answer('yes');
     assert.deepEqual(await Promise.all(others), ['yes', 'yes']);
   });
 

@@ -42,12 +42,12 @@ http_request_max_retries = 0
           /** The statuses of requests on new connections, which reach all workers. */
           const statuses = async (): Promise<readonly number[]> => {
             const headers = { connection: 'close' };
-            const asked = Array.from({ length: 2 * workers }, async () => {
+            const answers = Array.from({ length: 2 * workers }, async () => {
               const token = standIn.issue({ user: 'alice', roles: ['admin'], project: 'p' });
               return (await fetch(`${url}/resource_providers`, { headers: { ...headers, 'x-auth-token': token } }))
                 .status;
             });
-            return [...new Set(await Promise.all(asked))];
+            return [...new Set(await Promise.all(answers))];
           };
           assert.deepEqual(await statuses(), [200]);
 

@@ -44,7 +44,7 @@ export type StandIn = {
   readonly url: string;
   readonly behaviour: Behaviour;
   /** All requests since the last call, as `GET valid-token` or `POST`. */
-  asked(): readonly string[];
+  requests(): readonly string[];
   /** Issues a token, and returns it. */
   issue(token?: SomeToken): string;
   revoke(token: string): void;
@@ -155,7 +155,7 @@ export async function withStandIn<T>(
     return await use({
       url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
       behaviour,
-      asked: () => {
+      requests: () => {
         const requests = log;
         log = [];
         return requests;

@@ -71,12 +71,12 @@ suite('Keystone in trouble', () => {
   test('while it is frozen, there is time for another attempt if http_connect_timeout is short', async () => {
     await withKeystone({ httpRequestMaxRetries: 3, httpConnectTimeout: 1 }, async ({ standIn, outcome }) => {
       await outcome(standIn.issue());
-      standIn.asked();
+      standIn.requests();
       const token = standIn.issue({ user: 'alice' });
       standIn.behaviour.delayMs = 120_000;
       const waiting = outcome(token);
-      await until('it was asked twice', () => standIn.asked().length > 0);
-      await until('it was asked again', () => standIn.asked().length > 0);
+      await until('it got two requests', () => standIn.requests().length > 0);
+      await until('it got another request', () => standIn.requests().length > 0);
       standIn.behaviour.delayMs = 0;
       assert.equal(userOf(await waiting), 'alice');
     });

@@ -114,14 +114,14 @@ test('/metrics has the limits of projects with values of their own, and the usag
   await withSend(async (send) => {
     const host = '00000000-0000-4000-8000-00000000000a';
     await makeProvider(send, host, { VCPU: { total: 8 } });
-    const told = async () =>
+    const listed = async () =>
       (await send('GET', '/metrics')).text.split('\n').filter((line) => line.startsWith('placement_limit'));
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await listed(), []);
     accepted(
       await send('PUT', '/limits/p', { resources: { VCPU: 3, PGPU: null }, consumers: { all: 9 }, generation: null }),
     );
     accepted(await send('PUT', '/allocations/00000000-0000-4000-8000-000000000001', newClaim({ [host]: { VCPU: 2 } })));
-    assert.deepEqual(await told(), [
+    assert.deepEqual(await listed(), [
       'placement_limit{project="p",of="VCPU"} 3',
       'placement_limit{project="p",of="consumers all"} 9',
       'placement_limit_used{project="p",of="VCPU"} 2',

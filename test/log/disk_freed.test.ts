@@ -31,9 +31,9 @@ test('lines that could not be written are written once the disk has space, witho
         const isWritten = async (): Promise<boolean> =>
           (await (await fetch(`${url}/metrics`)).text()).includes('placement_log_writable 1');
         await writeFile(fill, Buffer.alloc(2 ** 20)).catch(() => {}); // what has no room
-        const asked = '/resource_providers?name=while-it-is-full';
+        const path = '/resource_providers?name=while-it-is-full';
         const long = `&member_of=in:${Array.from({ length: 1000 }, () => crypto.randomUUID()).join(',')}`;
-        await fetch(`${url}${asked}${long}`, {
+        await fetch(`${url}${path}${long}`, {
           headers: { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.39' },
         });
         await until('it cannot be written', async () => !(await isWritten()));

@@ -18,11 +18,11 @@ for (const engine of engines) {
           ? `embedded database in ${config.embeddedPath}`
           : `PostgreSQL database ${path.basename(config.connection)} at ${new URL(config.connection).host}`;
       const newest = migrationNames.at(-1);
-      const told = (did: string) => `The ${where} is at ${newest}, revision a082b8bb98d0: ${did}.\n`;
-      const applied = told(`applied ${migrationNames.join(', ')}`);
+      const line = (did: string) => `The ${where} is at ${newest}, revision a082b8bb98d0: ${did}.\n`;
+      const applied = line(`applied ${migrationNames.join(', ')}`);
       assert.deepEqual(await alone('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: applied });
       assert.equal((await run('placement-manage', 'db', 'version')).stdout, 'a082b8bb98d0\n');
-      const nothing = told('nothing had to be migrated');
+      const nothing = line('nothing had to be migrated');
       assert.deepEqual(await run('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: nothing });
 
       assert.deepEqual(await alone('placement-manage', 'db', 'stamp', '611cd6dffd7b'), {

@@ -164,11 +164,11 @@ for (const engine of engines) {
       const { code, stderr } = await run('placement-manage', 'load', file);
       assert.equal(code, 1);
       assert.match(stderr, /^placement-manage: 16 lines are wrong\. Nothing is loaded\.\n/);
-      const told = new Map(
+      const problems = new Map(
         Array.from(stderr.matchAll(/^line (\d+): (.*)$/gm), ([, line, text]) => [Number(line), text ?? '']),
       );
       for (const [index, [, problem]] of wrong.entries())
-        assert.match(told.get(index + 2) ?? '', problem, `${index + 2}`);
+        assert.match(problems.get(index + 2) ?? '', problem, `${index + 2}`);
       assert.equal((await withDatabase(countRows)).providers, 1);
     });
   });

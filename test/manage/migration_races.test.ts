@@ -49,8 +49,8 @@ for (const [name, requestFor] of Object.entries(requests)) {
       await untilOneWaits(database);
       return { answer };
     });
-    const { status: told, text } = await answer.answer;
-    assert.match(String(told), status, text);
+    const { status: answered, text } = await answer.answer;
+    assert.match(String(answered), status, text);
     assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
     await database.close();
     await service.close();

@@ -41,18 +41,18 @@ test('a service of Type=notify reports to systemd when and where it listens', as
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
     // A stand-in for systemd-notify, which is not on every machine and needs a socket that Node.js cannot open.
     const programs = path.join(folder, 'programs');
-    const told = path.join(folder, 'told');
+    const notified = path.join(folder, 'notified');
     await mkdir(programs);
     await writeFile(
       path.join(programs, 'systemd-notify'),
-      `#!/bin/sh\nprintf '%s\\n' "$NOTIFY_SOCKET" "$@" >'${told}'\n`,
+      `#!/bin/sh\nprintf '%s\\n' "$NOTIFY_SOCKET" "$@" >'${notified}'\n`,
     );
     await chmod(path.join(programs, 'systemd-notify'), 0o755);
     const environment = { PATH: programs, NOTIFY_SOCKET: '/run/systemd/notify' };
     const server = startCommand('placement-api', ['--config-file', configFile], folder, environment);
     const [line, url = ''] = await server.said(listens);
     const expected = ['/run/systemd/notify', '--ready', `--status=${line}`].join('\n');
-    await until('systemd is told', async () => (await readFile(told, 'utf8').catch(() => '')) === expected);
+    await until('systemd is notified', async () => (await readFile(notified, 'utf8').catch(() => '')) === expected);
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);

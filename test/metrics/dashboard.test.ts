@@ -93,7 +93,7 @@ suite('the Grafana dashboard', () => {
         assert.equal(
           isRate,
           isCounter,
-          `${title}: ${metric}, a ${series.type}, is ${isRate ? '' : 'not '}asked as a rate`,
+          `${title}: ${metric}, a ${series.type}, is ${isRate ? '' : 'not '}queried as a rate`,
         );
       }
       const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
@@ -105,7 +105,7 @@ suite('the Grafana dashboard', () => {
   });
 
   test('shows every metric of the service', () => {
-    const asked = new Set(targets.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
+    const queried = new Set(targets.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
     for (const metric of [
       'placement_requests_total',
       'placement_request_duration_seconds_bucket',
@@ -145,7 +145,7 @@ suite('the Grafana dashboard', () => {
       'nodejs_eventloop_lag_p99_seconds',
       'process_resident_memory_bytes',
     ]) {
-      assert.ok(asked.has(metric), metric);
+      assert.ok(queried.has(metric), metric);
     }
     for (const quantile of ['0.5', '0.95', '0.99']) {
       assert.ok(

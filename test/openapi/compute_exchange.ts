@@ -12,9 +12,13 @@ export const isComputePath = (path: string): boolean => /^\/compute(?:$|[/?])/.t
 export function checkComputeExchange(exchange: Exchange): readonly string[] {
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
-  const sent = new Map(Object.entries(exchange.responseHeaders).map(([name, value]) => [name.toLowerCase(), value]));
-  const asked = new Map(Object.entries(exchange.requestHeaders).map(([name, value]) => [name.toLowerCase(), value]));
-  const shown = /^compute (2\.\d+)$/.exec(sent.get('openstack-api-version') ?? '')?.[1];
+  const responseHeaders = new Map(
+    Object.entries(exchange.responseHeaders).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  const requestHeaders = new Map(
+    Object.entries(exchange.requestHeaders).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  const shown = /^compute (2\.\d+)$/.exec(responseHeaders.get('openstack-api-version') ?? '')?.[1];
   const contract = contractFor(
     exchange.method,
     decodeURIComponent(path),
@@ -22,9 +26,12 @@ export function checkComputeExchange(exchange: Exchange): readonly string[] {
     computeDocument,
   );
   const complaints: string[] = [];
-  const wanted = /^compute (2\.\d+)$/.exec(asked.get('openstack-api-version') ?? '')?.[1];
+  const wanted = /^compute (2\.\d+)$/.exec(requestHeaders.get('openstack-api-version') ?? '')?.[1];
   if (shown !== undefined && wanted !== undefined && wanted !== shown) complaints.push(`it was made at ${shown}`);
-  const range = [sent.get('openstack-api-minimum-version'), sent.get('openstack-api-maximum-version')];
+  const range = [
+    responseHeaders.get('openstack-api-minimum-version'),
+    responseHeaders.get('openstack-api-maximum-version'),
+  ];
   if (exchange.status !== 401 && range.join() !== 'compute 2.1,compute 2.75') complaints.push('the range is missing');
 
   const response = contract.responses[String(exchange.status)];
@@ -32,14 +39,14 @@ export function checkComputeExchange(exchange: Exchange): readonly string[] {
     complaints.push(`this status is not one of ${Object.keys(contract.responses).join(', ')}`);
   } else {
     for (const [name, header] of Object.entries(objectAt(response, 'headers'))) {
-      const value = sent.get(name.toLowerCase());
+      const value = responseHeaders.get(name.toLowerCase());
       if (!isObject(header)) continue;
       complaints.push(...validator(header.schema ?? {})(value).map((what) => `the header ${name} (${value}): ${what}`));
     }
     complaints.push(...bodyComplaints(objectAt(response, 'content'), exchange.responseBody ?? ''));
   }
   if (exchange.status < 300 && contract.operation !== undefined) {
-    const request = { query, headers: asked, body: exchange.requestBody ?? '' };
+    const request = { query, headers: requestHeaders, body: exchange.requestBody ?? '' };
     complaints.push(...requestComplaints(contract, contract.operation, request));
   }
   return complaints.map(

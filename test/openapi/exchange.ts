@@ -45,10 +45,10 @@ function lowerCased(headers: Headers): ReadonlyMap<string, string> {
  *
  * @param newest the newest version that the answer offers
  */
-function askedVersion(newest: Version, header: string | undefined, older?: string): Version | undefined | 'unsure' {
+function requestedVersion(newest: Version, header: string | undefined, older?: string): Version | undefined | 'unsure' {
   if (header === undefined && older !== undefined) {
     // Version 2 needs the name of the service.
-    return older.startsWith('2.') ? 'unsure' : askedVersion(newest, `placement ${older}`);
+    return older.startsWith('2.') ? 'unsure' : requestedVersion(newest, `placement ${older}`);
   }
   if (header === undefined) return versionOf(1, 0);
   if (/^placement latest$/.test(header)) return newest;
@@ -176,21 +176,21 @@ export function checkExchange(exchange: Exchange): readonly string[] {
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
   const newest =
     shownVersion(responseHeaders.get('openstack-api-maximum-version')) ?? openstackRange(placementService).newest;
-  const asked = isUnreadable(requestHeaders)
+  const requested = isUnreadable(requestHeaders)
     ? 'unsure'
-    : askedVersion(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
+    : requestedVersion(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
   const shown = shownVersion(responseHeaders.get(VERSION_HEADER));
-  const version = asked === 'unsure' ? shown : asked;
+  const version = requested === 'unsure' ? shown : requested;
   const contract = contractFor(exchange.method, decoded(path), version ?? versionOf(1, 0));
 
   const complaints: string[] = [];
-  if (typeof asked === 'number' && shown !== undefined && shown !== asked)
+  if (typeof requested === 'number' && shown !== undefined && shown !== requested)
     complaints.push(`it was made at ${versionText(shown)}`);
-  if (typeof asked === 'number' && shown === undefined && [400, 406].includes(exchange.status)) {
+  if (typeof requested === 'number' && shown === undefined && [400, 406].includes(exchange.status)) {
     complaints.push(`the header ${VERSION_HEADER} is missing`);
   }
-  if (asked === undefined && ![401, 406].includes(exchange.status))
-    complaints.push('the version asked for is not spoken');
+  if (requested === undefined && ![401, 406].includes(exchange.status))
+    complaints.push('the requested version is not served');
 
   const response = contract.responses[String(exchange.status)];
   if (!isObject(response)) {

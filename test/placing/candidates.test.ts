@@ -115,16 +115,16 @@ const order = fc.constantFrom<readonly [readonly OrderKey[], readonly TreeKey[]]
 
 const anyCase = fc.record({
   topology: anyTopology,
-  asked: fc.array(fc.tuple(anyRequest, order), { minLength: 1, maxLength: 4 }),
+  wanted: fc.array(fc.tuple(anyRequest, order), { minLength: 1, maxLength: 4 }),
   /** How much of what is used in each inventory the first consumer has. */
   shares: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 28, maxLength: 28 }),
 });
 
 /** The case with rows, with claims of a consumer for each request, and with what the first of them has. */
-function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrary<infer Case> ? Case : never) {
+function prepare({ topology, wanted, shares }: typeof anyCase extends fc.Arbitrary<infer Case> ? Case : never) {
   // With sharing it is open to which tree a candidate belongs, so the order of trees cannot be told from it.
   const shares_ = topology.some(({ traits }) => traits.includes('MISC_SHARES_VIA_AGGREGATE'));
-  const requests = asked.map(([request, [order, keys]]) =>
+  const requests = wanted.map(([request, [order, keys]]) =>
     shares_ ? { request, keys: [] } : { request: { ...request, order }, keys },
   );
   const rows = rowsOf(topology);

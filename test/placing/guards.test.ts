@@ -85,11 +85,11 @@ test('a claim is not written where a move brings a consumer of its apart_from in
         allocation_ratio) values (2, 1, 10, 0, 1, 10, 1, 1);
       insert into consumers (uuid, project_id, user_id, generation) values ('${theirs}', 1, 1, 1);
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 1, '${theirs}', 1)`);
-    const asked = byQuery([ours], `resources=VCPU:2&apart_from=${theirs}`);
+    const queried = byQuery([ours], `resources=VCPU:2&apart_from=${theirs}`);
     const fleet = await openFleet(database);
     const judged = async () => {
       const states = await readConsumers(database, [ours, theirs], true);
-      const { usageChanges: _, placement: __, ...write } = judge(await fleet.fresh(), asked, states);
+      const { usageChanges: _, placement: __, ...write } = judge(await fleet.fresh(), queried, states);
       return write;
     };
     const write = await judged();

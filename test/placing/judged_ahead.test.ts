@@ -14,9 +14,9 @@ import { byQuery } from './by_query.ts';
 function heldUp(database: Database) {
   let isHeld = false;
   const waiting: (() => void)[] = [];
-  const transaction = async (...asked: Parameters<Database['transaction']>) => {
+  const transaction = async (...args: Parameters<Database['transaction']>) => {
     if (isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
-    return database.transaction(...asked);
+    return database.transaction(...args);
   };
   return {
     // The cast is right: it returns what `database.transaction` returns for the same statements.

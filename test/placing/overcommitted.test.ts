@@ -101,9 +101,9 @@ test('consumers are placed in place by query exactly if a claim may give them as
       amounts,
       consumers,
       fc.integer({ min: 1, max: 40 }),
-      (cpu, memory, ofOthers, asked, hosts) => {
+      (cpu, memory, ofOthers, wanted, hosts) => {
         const stocks = { VCPU: cpu, MEMORY_MB: memory };
-        const [first, ...rest] = asked;
+        const [first, ...rest] = wanted;
         fc.pre(first?.wanted !== undefined);
         const parts = [{ ...first, isByQuery: true }, ...rest];
         const usedOf = (name: keyof typeof classIds) =>

@@ -251,7 +251,7 @@ suite('changes', () => {
       const policy = openPolicy(settings, log, 0);
       for (const broken of ['"placement:traits:list": [\n', '"placement:traits:list": 5\n', '- \n', '\xff\u0000: {']) {
         write('policy.yaml', broken);
-        for (let asked = 0; asked < 3; asked += 1) {
+        for (let attempt = 0; attempt < 3; attempt += 1) {
           assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [false, true]);
         }
         const said = logged();

@@ -189,13 +189,13 @@ suite('evaluation', () => {
 
 suite('rules that refer to many others', () => {
   /** Evaluates `rule:0` and counts how often a rule is asked for. */
-  function evaluateRules(rules: ReadonlyMap<string, Check>): readonly [boolean | undefined, asked: number] {
-    let asked = 0;
+  function evaluateRules(rules: ReadonlyMap<string, Check>): readonly [boolean | undefined, evaluations: number] {
+    let evaluations = 0;
     const rule = (name: string) => {
-      asked += 1;
+      evaluations += 1;
       return rules.get(name);
     };
-    return [evaluate(parseRule('rule:0').check, { credentials, target, rule }), asked];
+    return [evaluate(parseRule('rule:0').check, { credentials, target, rule }), evaluations];
   }
   const rulesOf = (count: number, text: (next: string) => string, last: string) =>
     new Map(
@@ -209,8 +209,8 @@ suite('rules that refer to many others', () => {
     for (const operator of ['and', 'or', 'and not']) {
       for (const last of ['role:admin', 'role:nobody', 'rule:nothing']) {
         const rules = rulesOf(18, (next) => `${next} ${operator} ${next}`, last);
-        const [, asked] = evaluateRules(rules);
-        assert.ok(asked <= 19, `${operator} ${last}: ${asked}`);
+        const [, evaluations] = evaluateRules(rules);
+        assert.ok(evaluations <= 19, `${operator} ${last}: ${evaluations}`);
       }
     }
   });

@@ -233,7 +233,7 @@ const withTwo = (use: (world: World) => Promise<void>) =>
   });
 
 /** What an answer says, without the ids and UUIDs that the request chose, and without times. */
-const toldBy = ({ status, text, headers }: Answer, ...uuids: readonly string[]): string => {
+const shownBy = ({ status, text, headers }: Answer, ...uuids: readonly string[]): string => {
   const shown = [...headers].filter(
     ([name]) => !['x-openstack-request-id', 'last-modified', 'content-length'].includes(name),
   );
@@ -257,7 +257,7 @@ suite('a consumer of another project', () => {
         (uuid) => mine('PUT', `/consumers/${uuid}/term`, { expires_in: 5, consumer_generation: 1 }),
         (uuid) => mine('PUT', `/consumers/${uuid}/term`, { expires_in: 5, consumer_generation: 7 }),
       ];
-      for (const ask of asked) assert.equal(toldBy(await ask(foreign), foreign), toldBy(await ask(nobody), nobody));
+      for (const ask of asked) assert.equal(shownBy(await ask(foreign), foreign), shownBy(await ask(nobody), nobody));
       assert.ok(tagOfForeign.startsWith('W/'));
       for (const more of [{}, { consumer_generation: 1 }, { consumer_generation: 9 }, { dry_run: true }]) {
         const answer = await mine('PUT', `/allocations/${foreign}`, byQuery('mine', 'resources=VCPU:1', more));

@@ -36,7 +36,7 @@ const expectedNames = [
 ].flatMap((line) => line.split(' '));
 
 const scopes: Readonly<Record<string, Partial<Identity>>> = {
-  'project asked about': { projectId: 'asked' },
+  'requested project': { projectId: 'requested' },
   'other project': { projectId: 'other' },
   domain: { projectId: undefined, domainId: 'd1' },
   system: { projectId: undefined, systemScope: 'all' },
@@ -70,7 +70,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
   const has = (role: string) => roles.some((held) => held.toLowerCase() === role);
   const forProjects = rule !== 'project_reader_api';
   if (forProjects && enforceScope && (scope === 'system' || scope === 'domain')) return false;
-  const readsOwn = has('reader') && scope === 'project asked about';
+  const readsOwn = has('reader') && scope === 'requested project';
   switch (rule) {
     case 'admin_api':
     case 'placement:tokens:list':
@@ -111,7 +111,7 @@ suite('rule x roles x scope', () => {
         for (const rule of expectedNames) {
           for (const roles of roleSets) {
             for (const [scope, of] of Object.entries(scopes)) {
-              const { allowed } = decide(rules, rule, identity({ ...of, roles }), { project_id: 'asked' });
+              const { allowed } = decide(rules, rule, identity({ ...of, roles }), { project_id: 'requested' });
               const one = { rule, roles, scope, newDefaults, enforceScope };
               assert.equal(allowed, expected(one), JSON.stringify(one));
             }
@@ -130,14 +130,14 @@ test('every request checks the rule with its name', () => {
   const byOperation = new Map(
     ruleDefaults.flatMap(({ name, operations }) => operations.map((operation) => [anonymous(operation), name])),
   );
-  const asked = new Set<string>();
+  const operations = new Set<string>();
   for (const { method, path, policy } of routes) {
     const operation = anonymous(operationOf(method, path));
     assert.equal(policy, path === '/' ? undefined : byOperation.get(operation), operation);
-    asked.add(operation);
+    operations.add(operation);
   }
   for (const [operation, name] of byOperation)
-    assert.ok(asked.has(operation), `${operation} of ${name} is not a request`);
+    assert.ok(operations.has(operation), `${operation} of ${name} is not a request`);
 });
 
 test('an unknown rule denies, also for administrators', () => {

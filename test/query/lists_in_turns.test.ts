@@ -165,9 +165,9 @@ suite('whatever changes while a list is made, it shows the snapshot of its begin
             let rows: AllRows = rowsBefore;
             const [still, living] = [createFleet(rows), createFleet(rows)];
             const left = [...changes];
-            let asked = 0;
+            let checks = 0;
             const text = await ask(list, living, search, {
-              isOver: () => overs[asked++ % overs.length] ?? false,
+              isOver: () => overs[checks++ % overs.length] ?? false,
               pass: () => {
                 seen.pauses += 1;
                 const change = left.shift();
@@ -220,7 +220,7 @@ test('GET /resource_providers finds the providers that satisfy all filters, in t
       const living = createFleet(rows);
       const { fleet } = living;
       const text = await ask('resource_providers', living, search, alone);
-      const asked = [...new URLSearchParams(search)];
+      const filters = [...new URLSearchParams(search)];
       if (!text.startsWith('{')) {
         assert.match(text, /CUSTOM_NONE/);
         return;
@@ -229,7 +229,7 @@ test('GET /resource_providers finds the providers that satisfy all filters, in t
         (each) => each.uuid,
       );
       const expected = [...fleet.byId.values()].filter((each) =>
-        asked.every((filter) => satisfies(fleet, each, filter)),
+        filters.every((filter) => satisfies(fleet, each, filter)),
       );
       const inOrder = search.includes('in_tree') ? uuids.toSorted() : uuids;
       assert.deepEqual(

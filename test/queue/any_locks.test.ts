@@ -13,7 +13,7 @@ type Ask = {
   readonly order: string;
   readonly row: string;
   /** What else it needs, which no key stands for: a name that is unique, a row that a foreign key refers to. */
-  readonly untold: string;
+  readonly unnamed: string;
   readonly fails: boolean;
 };
 type Event = Ask | { readonly kind: 'lock' | 'unlock'; readonly key: string } | { readonly kind: 'pause' };
@@ -23,9 +23,9 @@ const rowKeys = ['p1', 'p2', 'p3'];
 /** A key that is never found locked, such as a name that another transaction has inserted. */
 const hidden = 'c3';
 
-const untoldKeys = ['u1', 'u2', 'u3'];
+const unnamedKeys = ['u1', 'u2', 'u3'];
 
-const key = fc.constantFrom(...orderKeys, ...rowKeys, ...untoldKeys);
+const key = fc.constantFrom(...orderKeys, ...rowKeys, ...unnamedKeys);
 const event: fc.Arbitrary<Event> = fc.oneof(
   {
     weight: 6,
@@ -33,7 +33,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       kind: fc.constant('ask' as const),
       order: fc.constantFrom(...orderKeys),
       row: fc.constantFrom(...rowKeys),
-      untold: fc.constantFrom(...untoldKeys),
+      unnamed: fc.constantFrom(...unnamedKeys),
       fails: fc.nat(9).map((n) => n === 0),
     }),
   },
@@ -46,8 +46,8 @@ test('with any locks, each item is answered once and in order, and waits for no 
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 8 }), async (events, limit) => {
       const lockedKeys = new Set<string>();
-      const needsLocked = ({ order, row, untold }: Ask): boolean =>
-        [order, row, untold].some((needed) => lockedKeys.has(needed));
+      const needsLocked = ({ order, row, unnamed }: Ask): boolean =>
+        [order, row, unnamed].some((needed) => lockedKeys.has(needed));
       const done: Ask[] = [];
       const underWay = new Set<string>();
       const ask = inBatches<Ask, Ask>(
@@ -57,9 +57,9 @@ test('with any locks, each item is answered once and in order, and waits for no 
           conflictKeysOf: ({ order }) => [order],
           locksOf: ({ row }) => [row],
           isOfOne: (error) => error instanceof RangeError,
-          findLocked: async (asked) => {
+          findLocked: async (requests) => {
             await setImmediate();
-            return asked.flatMap(({ order, row }) => [order, row]).filter((k) => k !== hidden && lockedKeys.has(k));
+            return requests.flatMap(({ order, row }) => [order, row]).filter((k) => k !== hidden && lockedKeys.has(k));
           },
           awaitLock: async (k) => {
             await setImmediate();
@@ -84,11 +84,11 @@ test('with any locks, each item is answered once and in order, and waits for no 
           }
         },
       );
-      const asked: { readonly item: Ask; isAnswered: boolean }[] = [];
+      const requests: { readonly item: Ask; isAnswered: boolean }[] = [];
       const answers: Promise<unknown>[] = [];
       const askFor = (item: Ask): void => {
         const each = { item, isAnswered: false };
-        asked.push(each);
+        requests.push(each);
         const answered = ask(item).finally(() => {
           each.isAnswered = true;
         });
@@ -96,15 +96,17 @@ test('with any locks, each item is answered once and in order, and waits for no 
       };
       /** Neither it nor an earlier item that it must follow needs what is locked. */
       const isFree = (index: number): boolean =>
-        asked
+        requests
           .slice(0, index + 1)
-          .every(({ item, isAnswered }) => isAnswered || item.order !== asked[index]?.item.order || !needsLocked(item));
+          .every(
+            ({ item, isAnswered }) => isAnswered || item.order !== requests[index]?.item.order || !needsLocked(item),
+          );
       for (const each of events) {
         if (each.kind === 'ask') askFor({ ...each });
         else if (each.kind === 'lock') lockedKeys.add(each.key);
         else if (each.kind === 'unlock') lockedKeys.delete(each.key);
         else {
-          const freed = asked.filter((_, index) => isFree(index));
+          const freed = requests.filter((_, index) => isFree(index));
           // In the end an item that is free has been answered; how long that takes is not of interest here.
           await until('no item waits for a lock that it does not need', async () => {
             for (let round = 0; round < 200 && freed.some(({ isAnswered }) => !isAnswered); round += 1) await ticks(5);
@@ -113,15 +115,15 @@ test('with any locks, each item is answered once and in order, and waits for no 
         }
       }
       lockedKeys.clear();
-      const told = await Promise.all(answers);
+      const outcomes = await Promise.all(answers);
       assert.deepEqual(
-        told,
-        asked.map(({ item }) => (item.fails ? 'of one' : item)),
+        outcomes,
+        requests.map(({ item }) => (item.fails ? 'of one' : item)),
       );
-      assert.equal(done.length, asked.length, 'each is done once');
+      assert.equal(done.length, requests.length, 'each is done once');
       for (const order of orderKeys) {
         const ofOrder = (items: readonly Ask[]) => items.filter((item) => item.order === order);
-        assert.deepEqual(ofOrder(done), ofOrder(asked.map(({ item }) => item)));
+        assert.deepEqual(ofOrder(done), ofOrder(requests.map(({ item }) => item)));
       }
     }),
     { numRuns: 1000 },

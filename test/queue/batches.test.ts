@@ -104,8 +104,8 @@ test('if one item makes its batch fail, the other items are still done', async (
   const { ask, batches } = recorded({ isOfOne: () => true }, (batch) => {
     if (batch.some(({ item }) => item === 'bad')) throw new Error('of one');
   });
-  const told = ['a', 'b', 'bad', 'c'].map((item) => reasonOf(ask(item)));
-  assert.deepEqual(await Promise.all(told), ['a', 'b', 'of one', 'c']);
+  const outcomes = ['a', 'b', 'bad', 'c'].map((item) => reasonOf(ask(item)));
+  assert.deepEqual(await Promise.all(outcomes), ['a', 'b', 'of one', 'c']);
   assert.deepEqual(batches, [['a', 'b', 'bad', 'c'], ['a'], ['b'], ['bad'], ['c']]);
 });
 
@@ -119,8 +119,8 @@ test('an item that was answered or rejected is not put back, and only its first 
       reject(new Error('too late'));
     }
   });
-  const told = ['a', 'rejected', 'b'].map((item) => reasonOf(ask(item)));
-  assert.deepEqual(await Promise.all(told), ['first a', 'of one', 'first b']);
+  const outcomes = ['a', 'rejected', 'b'].map((item) => reasonOf(ask(item)));
+  assert.deepEqual(await Promise.all(outcomes), ['first a', 'of one', 'first b']);
   await ticks(20);
   assert.deepEqual(batches, [['a', 'rejected', 'b']]);
 });
@@ -130,11 +130,11 @@ test('an item put back after a promise waits for it, and later items with the sa
   const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) if (item === 'a new') again('a made', made.promise);
   });
-  const asked = Promise.all(['a new', 'a later', 'b'].map(ask));
+  const answers = Promise.all(['a new', 'a later', 'b'].map(ask));
   await ticks(20);
   assert.deepEqual(batches, [['a new', 'b']]);
   made.resolve();
-  assert.deepEqual(await asked, ['a made', 'a later', 'b']);
+  assert.deepEqual(await answers, ['a made', 'a later', 'b']);
   assert.deepEqual(batches.slice(1), [['a made'], ['a later']]);
 });
 
@@ -143,11 +143,11 @@ test('an item that lets later items pass does not delay later items with the sam
   const { ask, batches } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) if (item === 'a yields') again('a again', made.promise, true);
   });
-  const asked = Promise.all(['a yields', 'a later', 'a last'].map(ask));
+  const answers = Promise.all(['a yields', 'a later', 'a last'].map(ask));
   await ticks(20);
   assert.deepEqual(batches, [['a yields'], ['a later'], ['a last']]);
   made.resolve();
-  assert.deepEqual(await asked, ['a again', 'a later', 'a last']);
+  assert.deepEqual(await answers, ['a again', 'a later', 'a last']);
   assert.deepEqual(batches.slice(3), [['a again']]);
 });
 

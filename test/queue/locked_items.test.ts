@@ -71,11 +71,11 @@ test('suspected items are retried at the same time only if they lock different r
     if (batch.length === 4) throw databaseError(sqlstate.lockNotAvailable);
     await ended.promise;
   });
-  const asked = Promise.all(['a 1', 'a 2', 'b 1', 'b 2'].map(ask));
+  const answers = Promise.all(['a 1', 'a 2', 'b 1', 'b 2'].map(ask));
   await ticks(20);
   assert.deepEqual(batches.slice(1), [['a 1'], ['b 1']]);
   ended.resolve();
-  assert.deepEqual(await asked, ['a 1', 'a 2', 'b 1', 'b 2']);
+  assert.deepEqual(await answers, ['a 1', 'a 2', 'b 1', 'b 2']);
 });
 
 test('however many items wait for a lock, each is rejected at its time limit, and no other item is', async () => {
@@ -98,16 +98,16 @@ test('however many items wait for a lock, each is rejected at its time limit, an
     },
   );
   const names = Array.from({ length: 60 }, (_, n) => `${['held known', 'held', 'free'][n % 3]} ${n}`);
-  const told = await Promise.allSettled(names.map(ask));
+  const outcomes = await Promise.allSettled(names.map(ask));
   for (const [index, name] of names.entries()) {
-    const each = told[index];
+    const each = outcomes[index];
     if (isHeld(name)) assert.ok(each?.status === 'rejected' && each.reason instanceof LockWaitTooLong, name);
     else assert.deepEqual(each, { status: 'fulfilled', value: name });
   }
 });
 
-const isTooLong = (told: PromiseSettledResult<unknown>): boolean =>
-  told.status === 'rejected' && told.reason instanceof LockWaitTooLong;
+const isTooLong = (outcomes: PromiseSettledResult<unknown>): boolean =>
+  outcomes.status === 'rejected' && outcomes.reason instanceof LockWaitTooLong;
 
 test('an item refused a lock is rejected at its time limit, however many items are retried before it', async () => {
   for (const hasKeys of [true, false]) {
@@ -128,8 +128,8 @@ test('an item refused a lock is rejected at its time limit, however many items a
       },
     );
     const cameAtMs = performance.now();
-    const told = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
-    assert.ok(told.every(isTooLong));
+    const outcomes = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
+    assert.ok(outcomes.every(isTooLong));
     assert.ok(performance.now() - cameAtMs < 8_000, `${performance.now() - cameAtMs} ms`);
   }
 });
@@ -174,8 +174,8 @@ test('an item that waits for an earlier item of the same key is rejected at its 
     await ask(item).finally(() => ended.push(item));
     return item;
   };
-  const told = await Promise.allSettled(['a first', 'a second', 'a third'].map(noteEnd));
-  assert.deepEqual(told.map(isTooLong), [false, true, true]);
+  const outcomes = await Promise.allSettled(['a first', 'a second', 'a third'].map(noteEnd));
+  assert.deepEqual(outcomes.map(isTooLong), [false, true, true]);
   assert.deepEqual(ended, ['a second', 'a third', 'a first']);
 });
 
@@ -241,12 +241,12 @@ test('however many items need a lock without a key, the other items of their bat
     },
   );
   const names = Array.from({ length: 128 }, (_, n) => (n % 16 === 15 ? `free ${n}` : `held ${n}`));
-  const asked = names.map((name) => ({ name, answer: ask(name) }));
-  await Promise.all(asked.filter(({ name }) => name.startsWith('free')).map(({ answer }) => answer));
+  const answers = names.map((name) => ({ name, answer: ask(name) }));
+  await Promise.all(answers.filter(({ name }) => name.startsWith('free')).map(({ answer }) => answer));
   // Once all together, once in parts, and once alone: none is tried again before all of them were.
   assert.ok(asks.held < 1 + 16 + 120 + 16, `tried ${asks.held} times`);
   isHeld = false;
-  await Promise.all(asked.map(({ answer }) => answer));
+  await Promise.all(answers.map(({ answer }) => answer));
 });
 
 test('no batch starts beside a long batch that waits for the lock that all share', async (t) => {

@@ -35,8 +35,8 @@ export function recorded(
 }
 
 /** The answer, or the message of the error. */
-export const reasonOf = (asked: Promise<unknown>): Promise<unknown> =>
-  asked.then(
+export const reasonOf = (answer: Promise<unknown>): Promise<unknown> =>
+  answer.then(
     (answer) => answer,
     (error) => error.message,
   );

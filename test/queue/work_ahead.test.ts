@@ -54,12 +54,12 @@ type Behaviour = {
 
 test('a batch is prepared while another one is performed, and is performed next as it was prepared', async () => {
   const { ask, batches, prepared, end } = preparing();
-  const asked = [ask('a')];
+  const answers = [ask('a')];
   await ticks(20);
-  asked.push(ask('b'), ask('C'));
+  answers.push(ask('b'), ask('C'));
   await ticks(20);
   assert.deepEqual(prepared, [['b', 'C']]);
-  asked.push(ask('D'), ask('e'));
+  answers.push(ask('D'), ask('e'));
   await end();
   assert.deepEqual(batches, [['a'], ['b', 'C']]);
   await ticks(20);
@@ -70,35 +70,35 @@ test('a batch is prepared while another one is performed, and is performed next 
   ]);
   await end();
   assert.deepEqual(batches, [['a'], ['b', 'C'], ['D', 'e']]);
-  assert.deepEqual(await Promise.all(asked), ['a', 'b', 'C', 'D', 'e']);
+  assert.deepEqual(await Promise.all(answers), ['a', 'b', 'C', 'D', 'e']);
 });
 
 test('without an item that is worth preparing, or if it cannot be prepared, the next batch has all items that came meanwhile', async () => {
   const { ask, batches, prepared, end } = preparing({}, { canPrepare: (names) => !names.includes('C') });
-  const asked = [ask('a')];
+  const answers = [ask('a')];
   await ticks(20);
-  asked.push(ask('b'));
+  answers.push(ask('b'));
   await ticks(20);
-  asked.push(ask('C'));
+  answers.push(ask('C'));
   await ticks(20);
-  asked.push(ask('d'));
+  answers.push(ask('d'));
   await end();
   await end();
   assert.deepEqual(prepared, []);
   assert.deepEqual(batches, [['a'], ['b', 'C', 'd']]);
-  assert.deepEqual(await Promise.all(asked), ['a', 'b', 'C', 'd']);
+  assert.deepEqual(await Promise.all(answers), ['a', 'b', 'C', 'd']);
 });
 
 test('an item whose key is in the batch that is performed is not prepared, and stays in its order', async () => {
   const { ask, batches, prepared, end } = preparing({ conflictKeysOf: (item) => [item.slice(-1)] });
-  const asked = [ask('first x')];
+  const answers = [ask('first x')];
   await ticks(20);
-  asked.push(ask('Second x'), ask('Only y'), ask('Third x'));
+  answers.push(ask('Second x'), ask('Only y'), ask('Third x'));
   await ticks(20);
   assert.deepEqual(prepared, [['Only y']]);
   for (let count = 0; count < 4; count += 1) await end();
   assert.deepEqual(batches, [['first x'], ['Only y'], ['Second x'], ['Third x']]);
-  await Promise.all(asked);
+  await Promise.all(answers);
 });
 
 test('if items are put back, the items of the prepared batch go behind them in one batch', async () => {
@@ -110,23 +110,23 @@ test('if items are put back, the items of the prepared batch go behind them in o
       },
     },
   );
-  const asked = [ask('a')];
+  const answers = [ask('a')];
   await ticks(20);
-  asked.push(ask('B'));
+  answers.push(ask('B'));
   await ticks(20);
-  asked.push(ask('c'));
+  answers.push(ask('c'));
   assert.deepEqual(prepared, [['B']]);
   await end();
   await end();
   assert.deepEqual(batches, [['a'], ['a', 'B', 'c']]);
-  assert.deepEqual(await Promise.all(asked), ['a', 'B', 'c']);
+  assert.deepEqual(await Promise.all(answers), ['a', 'B', 'c']);
 });
 
 test('beside a batch that takes long no prepared batch begins that locks the same', async () => {
   const { ask, batches, prepared, end } = preparing({ locksOf: (item) => [item.slice(-1)] });
-  const asked = [ask('a x')];
+  const answers = [ask('a x')];
   await ticks(20);
-  asked.push(ask('B x'), ask('C y'));
+  answers.push(ask('B x'), ask('C y'));
   await until('a batch is prepared and another one begins', () => batches.length === 2);
   assert.deepEqual(prepared[0], ['B x', 'C y']);
   assert.deepEqual(batches, [['a x'], ['C y']]);
@@ -134,16 +134,16 @@ test('beside a batch that takes long no prepared batch begins that locks the sam
   await end();
   await end();
   assert.deepEqual(batches, [['a x'], ['C y'], ['B x']]);
-  await Promise.all(asked);
+  await Promise.all(answers);
 });
 
 test('an item that counts for several fills a batch, and one that counts for too many goes alone', async () => {
   const { ask, batches, end } = preparing({ weightOf: (item) => item.length });
-  const asked = [ask('a')];
+  const answers = [ask('a')];
   await ticks(20);
-  asked.push(...['four', 'five5', 'b', 'much too long', 'c'].map(ask));
+  answers.push(...['four', 'five5', 'b', 'much too long', 'c'].map(ask));
   for (let count = 0; count < 4; count += 1) await end();
   assert.deepEqual(batches, [['a'], ['four', 'five5'], ['b'], ['much too long'], ['c']]);
   await end();
-  await Promise.all(asked);
+  await Promise.all(answers);
 });

@@ -37,8 +37,8 @@ const step = fc.oneof(
  * The numbers of the rows that a log returns, and of those that were written, since a snapshot. One statement reads both,
  * so they are from the same snapshot.
  */
-type Told = {
-  readonly told: readonly (number | null)[];
+type LogRead = {
+  readonly found: readonly (number | null)[];
   readonly written: readonly number[];
   readonly isTooShort: boolean;
 };
@@ -52,7 +52,7 @@ const compare = (
   isTooShort: RawBuilder<boolean>,
   { pgSnapshot, index }: Read,
 ) =>
-  sql<Told>`select array(select provider_id from (${log}) as since order by 1) as told,
+  sql<LogRead>`select array(select provider_id from (${log}) as since order by 1) as found,
     array(select number from written where log = ${name}
       and coalesce(${index} < snapshots, not pg_visible_in_snapshot(xid, ${pgSnapshot}::pg_snapshot)) order by 1) as written,
     ${isTooShort} as "isTooShort"`;
@@ -123,17 +123,17 @@ test('the log returns exactly the rows that a snapshot had not read, or reports 
         compare(changesSince(snapshot), 'provider_changes', isLogTooShort(snapshot), snapshot),
         compare(inventoryChangesSince(snapshot), 'inventory_changes', mayHaveAll, snapshot),
       ]) {
-        const { told, written, isTooShort } = await onlyRow(database.kysely, query);
-        if (!isTooShort) assert.deepEqual(told, written, snapshot.pgSnapshot);
+        const { found, written, isTooShort } = await onlyRow(database.kysely, query);
+        if (!isTooShort) assert.deepEqual(found, written, snapshot.pgSnapshot);
         seen[isTooShort ? 'short' : /:.*:./.test(snapshot.pgSnapshot) ? 'underWay' : 'whole'] += 1;
       }
       // No writer commits meanwhile.
       const { hasChanged } = await checkForChanges(database, snapshot);
-      const { told, isTooShort } = await onlyRow(
+      const { found, isTooShort } = await onlyRow(
         database.kysely,
         compare(changesSince(snapshot), 'provider_changes', isLogTooShort(snapshot), snapshot),
       );
-      assert.equal(hasChanged, isTooShort || told.length > 0, snapshot.pgSnapshot);
+      assert.equal(hasChanged, isTooShort || found.length > 0, snapshot.pgSnapshot);
     };
     try {
       await fc.assert(
@@ -224,17 +224,17 @@ test('a transaction whose number was assigned before is read, also between newer
       await sql`insert into provider_changes (xid, whole) select *, true from unnest(${lost}::xid8[])`.execute(
         database.kysely,
       );
-      const told = async () => {
+      const found = async () => {
         const { rows } = await sql<{ xid: string }>`select xid::text from (${changesSince(snapshot)}) as since`.execute(
           database.kysely,
         );
         return rows.map(({ xid }) => xid).sort();
       };
-      assert.deepEqual(await told(), lost.toSorted());
+      assert.deepEqual(await found(), lost.toSorted());
       await second.query('commit');
-      assert.deepEqual(await told(), [...lost, later].sort());
+      assert.deepEqual(await found(), [...lost, later].sort());
       await first.query('commit');
-      assert.deepEqual(await told(), [...lost, earlier, later].sort());
+      assert.deepEqual(await found(), [...lost, earlier, later].sort());
       assert.equal((await checkForChanges(database, snapshot)).hasChanged, true);
     } finally {
       for (const other of others) await other.end();

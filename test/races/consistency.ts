@@ -63,9 +63,9 @@ export async function resolveUnknown(query: Query, { ledger }: Race): Promise<vo
   while (ledger.unknown[0] !== undefined) {
     const { request, before, after } = ledger.unknown[0];
     const now = request.wishes.map(({ uuid }) => show(stored.get(uuid)));
-    const told = `${request.method} ${JSON.stringify(request.body)} must be written wholly or not at all`;
+    const message = `${request.method} ${JSON.stringify(request.body)} must be written wholly or not at all`;
     const isWritten = now.every((each, index) => each === show(after[index]));
-    if (!isWritten) assert.deepEqual(now, before.map(show), told);
+    if (!isWritten) assert.deepEqual(now, before.map(show), message);
     ledger.resolve(isWritten);
   }
 }
@@ -75,7 +75,11 @@ export async function checkLedger(query: Query, race: Race): Promise<void> {
   const { ledger, shared, arena } = race;
   const stored = await readHoldings(query);
   for (const [uuid, holding] of ledger.holdings) {
-    assert.equal(show(stored.get(uuid)), show(holding), `consumer ${uuid} must have what its writer was told`);
+    assert.equal(
+      show(stored.get(uuid)),
+      show(holding),
+      `consumer ${uuid} must have the allocations of its last answer`,
+    );
   }
   const sharedUuids = new Set([...shared.guarded, ...shared.open]);
   for (const uuid of sharedUuids) {

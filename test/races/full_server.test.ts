@@ -28,7 +28,7 @@ type Full = {
   readonly other: pg.Client;
   readonly free: () => Promise<void>;
   /** How many connections the service has asked for. */
-  readonly asked: () => number;
+  readonly connects: () => number;
 };
 
 suite('PostgreSQL has no free connection slot', () => {
@@ -52,7 +52,7 @@ suite('PostgreSQL has no free connection slot', () => {
       await takeAll();
       const [other] = others;
       assert.ok(other !== undefined && service.database.connections().open > 0);
-      await use({ service, send, host, takeAll, other, free, asked: () => counted.count });
+      await use({ service, send, host, takeAll, other, free, connects: () => counted.count });
     } finally {
       await free();
       await service.close();
@@ -74,13 +74,13 @@ suite('PostgreSQL has no free connection slot', () => {
   };
 
   test('no request fails, and further connections are opened only once in a while', async () => {
-    await withFullServer(async ({ service, send, host, free, asked }) => {
+    await withFullServer(async ({ service, send, host, free, connects }) => {
       const startedMs = performance.now();
-      const before = asked();
+      const before = connects();
       for (let round = 0; round < 8; round += 1) await many(send, host);
       const seconds = (performance.now() - startedMs) / 1000;
       // Two pools, which may have asked in the same second, and the connections that were asked for before the first refusal.
-      assert.ok(asked() - before <= 2 * (seconds + 1) + 10, `${asked() - before} attempts in ${seconds} s`);
+      assert.ok(connects() - before <= 2 * (seconds + 1) + 10, `${connects() - before} attempts in ${seconds} s`);
       await free();
       await until('the pool grows again', async () => {
         await many(send, host);

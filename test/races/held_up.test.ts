@@ -47,9 +47,9 @@ test('several locks delay only the claims that need them', async () => {
         allocation_ratio) select n, 0, 10, 0, 1, 10, 1, 1 from generate_series(10, 19) as n`);
     // Three connections wait at once for some 40 ms only, which looks at the database miss where the machine is busy.
     let refused = 0;
-    const transaction = async (...asked: Parameters<Database['transaction']>) => {
-      const [, wait] = asked;
-      return database.transaction(...asked).catch((error: unknown) => {
+    const transaction = async (...args: Parameters<Database['transaction']>) => {
+      const [, wait] = args;
+      return database.transaction(...args).catch((error: unknown) => {
         if (isLockRefused(error) && !wait?.isSlow) refused += 1;
         throw error;
       });
@@ -202,11 +202,11 @@ test('claims that take an existing consumer for new are refused, and other claim
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 1 });
     for (let round = 0; round < 5; round += 1) {
       const make = (uuid: string) => claims.write(claimOn('rp1', uuid, 1, { knownGeneration: null }));
-      const told = await Promise.allSettled(
+      const outcomes = await Promise.allSettled(
         Array.from({ length: 16 }, (_, n) => make(n % 2 === 0 ? `recorded ${n / 2}` : `new ${round} ${n}`)),
       );
       assert.deepEqual(
-        told.map((each) => (each.status === 'fulfilled' ? 'written' : each.reason.reason)),
+        outcomes.map((each) => (each.status === 'fulfilled' ? 'written' : each.reason.reason)),
         Array.from({ length: 16 }, (_, n) => (n % 2 === 0 ? 'consumer generation' : 'written')),
       );
     }

@@ -168,10 +168,10 @@ for (const how of ['by query', 'as allocations']) {
         insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
           values (1, 0, 'ours', 4), (1, 0, 'theirs', 1), (1, 0, 'others', 3)`);
       const keeping = how === 'by query' ? byQuery(['ours'], 'resources=VCPU:4') : claimOn('rp1', 'ours', 4);
-      const asked = { ...keeping, consumers: keeping.consumers.map((each) => ({ ...each, knownGeneration: 1 })) };
+      const rewritten = { ...keeping, consumers: keeping.consumers.map((each) => ({ ...each, knownGeneration: 1 })) };
       const fleet = await openFleet(database);
       const states = await readConsumers(database, ['ours'], false);
-      const { usageChanges, ...write } = judge(fleet.known, asked, states);
+      const { usageChanges, ...write } = judge(fleet.known, rewritten, states);
       const leeway = { since: fleet.snapshot, known: fleet.ownWrites, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
       const lostBeside = async (statement: string) => {
         const writing = () => writeClaims(database, [write], { judgedOn: fleet.snapshot, leeway });

@@ -253,11 +253,11 @@ test('an attempt that is refused ends at once, and one that is written is the la
 
 test('an attempt that fails each time is made 32 times, or as often as requested, and ends with one error', async () => {
   for (const attempts of [undefined, 1, 4]) {
-    const told: number[] = [];
-    const inVain = async (made: number): Promise<undefined> => void told.push(made);
+    const numbers: number[] = [];
+    const inVain = async (made: number): Promise<undefined> => void numbers.push(made);
     const lostRace = () => new Error('lost each time');
     await assert.rejects(untilDone(inVain, { attempts, lostRace }), lostRace());
-    assert.deepEqual(told, [...Array(attempts ?? 32).keys()]);
+    assert.deepEqual(numbers, [...Array(attempts ?? 32).keys()]);
   }
   await assert.rejects(
     untilDone(async () => undefined),

@@ -35,10 +35,10 @@ for (const [kind, claimOf] of Object.entries(kinds)) {
       // The known fleet shows the host as full: both claims are judged again together, on a fresh one.
       await other.query('delete from allocations');
       let writes = 0;
-      const transaction = async (...asked: Parameters<Database['transaction']>) => {
+      const transaction = async (...args: Parameters<Database['transaction']>) => {
         writes += 1;
         if (writes === 1) await other.query('update resource_providers set generation = generation + 1 where id = 1');
-        return database.transaction(...asked);
+        return database.transaction(...args);
       };
       // The cast is right: it returns what `database.transaction` returns for the same statements.
       const disturbed = { ...database, transaction: transaction as Database['transaction'] };

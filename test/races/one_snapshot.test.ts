@@ -66,7 +66,7 @@ const wander = (round: number): string => {
 };
 
 /** What an answer tells of a provider. */
-type Told = { readonly used: number; readonly total: number; readonly root: string; readonly rest: string };
+type Figures = { readonly used: number; readonly total: number; readonly root: string; readonly rest: string };
 
 type Setup = {
   readonly url: string;
@@ -153,17 +153,17 @@ async function readSlowly({ url, change, counts }: Setup, path: string) {
   };
 }
 
-type Summaries = ReadonlyMap<string, Told>;
+type Summaries = ReadonlyMap<string, Figures>;
 
 const fromCandidates = (json: unknown): Summaries =>
   new Map(
-    Object.entries(Object(at(json, 'provider_summaries'))).map(([uuid, told]) => [
+    Object.entries(Object(at(json, 'provider_summaries'))).map(([uuid, shown]) => [
       uuid,
       {
-        used: Number(at(told, 'resources', 'VCPU', 'used')),
-        total: Number(at(told, 'resources', 'VCPU', 'capacity')),
-        root: String(at(told, 'root_provider_uuid')),
-        rest: JSON.stringify(told),
+        used: Number(at(shown, 'resources', 'VCPU', 'used')),
+        total: Number(at(shown, 'resources', 'VCPU', 'capacity')),
+        root: String(at(shown, 'root_provider_uuid')),
+        rest: JSON.stringify(shown),
       },
     ]),
   );
@@ -171,13 +171,13 @@ const fromCandidates = (json: unknown): Summaries =>
 const fromSummaries = (json: unknown): Summaries =>
   new Map(
     // A list, as the API says.
-    (at(json, 'provider_summaries') as readonly unknown[]).map((told) => [
-      String(at(told, 'uuid')),
+    (at(json, 'provider_summaries') as readonly unknown[]).map((shown) => [
+      String(at(shown, 'uuid')),
       {
-        used: Number(at(told, 'usages', 'VCPU')),
-        total: Number(at(told, 'inventories', 'VCPU', 'total')),
-        root: String(at(told, 'root_provider_uuid')),
-        rest: JSON.stringify(told),
+        used: Number(at(shown, 'usages', 'VCPU')),
+        total: Number(at(shown, 'inventories', 'VCPU', 'total')),
+        root: String(at(shown, 'root_provider_uuid')),
+        rest: JSON.stringify(shown),
       },
     ]),
   );
@@ -230,18 +230,18 @@ for (const [what, path, read] of [
       }
       const now = read(accepted(await setup.send('GET', path)).json);
       assertOneSnapshot(now);
-      const told = at(
+      const shown = at(
         accepted(await setup.send('GET', `/changes?since=${token}`)).json,
         'changes',
       ) as readonly unknown[]; // a list
-      const changed = new Set(told.map((each) => String(at(each, 'resource_provider'))));
+      const changed = new Set(shown.map((each) => String(at(each, 'resource_provider'))));
       const differing = [...new Set([...summaries.keys(), ...now.keys()])].filter(
         (uuid) => summaries.get(uuid)?.rest !== now.get(uuid)?.rest,
       );
       assert.deepEqual(
         differing.filter((uuid) => !changed.has(uuid)),
         [],
-        'all that changed is told',
+        'all that changed is shown',
       );
       assert.ok(changes > 15 && kept > 2 * pairCount, `${changes} changes, ${kept} providers kept`);
     });

@@ -59,10 +59,10 @@ const step = fc.record({
     { weight: 3, arbitrary: fc.constant({ kind: 'claim' as const }) },
     { weight: 1, arbitrary: fc.constant({ kind: 'delete' as const }) },
     { weight: 2, arbitrary: fc.constant({ kind: 'refresh' as const }) },
-    { weight: 1, arbitrary: fc.constant({ kind: 'tell' as const }) },
+    { weight: 1, arbitrary: fc.constant({ kind: 'show' as const }) },
   ),
   /** Of a write: by this process and shown at once, or later; during a refresh; or by another process. */
-  by: fc.constantFrom('own', 'own', 'own', 'own, told later', 'own, during a refresh', 'other'),
+  by: fc.constantFrom('own', 'own', 'own', 'own, shown later', 'own, during a refresh', 'other'),
 });
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -105,13 +105,13 @@ async function follow(
   const gate = openGate();
   const keeper = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
   const claims = openClaims(database, keeper, { conflictRetryCount: 10 });
-  const untold: DoneWrite[] = [];
+  const later: DoneWrite[] = [];
   let consumers = 0;
   const show = (done: DoneWrite): boolean => keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] });
   try {
     for (const { name, what, by } of steps) {
       if (what.kind === 'refresh') await keeper.fresh();
-      else if (what.kind === 'tell') for (const done of untold.splice(0)) show(done);
+      else if (what.kind === 'show') for (const done of later.splice(0)) show(done);
       else if (what.kind === 'delete') await remove(database, name);
       else if (what.kind === 'claim') {
         consumers += 1;
@@ -132,7 +132,7 @@ async function follow(
           // The last writer of aggregates wins, whatever it was judged by.
           const isGuarded = what.kind !== 'last aggregates' && by !== 'own, during a refresh';
           if (isGuarded) assert.deepEqual(seen, contentOf(truth.byUuid.get(name)), what.kind);
-          if (by === 'own, told later') untold.push(done);
+          if (by === 'own, shown later') later.push(done);
           else if (show(done)) {
             counts.shown += 1;
             const now = (await loadFleet(database)).living.fleet;
@@ -143,13 +143,13 @@ async function follow(
         }
         gate.open();
         await Promise.all(refreshed ?? []);
-        if (refreshed !== undefined && untold.length === 0) {
+        if (refreshed !== undefined && later.length === 0) {
           const now = (await loadFleet(database)).living.fleet;
           assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
         }
       }
     }
-    for (const done of untold) show(done);
+    for (const done of later) show(done);
     assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
   } finally {
     gate.open(); // a result that is held back would keep the database from closing

@@ -34,7 +34,7 @@ const retotal = sql`update inventories set total = total + 1 where resource_prov
 const much = sql`insert into provider_changes (provider_id, whole) select 1, true from generate_series(1, 3001)`;
 const effects: OwnWrite['effects'] = [{ providerId: 1, bump: 1, used: [{ classId: 0, delta: 1 }] }];
 
-const steps = ['own', 'own, told later', 'foreign', 'whole', 'much', 'tell', 'refresh', 'refresh in between'] as const;
+const steps = ['own', 'own, shown later', 'foreign', 'whole', 'much', 'show', 'refresh', 'refresh in between'] as const;
 
 for (const engine of engines) {
   test(`own writes are shown at once and counted once, among writes of other clients, on ${engine}`, async () => {
@@ -49,7 +49,7 @@ for (const engine of engines) {
         await fc.assert(
           fc.asyncProperty(fc.array(fc.constantFrom(...steps), { minLength: 1, maxLength: 12 }), async (list) => {
             const fleet = await openFleet(database);
-            const untold: OwnWrite[] = [];
+            const later: OwnWrite[] = [];
             const own = async (): Promise<OwnWrite> => ({ xid: (await run(claim))[0]?.xid ?? '', effects });
             const usage = () => fleet.known.byId.get(1)?.inventories[0]?.used ?? Number.NaN;
             for (const step of list) {
@@ -59,8 +59,8 @@ for (const engine of engines) {
                 if (!isRead(fleet.snapshot, write.xid)) shown += 1;
                 fleet.applyOwnWrite(write);
                 assert.equal(usage(), before + 1);
-              } else if (step === 'own, told later') untold.push(await own());
-              else if (step === 'tell') for (const write of untold.splice(0)) fleet.applyOwnWrite(write);
+              } else if (step === 'own, shown later') later.push(await own());
+              else if (step === 'show') for (const write of later.splice(0)) fleet.applyOwnWrite(write);
               else if (step === 'foreign') await run(claim);
               else if (step === 'whole') await run(retotal);
               else if (step === 'much') await run(much);
@@ -71,7 +71,7 @@ for (const engine of engines) {
                 await refreshed;
               }
             }
-            for (const write of untold) fleet.applyOwnWrite(write);
+            for (const write of later) fleet.applyOwnWrite(write);
             const { fleet: loaded } = (await loadFleet(database)).living;
             assert.deepEqual(formOf(await fleet.fresh()), formOf(loaded));
           }),

@@ -157,9 +157,9 @@ test('a write that succeeded, but can neither be shown nor read, is not retried'
       tag: traitsTag([]),
       tagBefore: traitsTag([]),
     });
-    const told = await Promise.allSettled([bare(1, 5), bare(2, 5), bare(2, 6)].map(perform));
+    const outcomes = await Promise.allSettled([bare(1, 5), bare(2, 5), bare(2, 6)].map(perform));
     assert.deepEqual(
-      told.map(({ status }) => status),
+      outcomes.map(({ status }) => status),
       ['rejected', 'rejected', 'rejected'],
     );
     const providers = await database.kysely.selectFrom('resource_providers').select(['id', 'generation']).execute();
@@ -180,7 +180,7 @@ test('any number of writes of a locked provider, or of children of it, wait on o
   await withHeldProvider(async (send, client) => {
     const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
     const child = { name: 'child', uuid: uuidOf(4), parent_provider_uuid: uuidOf(2) };
-    let told = false;
+    let outcomes = false;
     const answers = Promise.all([
       put(1),
       ...Array.from({ length: 9 }, () => put(2)),
@@ -188,10 +188,10 @@ test('any number of writes of a locked provider, or of children of it, wait on o
       put(3),
     ]);
     void answers.then(() => {
-      told = true;
+      outcomes = true;
     });
     let most = 0;
-    while (!told) {
+    while (!outcomes) {
       most = Math.max(most, await waitingCount(client));
       await sleep(20);
     }
@@ -204,9 +204,9 @@ test('a write with a text that the database cannot store fails alone', async () 
   await withTwoConnections(async ({ database }) => {
     const { perform } = openProviderWrites(database, await openFleet(database));
     const names = Array.from({ length: 40 }, (_, n) => (n === 20 ? 'a NUL: \0' : `name ${n}`));
-    const told = await Promise.allSettled(names.map((name) => perform(newChild(name, { id: 1, uuid: 'rp1' }))));
+    const outcomes = await Promise.allSettled(names.map((name) => perform(newChild(name, { id: 1, uuid: 'rp1' }))));
     assert.deepEqual(
-      told.flatMap(({ status }, index) => (status === 'rejected' ? [index] : [])),
+      outcomes.flatMap(({ status }, index) => (status === 'rejected' ? [index] : [])),
       [20],
     );
     const made = await database.kysely.selectFrom('resource_providers').select('name').where('id', '>', 100).execute();

@@ -34,8 +34,8 @@ for (const { path, first, later, status } of reads) {
           await sql`lock table ${sql.table(first)} in access exclusive mode`.execute(migration);
           return { answer };
         });
-        const { status: told, text } = await answer;
-        assert.equal(told, status, text);
+        const { status: answered, text } = await answer;
+        assert.equal(answered, status, text);
       } finally {
         await database.close();
         await service.close();

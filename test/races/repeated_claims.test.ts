@@ -12,9 +12,9 @@ import { withTwoConnections } from './two_connections.ts';
 const beforeEach = (database: Database, happens: () => Promise<unknown>): Database => ({
   ...database,
   // The cast is right: it returns what `database.transaction` returns for the same statements.
-  transaction: (async (...asked: Parameters<Database['transaction']>) => {
+  transaction: (async (...args: Parameters<Database['transaction']>) => {
     await happens();
-    return database.transaction(...asked);
+    return database.transaction(...args);
   }) as Database['transaction'],
 });
 

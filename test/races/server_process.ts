@@ -63,17 +63,17 @@ function questionsTo(child: ChildProcess): (question: { readonly statement?: str
   let lastId = 0;
   child.on('message', (message) => {
     const { id, rows, error } = message as Answer; // what server_main.ts sends after its URL
-    const asked = waiting.get(id);
+    const answer = waiting.get(id);
     waiting.delete(id);
-    if (error === undefined) asked?.resolve(rows ?? []);
-    else asked?.reject(new Error(error));
+    if (error === undefined) answer?.resolve(rows ?? []);
+    else answer?.reject(new Error(error));
   });
   return (question) => {
     const id = ++lastId;
-    const asked = Promise.withResolvers<readonly Record<string, unknown>[]>();
-    waiting.set(id, asked);
+    const answer = Promise.withResolvers<readonly Record<string, unknown>[]>();
+    waiting.set(id, answer);
     // Of a server that has ended, its end tells.
     if (child.connected) child.send({ id, ...question });
-    return asked.promise;
+    return answer.promise;
   };
 }

@@ -89,7 +89,7 @@ export function openWriter(race: Race, random: Random): Writer {
   const writeOwn = async (client: Client): Promise<void> => {
     const request = random.pick(choices)();
     const { method, path, minor, body } = request;
-    const told = `${method} ${path} at 1.${minor} with ${JSON.stringify(body)}`;
+    const message = `${method} ${path} at 1.${minor} with ${JSON.stringify(body)}`;
     const pending = ledger.begin(request);
     let reply: Reply;
     try {
@@ -103,16 +103,16 @@ export function openWriter(race: Race, random: Random): Writer {
     count(reply, kind);
     if (reply.status === 204) {
       const isNothing = method === 'DELETE' && pending.before.every(({ amounts }) => amounts.size === 0);
-      assert.ok(!isNothing, `${told}: 204, but there was nothing to delete`);
+      assert.ok(!isNothing, `${message}: 204, but there was nothing to delete`);
     } else if (reply.status === 404) {
       const [before] = pending.before;
-      assert.ok(method === 'DELETE' && before?.amounts.size === 0, `${told}: 404, but it had allocations`);
+      assert.ok(method === 'DELETE' && before?.amounts.size === 0, `${message}: 404, but it had allocations`);
     } else if (kind === 'no room') {
       const slack = (slot: string) =>
         slot.endsWith(' VCPU') ? mostShared * (shared.open.length + shared.guarded.length) : 0;
-      assert.ok(canHaveBeenFull(pending, arena, slack), `${told}: refused, but there was room all the time`);
+      assert.ok(canHaveBeenFull(pending, arena, slack), `${message}: refused, but there was room all the time`);
     } else {
-      assert.equal(`${reply.status} ${kind}`, '409 lost races', `${told}: ${detailOf(reply)}`);
+      assert.equal(`${reply.status} ${kind}`, '409 lost races', `${message}: ${detailOf(reply)}`);
     }
   };
 

@@ -96,7 +96,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
       `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
       ...[...faults].map(([name, count]) => `  ${count} ${name}`),
       ...leftOut.map(({ name, reason }) => `  left out: ${name}: ${reason}`),
-      `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
+      `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not reported: ${countOf('not reported')}`,
       `consumers removed after their terms: ${removedAfterMs.length}, the last of them after ${Math.max(0, ...removedAfterMs)} ms`,
       `500s: ${allFailed().length}`,
       ...allFailed()

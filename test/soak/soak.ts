@@ -81,7 +81,7 @@ async function soakDeployment(
         const found = check(life, { patienceMs, isClockSteady, mostStates: isClockSteady ? 20_000 : 2_000 });
         ledger.histories.checked += 1;
         if (isClockSteady) ledger.removedAfterMs.push(...life.removedAfterMs);
-        if (life.told.since !== undefined) ledger.histories.followed += 1;
+        if (life.reported.since !== undefined) ledger.histories.followed += 1;
         if (found === 'undecided') ledger.histories.undecided += 1;
         else if (found !== undefined) ledger.findings.push(found);
       }

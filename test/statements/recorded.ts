@@ -22,7 +22,7 @@ const kinds: ReadonlyMap<number, Kind> = new Map([
 ]);
 
 /** A column that tells something to a trigger, which no code reads. */
-const told = 'set_config';
+const setting = 'set_config';
 
 /** What is wrong with the columns of a result. */
 export function complaintsOf(
@@ -31,7 +31,7 @@ export function complaintsOf(
 ): readonly string[] {
   const found = new Map(fields.map(({ name, dataTypeID }) => [name, kinds.get(dataTypeID) ?? 'other']));
   const missing = [...columns].filter(([name, { isOptional }]) => !isOptional && !found.has(name));
-  const undeclared = [...found.keys()].filter((name) => !columns.has(name) && name !== told);
+  const undeclared = [...found.keys()].filter((name) => !columns.has(name) && name !== setting);
   return [
     ...missing.map(([name]) => `the result has no column ${name}`),
     ...undeclared.map((name) => `the row type lacks ${name}`),

@@ -179,9 +179,9 @@ test('each removal is a line of the log, and counts in the metrics', async () =>
     const consumer = await claimFor(send, 1);
     const end = at((await send('GET', `/consumers/${consumer}`)).json, 'expires_at');
     await until('it is removed', async () => !(await isThere(send, consumer)));
-    const told = lines.map((line): { readonly msg?: string } => JSON.parse(line)).map(({ msg = '' }) => msg);
+    const messages = lines.map((line): { readonly msg?: string } => JSON.parse(line)).map(({ msg = '' }) => msg);
     assert.deepEqual(
-      told.filter((line) => line.startsWith('Consumer ')),
+      messages.filter((line) => line.startsWith('Consumer ')),
       [`Consumer ${consumer} of project p, user u was removed with 1 allocations: its term ended at ${end}.`],
     );
     assert.match((await send('GET', '/metrics')).text, /^placement_terms_ended_total 1$/m);

@@ -38,8 +38,8 @@ for (const engine of engines) {
       accepted(await send('PUT', `/allocations/${plain}`, { ...one, expires_in: 100 }));
       const answer = accepted(await send('PUT', `/allocations/${placedLong}`, { ...byQuery, expires_in: 300 }));
       const several = { [`${posted}`]: { ...one, expires_in: 200 }, [`${placed}`]: { ...byQuery, expires_in: 1 } };
-      const told = accepted(await send('POST', '/allocations', { ...several, [`${lasting}`]: one }));
-      assert.equal(at(told.json, `${lasting}`, 'expires_at'), null);
+      const posting = accepted(await send('POST', '/allocations', { ...several, [`${lasting}`]: one }));
+      assert.equal(at(posting.json, `${lasting}`, 'expires_at'), null);
       assert.equal(
         at(answer.json, 'expires_at'),
         at((await send('GET', `/consumers/${placedLong}`)).json, 'expires_at'),

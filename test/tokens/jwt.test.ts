@@ -202,12 +202,12 @@ suite('the keys of an issuer', () => {
     use: (issuerOf: {
       readonly url: string;
       answers: Record<string, string | number>;
-      asked: string[];
+      requests: string[];
     }) => Promise<void>,
   ): Promise<void> {
-    const served = { url: '', answers: {} as Record<string, string | number>, asked: [] as string[] };
+    const served = { url: '', answers: {} as Record<string, string | number>, requests: [] as string[] };
     const server = http.createServer((request, response) => {
-      served.asked.push(request.url ?? '');
+      served.requests.push(request.url ?? '');
       const answer = served.answers[request.url ?? ''] ?? 404;
       if (typeof answer === 'number') response.writeHead(answer, { location: '/keys' }).end();
       else response.end(answer);
@@ -237,10 +237,10 @@ suite('the keys of an issuer', () => {
       const rotated = generateKeyPairSync('rsa', { modulusLength: 2048 });
       served.answers['/keys'] = JSON.stringify(jwksOf({ key: rotated.publicKey, kid: 'two' }));
       const byNew = signed(own, { kid: 'two' }, rotated.privateKey);
-      const asked = served.asked.length;
+      const requests = served.requests.length;
       reasonIn(await tokens.judge(byNew));
       for (let count = 0; count < 20; count += 1) reasonIn(await tokens.judge(signed(own, { kid: `x${count}` })));
-      assert.equal(served.asked.length, asked);
+      assert.equal(served.requests.length, requests);
       tokens.close();
       const later = openJsonWebTokens({ test: { ...settings, issuer: served.url } }, noting);
       identityIn(await later.judge(byNew));

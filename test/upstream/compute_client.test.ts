@@ -23,8 +23,8 @@ const clientAt =
   async (...command) => {
     const shows = !['set', 'delete'].includes(command[2] ?? '');
     const access = ['--os-auth-type', 'admin_token', '--os-endpoint', `${url}/compute/v2.1`, '--os-token', 'admin'];
-    const asked = ['--os-compute-api-version', version, ...command, ...(shows ? ['-f', 'json'] : [])];
-    const { stdout } = await promisify(execFile)('/usr/bin/openstack', [...access, ...asked]);
+    const args = ['--os-compute-api-version', version, ...command, ...(shows ? ['-f', 'json'] : [])];
+    const { stdout } = await promisify(execFile)('/usr/bin/openstack', [...access, ...args]);
     return stdout === '' ? undefined : JSON.parse(stdout);
   };
 

@@ -39,13 +39,13 @@ test('each number equals the answer of OpenStack Placement to plain queries', as
         const parts = partsOf(request);
         const text = queryOf(parts);
         loadTopology(upstream, topology);
-        const { queries, roots, asked } = queriesToUpstream(upstream, topology);
+        const { queries, roots, counts } = queriesToUpstream(upstream, topology);
         const explanation = explained(fleetOf(topology), text);
         assert.equal(explanation.trees, await roots(), text);
         assert.equal(explanation.fitting, await queries.fitting(parts), text);
         assert.deepEqual(figuresOf(explanation), await naiveFigures(queries, parts), text);
-        total.upstream += asked.upstream;
-        total.rules += asked.rules;
+        total.upstream += counts.upstream;
+        total.rules += counts.rules;
         seen.cases += 1;
         seen.conditions += parts.length;
         seen.fit += Number((explanation.fitting ?? 0) > 0);

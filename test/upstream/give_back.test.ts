@@ -79,8 +79,8 @@ for (const revision of revisions.slice(0, revisions.indexOf(newest) + 1)) {
       const ours = await startServer({ connection: database.url });
       const byOurs = await writeAll(ours.client).finally(() => ours.kill());
 
-      const told = await runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: database.url });
-      assert.equal(told.stdout, `${newest}\n`);
+      const version = await runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: database.url });
+      assert.equal(version.stdout, `${newest}\n`);
       assert.equal(await runUpstream('placement-manage', database.url, 'db', 'version'), `${newest}\n`);
       await upstreamDbSync(database.url);
       assert.deepEqual(await upstreamSchemaOf(database.url), await upstreamSchemaOf(pristine.url));

@@ -84,7 +84,7 @@ test('what OpenStack Placement writes is recorded and reported, beside this serv
       ['rewritten', 'moved', 'moved', 'released', 'released'].toSorted(byReason),
     );
     await checkHistory(world());
-    for (let told = 1; told > 0; ) told = await mirror.follow(send(), send());
+    for (let reported = 1; reported > 0; ) reported = await mirror.follow(send(), send());
     await mirror.check(send(), (uuid) => uuid);
     assert.equal(mirror.reads, 1);
     assert.equal(gone.get(consumer), 'released');

@@ -100,10 +100,10 @@ suite('clients of OpenStack', () => {
 
   test('the negotiation of python-ironicclient arrives at 1.39', async () => {
     const front = await startFront((incoming, response) => {
-      const asked = incoming.headers['x-openstack-ironic-api-version'];
+      const version = incoming.headers['x-openstack-ironic-api-version'];
       const headers = {
         ...incoming.headers,
-        ...(asked === undefined ? {} : { 'openstack-api-version': `placement ${asked}` }),
+        ...(version === undefined ? {} : { 'openstack-api-version': `placement ${version}` }),
       };
       const { method, url = '/' } = incoming;
       // The client asks there for the range of versions.

@@ -68,11 +68,11 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
   const roots = topology.flatMap(({ parent }, index) => (parent === undefined ? [index] : []));
   const placeOf = new Map(topology.map(({ uuid }, index) => [uuid, index]));
   const answers = new Map<string, Promise<unknown>>();
-  const asked = { upstream: 0, rules: 0 };
+  const counts = { upstream: 0, rules: 0 };
   const get = (path: string): Promise<unknown> => {
     const known = answers.get(path);
     if (known !== undefined) return known;
-    asked.upstream += 1;
+    counts.upstream += 1;
     const answer = succeed(client, 'GET', path, minor);
     answers.set(path, answer);
     return answer;
@@ -87,7 +87,7 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
   const isRefused = (parts: readonly Part[]): boolean => parts.every(({ kind }) => kind !== 'resource');
   const byTheRulesOr = async <Answer>(rules: () => Answer, parts: readonly Part[], ask: () => Promise<Answer>) => {
     if (!isRefused(parts)) return ask();
-    asked.rules += 1;
+    counts.rules += 1;
     return rules();
   };
   const fitsSomewhere: PlainQueries['fitsSomewhere'] = (parts) =>
@@ -125,7 +125,7 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
       return new Set(found).size;
     },
   };
-  return { queries, asked, roots: () => get('/resource_providers').then((answer) => rootsIn(answer)) };
+  return { queries, counts, roots: () => get('/resource_providers').then((answer) => rootsIn(answer)) };
 }
 
 const rootsIn = (answer: unknown): number =>

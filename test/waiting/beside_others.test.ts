@@ -12,10 +12,10 @@ import { type TestedService, withTestedServices } from './scene.ts';
 const mostMeanwhile = 50;
 
 /** How many claims and releases of another host, one after the other, are answered before this is. */
-async function answeredMeanwhile({ send }: TestedService, asked: Promise<unknown>): Promise<number> {
+async function answeredMeanwhile({ send }: TestedService, answer: Promise<unknown>): Promise<number> {
   const consumer = randomUUID();
   let isAnswered = false;
-  const noted = asked.then(() => {
+  const noted = answer.then(() => {
     isAnswered = true;
   });
   for (let count = 0; ; count += 1) {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anyEngine, engines } from '../support/engines.ts';
 import { type Answer, accepted, at } from '../support/requests.ts';
-import { type Asked, consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
+import { type ClaimRequest, consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
 
 const placed = (answer: Answer): void => {
   assert.equal(answer.status, 200, `${answer.request}: ${answer.status} ${answer.text}`);
@@ -40,10 +40,10 @@ async function orderOf(answers: readonly Promise<Answer>[], count = answers.leng
 /** Sends claims one after the other, each when the one before waits. */
 async function inTurn(
   { claim, untilListed }: TestedService,
-  asked: readonly Asked[],
+  options: readonly ClaimRequest[],
 ): Promise<readonly Promise<Answer>[]> {
   const answers: Promise<Answer>[] = [];
-  for (const each of asked) {
+  for (const each of options) {
     answers.push(claim(each));
     await untilListed(answers.length);
   }

@@ -101,8 +101,8 @@ for (const [named, line] of kinds) {
         Array.from({ length: 40 }, async () => {
           const choice = random.fork();
           await sleep(choice.below(1_500));
-          const asked = claimOne(clients[choice.below(2) === 0 ? 0 : 1], one, line);
-          const answer = asked.then(({ status, body }) =>
+          const pending = claimOne(clients[choice.below(2) === 0 ? 0 : 1], one, line);
+          const answer = pending.then(({ status, body }) =>
             answered.push(status === 200 ? 'placed' : String(at(body, 'errors', 0, 'detail'))),
           );
           return { answer };
@@ -290,8 +290,8 @@ for (const [[named, line], engine] of kinds.flatMap((kind) => engines.map((engin
   test(`a claim ${named} whose row another program deletes is stored again, and placed, on ${engine}`, () =>
     withTestedServices(engine, { units: 1 }, async ({ service, take, claim, untilListed: until, release }) => {
       const holder = await take(1);
-      const asked = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };
-      const answer = claim(asked);
+      const request = { uuid: randomUUID(), ...(line === undefined ? {} : { line }) };
+      const answer = claim(request);
       await until(1);
       await service.database.kysely.deleteFrom('waiting').execute();
       await until(0);

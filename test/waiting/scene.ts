@@ -6,7 +6,7 @@ import { type ConfigOverrides, openServiceOn } from '../support/services.ts';
 import { until } from '../support/until.ts';
 
 /** A claim of units of PGPU that may wait. */
-export type Asked = {
+export type ClaimRequest = {
   readonly uuid?: string;
   readonly amount?: number;
   readonly query?: string;
@@ -23,7 +23,7 @@ export type TestedService = {
   readonly service: PlacementService;
   readonly send: Send;
   /** Claims by query, and waits. */
-  readonly claim: (asked?: Asked) => Promise<Answer>;
+  readonly claim: (options?: ClaimRequest) => Promise<Answer>;
   /** Claims now, on the host, and must succeed. @returns the consumer */
   readonly take: (amount: number, project?: string) => Promise<string>;
   readonly release: (uuid: string) => Promise<void>;
@@ -46,7 +46,7 @@ export const sendWith = (
 ): Promise<Answer> => requestsTo(service, version)(method, path, body, version, headers);
 
 /** The part of the body that is of one consumer. */
-export const consumerBody = ({ amount = 1, query, project = 'ci', type = 'JOB', more }: Asked): object => ({
+export const consumerBody = ({ amount = 1, query, project = 'ci', type = 'JOB', more }: ClaimRequest): object => ({
   candidates: query ?? `resources=PGPU:${amount}`,
   project_id: project,
   user_id: 'ada',
@@ -64,9 +64,9 @@ export function testedServiceOf(service: PlacementService): TestedService {
   return {
     service,
     send,
-    claim: (asked = {}) => {
-      const { uuid = randomUUID(), wait = 20, line } = asked;
-      const body = { ...consumerBody(asked), ...(line === undefined ? {} : { line }) };
+    claim: (options = {}) => {
+      const { uuid = randomUUID(), wait = 20, line } = options;
+      const body = { ...consumerBody(options), ...(line === undefined ? {} : { line }) };
       return sendWith(service, 'PUT', `/allocations/${uuid}`, body, wait === '' ? {} : { prefer: `wait=${wait}` });
     },
     take: async (amount, project = 'others') => {

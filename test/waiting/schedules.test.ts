@@ -11,7 +11,7 @@ import { type Engine, engines } from '../support/engines.ts';
 import { clientOf } from './client.ts';
 import { liveSchedule, noteWrites } from './schedules.ts';
 
-const { SCHEDULES: asked } = process.env;
+const { SCHEDULES: configured } = process.env;
 const plans: Readonly<Record<Engine, { readonly processes: number; readonly schedules: number }>> = {
   embedded: { processes: 1, schedules: 40 },
   postgresql: { processes: 2, schedules: 150 },
@@ -21,7 +21,7 @@ const atOnce = 10;
 for (const engine of engines) {
   test(
     `claims that fit are placed, and in order, on ${engine}`,
-    asked === undefined ? {} : { timeout: 7_200_000 },
+    configured === undefined ? {} : { timeout: 7_200_000 },
     (t) => {
       const random = randomFrom(seedFor(t));
       const { processes, schedules } = plans[engine];
@@ -32,7 +32,7 @@ for (const engine of engines) {
         assert.ok(server);
         try {
           for (const statement of noteWrites) await server.query(statement);
-          let left = asked === undefined ? schedules : Number(asked) * (engine === 'embedded' ? 0.1 : 1);
+          let left = configured === undefined ? schedules : Number(configured) * (engine === 'embedded' ? 0.1 : 1);
           let slowestMs = 0;
           const go = async (choice: typeof random): Promise<void> => {
             while (left > 0) {

@@ -10,8 +10,8 @@ import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../support/until.ts';
 
 test('a connection is closed if its client leaves after the TLS handshake and before its first request', async () => {
-  const told: FromWorker['kind'][] = [];
-  takeConnections(new Map([['api', createTlsServer(selfSigned())]]), ({ kind }) => told.push(kind));
+  const messages: FromWorker['kind'][] = [];
+  takeConnections(new Map([['api', createTlsServer(selfSigned())]]), ({ kind }) => messages.push(kind));
   // As the primary does, except that the connection comes from this process.
   const primary = net.createServer({ pauseOnConnect: true }, (socket) => {
     process.emit('message', { kind: 'connection', id: 1, listener: 'api' }, socket);
@@ -23,8 +23,8 @@ test('a connection is closed if its client leaves after the TLS handshake and be
     const client = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
     await once(client, 'secureConnect');
     client.destroy();
-    await until('the worker says so', () => told.includes('released'));
-    assert.deepEqual(told, ['taken', 'released']);
+    await until('the worker says so', () => messages.includes('released'));
+    assert.deepEqual(messages, ['taken', 'released']);
   } finally {
     primary.close();
     process.removeAllListeners('message');

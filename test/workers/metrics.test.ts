@@ -18,8 +18,8 @@ test('a scrape refreshes the fleet in all workers, not only in the one that answ
     const ages = async () => {
       const [answer] = await once(http.get(`${service.url}/metrics`, { agent }), 'response');
       const scraped = await text(answer);
-      const asked = [...scraped.matchAll(/^placement_requests_total\{.*worker="(\d)"/gm)].map(([, worker]) => worker);
-      assert.ok(new Set(asked).size <= 1, 'one worker answers');
+      const workers = [...scraped.matchAll(/^placement_requests_total\{.*worker="(\d)"/gm)].map(([, worker]) => worker);
+      assert.ok(new Set(workers).size <= 1, 'one worker answers');
       return [...scraped.matchAll(/^placement_fleet_age_seconds\{.*\} (\S+)$/gm)].map(([, age]) => Number(age));
     };
     await until('the fleets are some seconds old', () => performance.now() - servedMs > 2_000);

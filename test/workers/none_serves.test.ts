@@ -33,9 +33,9 @@ test('a connection is closed after a while, the log file has the reason, and the
     const isReason = ({ msg }: { readonly msg: string }) =>
       /^This worker could not start: .*not currently accepting/.test(msg);
     await until('the reason is in the log', async () => (await lines()).some(isReason));
-    const askedMs = performance.now();
+    const startedMs = performance.now();
     await assert.rejects(fetch(`${url}/`, { signal: AbortSignal.timeout(60_000) }), /fetch failed/);
-    assert.ok(performance.now() - askedMs < 40_000);
+    assert.ok(performance.now() - startedMs < 40_000);
     await set(true);
     await until('it serves again', () =>
       fetch(`${url}/readyz`).then(

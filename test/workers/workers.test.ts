@@ -74,9 +74,9 @@ test('SIGTERM under load, to the service or to one worker, breaks no request', a
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
     await until('answers', () => load.answered() > 100);
-    const asked = pidOf(service, 1);
-    process.kill(asked, 'SIGTERM');
-    await until('another process in its place', () => service.pids().get(1) !== asked);
+    const pid = pidOf(service, 1);
+    process.kill(pid, 'SIGTERM');
+    await until('another process in its place', () => service.pids().get(1) !== pid);
     assert.deepEqual(load.broken, []);
     const before = load.answered();
     await until('more answers', () => load.answered() > before + 100);

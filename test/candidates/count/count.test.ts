@@ -43,8 +43,8 @@ suite('how many consumers can be claimed', () => {
       { weight: 1, arbitrary: fc.tuple(crowdedTree, crowdedRequest) },
     );
     fc.assert(
-      fc.property(cases, ([topology, asked]) => {
-        const request = { ...asked, nested: true };
+      fc.property(cases, ([topology, wanted]) => {
+        const request = { ...wanted, nested: true };
         fc.pre(request.groups.some(({ resources }) => resources.size > 0));
         const most = naiveCount(topology, request);
         if (most === undefined) return note('too many ways');
@@ -94,8 +94,8 @@ suite('how many consumers can be claimed', () => {
       fc.property(
         fc.tuple(crowdedTree, crowdedRequest),
         fc.integer({ min: 0, max: 300 }),
-        ([topology, asked], steps) => {
-          const request = { ...asked, nested: true };
+        ([topology, wanted], steps) => {
+          const request = { ...wanted, nested: true };
           fc.pre(request.groups.some(({ resources }) => resources.size > 0));
           const most = naiveCount(topology, request);
           fc.pre(most !== undefined);
@@ -186,7 +186,7 @@ suite('how many consumers can be claimed', () => {
 
   for (const [what, shared] of Object.entries({
     'beside nothing': [],
-    'beside a disk that is shared, and that is not asked for': [
+    'beside a disk that is shared, and that is not requested': [
       nodeAt(4, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] }),
     ],
   })) {
@@ -234,12 +234,12 @@ function naivePairs([left, right]: readonly [Kinds, Kinds], needs: number): numb
   const membersOf = (kinds: Kinds): readonly number[] => [...kinds].flatMap(([kind, count]) => Array(count).fill(kind));
   const [first, second] = [membersOf(left), membersOf(right)];
   const partners = new Map<number, number>();
-  const pair = (member: number, asked: Set<number>): boolean =>
+  const pair = (member: number, visited: Set<number>): boolean =>
     second.some((kind, other) => {
-      if (asked.has(other) || (((first[member] ?? 0) | kind) & needs) !== needs) return false;
-      asked.add(other);
+      if (visited.has(other) || (((first[member] ?? 0) | kind) & needs) !== needs) return false;
+      visited.add(other);
       const former = partners.get(other);
-      if (former !== undefined && !pair(former, asked)) return false;
+      if (former !== undefined && !pair(former, visited)) return false;
       partners.set(other, member);
       return true;
     });

@@ -15,7 +15,7 @@ export type Figures = {
 type Verdict = { readonly parameter: string; readonly value: string; readonly uuid: string; readonly reason: string };
 
 /** More than any inventory of a random topology gives to one claim. */
-const mostAsked = 9;
+const mostRequested = 9;
 
 const rootsOf = (topology: Topology): Node[] => topology.filter(({ parent }) => parent === undefined);
 
@@ -93,7 +93,7 @@ function hasIt(topology: Topology, node: Node, { kind, value }: Part): boolean {
 
 async function largest(queries: PlainQueries, parts: readonly Part[], part: Part): Promise<number> {
   const [name] = part.value.split(':');
-  for (let amount = mostAsked; amount > 0; amount--) {
+  for (let amount = mostRequested; amount > 0; amount--) {
     const others = parts.map((other) => (other === part ? { ...part, value: `${name}:${amount}` } : other));
     if (await queries.fitsSomewhere(others)) return amount;
   }

@@ -23,7 +23,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
   await sql`delete from former_consumers`.execute(db);
-  await sql`create function former_generations(uuids text[]) returns json language plpgsql as ${sql.lit(told)}`.execute(
+  await sql`create function former_generations(uuids text[]) returns json language plpgsql as ${sql.lit(formerGenerations)}`.execute(
     db,
   );
   for (const [name, body] of Object.entries(functions)) {
@@ -38,7 +38,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
  * For the statement that makes consumers. In a function a query sees what was committed before it began, and not only before
  * the statement: the former consumer may have been removed while the statement waited for a lock.
  */
-const told = `begin
+const formerGenerations = `begin
   return (
     select json_object_agg(made.uuid, coalesce((select generations from former_consumers f where f.uuid = made.uuid), 0))
     from unnest(uuids) as made (uuid)
