@@ -270,7 +270,7 @@ async function longStatements(): Promise<readonly string[]> {
 
 /**
  * Kills the process of a batch and all that it started: a service that a test opened in it may have taken over SIGTERM, and a server that
- * goes on keeps its output open.
+ * continues keeps its output open.
  *
  * @param entry the module that the process runs
  * @returns the command lines of the processes

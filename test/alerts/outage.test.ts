@@ -85,7 +85,7 @@ suite('the expressions of alerts', () => {
         for (let count = 0; count < 5; count += 1) assert.equal(await ask(), 503);
         await firing();
         for (let count = 0; count < 5; count += 1) assert.equal(await ask(), 503);
-        // The answers are 503 at once; that Keystone is unavailable is told after a minute, which promtool's recording has.
+        // The answers are 503 at once; the alert about Keystone comes after a minute, which promtool's recording covers.
         assert.deepEqual(await firing(), ['PlacementErrors']);
         const { expr } = ruleOf('PlacementKeystoneAway');
         const inAMinute = expr.replace('> 60', '> 0');

@@ -34,7 +34,7 @@ async function record(names: readonly string[]): Promise<void> {
   await writeFile(recordingFile, `${lines}\n`);
 }
 
-/** The metrics that alerts ask for; others are not kept. */
+/** The metrics that alerts query; other metrics are not recorded. */
 const metrics = new Set(alertRules.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
 
 async function scrapeWhile(

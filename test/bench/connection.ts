@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
-/** An answer. `body` is empty if it was not to be kept. */
+/** An answer. `body` is empty if the caller does not need it. */
 export type Answer = { readonly status: number; readonly bodyBytes: number; readonly body: string };
 
 /**
@@ -78,7 +78,7 @@ export async function connect(url: string, options: { readonly waitSeconds?: num
   };
 }
 
-/** Takes the chunks of one answer; gives it back with the last of them. */
+/** Takes the chunks of one answer; returns the answer with the last chunk. */
 function answerReader(keepBody: boolean): (chunk: Buffer) => Answer | undefined {
   let head: Buffer | undefined;
   let status = 0;

@@ -21,7 +21,7 @@ export type Footprint = {
 export async function freshFootprint(server: MeasuredServer, providers: number): Promise<Footprint | undefined> {
   const started = await server.restart?.();
   if (started === undefined) return undefined;
-  await sleep(1000); // V8 gives memory back a little later
+  await sleep(1000); // V8 releases memory a little later
   return { ...usedFootprint(server, providers), ...started };
 }
 

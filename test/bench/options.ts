@@ -14,7 +14,7 @@ export type Options = {
   readonly postgresql: string | undefined;
   /** Measured instead of the servers: our own service with these numbers of processes on one PostgreSQL. */
   readonly processes: readonly number[] | undefined;
-  /** Instead of everything else: two processes of our own service on one PostgreSQL are kept busy for so long. */
+  /** Instead of everything else: two processes of this service on one PostgreSQL are kept busy for this time. */
   readonly endureMs: number | undefined;
   /** Numbers of flat providers, the smallest first. */
   readonly sizes: readonly number[];

@@ -3,7 +3,7 @@ import { removeAll } from './load_by_sql.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { firstProcess, queryOn } from './own_server.ts';
 
-/** A server that already runs, as given on the command line. */
+/** A server that already runs, as named on the command line. */
 export type RunningServer = {
   readonly name: string;
   readonly urls: readonly string[];

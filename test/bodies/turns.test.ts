@@ -169,7 +169,7 @@ suite('turns', () => {
     let cpuMs = 0;
     t.mock.method(performance, 'now', () => nowMs);
     t.mock.method(process, 'cpuUsage', () => ({ user: cpuMs * 1000, system: 0 }));
-    /** The number of turns until the request is given up, or `most`. */
+    /** The number of turns until the request is stopped, or `most`. */
     const turnsOf = async (cpuMsOfTurn: number, most: number): Promise<number> => {
       const turns = openTurns();
       turns.begin();

@@ -28,7 +28,7 @@ import { type Node, nodeAt, rowsOf, stockOf } from './topology.ts';
 
 type AnswerText = { readonly allocation_requests: readonly unknown[]; readonly provider_summaries: object };
 
-/** A search may visit what is left of the trees in another order once it has listed them, unless an order is asked for. */
+/** A search without `order` may visit the remaining trees in another order once it has listed them. */
 function comparable(text: string, request: CandidateRequest): AnswerText {
   const answer: AnswerText = JSON.parse(text);
   if (request.order.length > 0) return answer;
@@ -132,7 +132,7 @@ const host = (_: unknown, index: number): Node =>
 
 const kinds: readonly Change['kind'][] = ['claim', 'remove', 'ownClaim', 'renameClass', 'inventory', 'traits'];
 
-/** Moves one of the hosts below another one, both given by their index in the rows. */
+/** Moves one of the hosts below another one, both named by their index in the rows. */
 function moveBelow({ apply }: LivingFleet, rows: AllRows, index: number, parentIndex: number): AllRows {
   const [moved, parent] = [rows.providers[index], rows.providers[parentIndex]];
   if (moved === undefined || parent === undefined) return rows;
@@ -174,7 +174,7 @@ for (const [version, hostCount] of [
     const read: Uint8Array[] = [];
     for await (const chunk of readChunks(body)) {
       read.push(chunk);
-      // Hosts of which the candidates were told already, and hosts that the search has not reached.
+      // Hosts whose candidates were sent already, and hosts that the search has not reached.
       for (const start of [10 * read.length, hostCount - 2 - 10 * read.length]) {
         for (const [index, kind] of kinds.entries()) {
           now = changeFleet(living, now, { kind, at: start - index, what: read.length });

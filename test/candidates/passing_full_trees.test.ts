@@ -52,7 +52,7 @@ test('a query finds the hosts that have room, and no others, in all ways to sear
     const ways = [true, false].flatMap((limited) => [true, false].map((randomize) => ({ limited, randomize })));
     const counts = [0, 1, 0].map((freedBefore) => {
       if (freedBefore === 1) showEffects(fleet, { effects: [freed] }, 1);
-      // Where the trees are given, each of them is looked at.
+      // If the request names trees, each of them is visited.
       const expected = found({ limited: false, randomize: false }, { only: new Set(fleet.roots), not: new Set() });
       for (const way of ways) assert.deepEqual(found(way), expected, what);
       if (freedBefore === 1) showEffects(fleet, { effects: [freed] }, -1);
@@ -70,7 +70,7 @@ test('if nothing fits, a search visits few of the trees', () => {
   const { fleet } = createFleet(rowsOf(Array.from({ length: hosts }, host)));
   for (const [what, request] of Object.entries(requests)) {
     if (!/more|both|much/.test(what)) continue;
-    findPlace(fleet, request, { allowed: allTrees, work: { steps: Infinity, forLists: 0 } }); // makes what is kept
+    findPlace(fleet, request, { allowed: allTrees, work: { steps: Infinity, forLists: 0 } }); // fills the caches
     const work = { steps: hosts, forLists: 0 };
     assert.equal(findPlace(fleet, request, { allowed: allTrees, work }), 'nowhere', what);
   }

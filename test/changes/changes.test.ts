@@ -114,7 +114,7 @@ for (const engine of engines) {
       assert.deepEqual(await feed(), [{ resource_provider: host, parts: ['usages'] }]);
       const all = await send('GET', `/changes?since=${before}`);
       assert.deepEqual(at(all.json, 'changes'), [{ resource_provider: host, parts: ['provider', 'usages'] }]);
-      // Two requests with the same token are told the same.
+      // Two requests with the same token get the same changes.
       assert.deepEqual((await send('GET', `/changes?since=${before}`)).json, all.json);
     });
   });

@@ -11,22 +11,22 @@ type ConsumerCopy = {
 
 /** A copy of all consumers that follows changes. */
 export type ConsumerMirror = {
-  /** Asks a service which consumers have changed, and reads from another one those that it is told of. @returns how many were told */
+  /** Reads from a service which consumers have changed, and reads these from another service. @returns how many were reported */
   follow(changes: Send, reads: Send): Promise<number>;
   /**
-   * Compares the copy with what a service shows, once nothing more is told: a service may still remove consumers whose terms have ended.
+   * Compares the copy with a service when no more changes are reported: until then it may remove consumers whose terms have expired.
    *
    * @param present what a provider is called now by which UUID the copy may call it
    */
   check(send: Send, present: (uuid: string) => string): Promise<void>;
-  /** How often everything was read anew, the first time among them. */
+  /** How often everything was read, including the first time. */
   readonly reads: number;
 };
 
 /**
- * Reads all consumers, and from then on those that it is told of.
+ * Reads all consumers, and from then on the reported ones.
  *
- * @param onGone called for each consumer of which it is told that it is gone
+ * @param onGone called for each consumer that is reported as removed
  */
 export async function openConsumerMirror(
   first: Send,
@@ -88,7 +88,7 @@ export async function openConsumerMirror(
 
 /**
  * What all consumers have. GET /holdings says which there are, and sums the rows of a class that another program has written twice; of each of them
- * the same is read as when it is told.
+ * the same is read as when it is reported.
  */
 async function readConsumers(send: Send): Promise<Map<string, ConsumerCopy>> {
   const consumers = new Set<string>();

@@ -73,7 +73,7 @@ for (const engine of engines) {
   });
 }
 
-/** What two services on one database, or one on an embedded database, can be asked to do. */
+/** The actions of two services on one database, or of one service on an embedded database. */
 async function openWorld(engine: Engine) {
   const database = await freshDatabase(engine);
   const open = () => openServiceOn(database, { history: { enabled: true } });
@@ -148,7 +148,7 @@ function openEnds(world: World) {
       for (const id of present) ended.delete(id);
       held = present;
     },
-    /** Compares what was told of a consumer. One that came and went in one step is not known here. */
+    /** Compares the reports about a consumer. A consumer that was created and removed in one step is not known here. */
     check: (consumer: string, why: unknown): void => {
       assert.ok(!held.has(consumer), `${consumer} is not gone`);
       if (ended.has(consumer)) assert.equal(why, ended.get(consumer), consumer);

@@ -76,11 +76,11 @@ for (const engine of engines) {
       assert.ok(performance.now() - startedMs < 40_000, 'they do not wait for their 50 s');
       assert.equal(followersOf(service), 0);
 
-      // What has changed already is told at once; and after the time nothing, with the token of what was looked at.
+      // Earlier changes are reported at once. When the time is over the answer has no changes, and the token of the present state.
       assert.deepEqual(at(await (await wait(50)).json(), 'changes'), usagesOf(host));
       let none: unknown;
       let attempts = 0;
-      // On a busy machine the second may be over before the write is seen: then it is tried again.
+      // On a busy machine the second may be over before the write is seen: then the test retries.
       await until('the token moves although no part of interest changed', async () => {
         const before = await present();
         let isOver = false;

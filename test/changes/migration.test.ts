@@ -24,7 +24,7 @@ test('writers wait for the columns of migration 006 for short times only, howeve
     const migrated = migrateToLatest(database, upTo('007')).finally(() => {
       isDone = true;
     });
-    // While it is tried again and again.
+    // While the migration retries.
     await late.query(`set statement_timeout = '5s'`);
     for (let number = 0; number < 20; number += 1) {
       await late.query(

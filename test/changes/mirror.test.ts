@@ -1,6 +1,6 @@
 /**
  * A mirror that is updated by GET /changes alone equals the truth, after random writes by two services and by SQL. It reads only the
- * parts that it is told of, so a part that is told too seldom makes it differ. Two others follow a class and a tree. `HISTORIES=1000` runs more
+ * reported parts, so a part that is not reported makes it differ. Two others follow a class and a tree. `HISTORIES=1000` runs more
  * of them.
  */
 import assert from 'node:assert/strict';
@@ -72,7 +72,7 @@ for (const engine of engines) {
   });
 }
 
-/** What two services on one database, or one on an embedded database, can be asked to do. */
+/** The actions of two services on one database, or of one service on an embedded database. */
 async function openWorld(engine: Engine) {
   const database = await freshDatabase(engine);
   const open = () => openServiceOn(database);

@@ -6,18 +6,18 @@ type Copy = Record<string, unknown>;
 
 /** A copy of all providers that follows changes. */
 export type Mirror = {
-  /** Asks a service what has changed, and reads from another one what it is told to read. @returns how many changes were told */
+  /** Reads changes from a service, and the changed parts from another one. @returns how many changes were reported */
   follow(changes: Send, reads: Send): Promise<number>;
   /** Compares the copy with what a service shows. */
   check(send: Send): Promise<void>;
-  /** How often everything was read anew, the first time among them. */
+  /** How often everything was read, including the first time. */
   readonly reads: number;
 };
 
 /** Which providers a mirror follows: of a class, or of the tree that a provider is in. */
 export type Narrowing = { readonly resource_class: string } | { readonly in_tree: string };
 
-/** Reads everything, and from then on what it is told to read. @param narrowing what it follows; without it everything */
+/** Reads everything, and from then on the changed parts. @param narrowing the parts that it follows; without it all parts */
 export async function openMirror(first: Send, narrowing?: Narrowing): Promise<Mirror> {
   const filter = narrowing === undefined ? '' : `&${new URLSearchParams(narrowing)}`;
   const followed = (all: ReadonlyMap<string, Copy>) =>
@@ -60,7 +60,7 @@ export async function openMirror(first: Send, narrowing?: Narrowing): Promise<Mi
       for (const { uuid, parts, isDeleted } of changed) {
         const present = seen.get(uuid);
         if (isDeleted || present === undefined) {
-          copies.delete(uuid); // the deletion of one that is gone already is told later
+          copies.delete(uuid); // the deletion is reported later
           continue;
         }
         const copy = copies.get(uuid) ?? {};

@@ -116,7 +116,7 @@ suite('clients that follow with a token of Keystone', () => {
         beat();
         await new Promise(setImmediate);
       }
-      // By the time that Keystone was asked about another token, it has seen what was asked before.
+      // When Keystone gets a request about another token, it has got all earlier requests.
       const other = standIn.issue({ roles: ['admin'] });
       await stream(other);
       assert.deepEqual(standIn.requests(), [`GET ${other}`]);

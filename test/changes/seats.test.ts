@@ -25,7 +25,7 @@ suite('the seats for following changes', () => {
       const keystoneAuthtoken = settingsFor(standIn);
       const overrides = { api: { authStrategy: 'keystone' as const }, keystoneAuthtoken, changes: { maxFollowers: 4 } };
       return serve(anyEngine, overrides, async (url, service) => {
-        // A project more gives no seat more.
+        // A second project gets no further seat.
         const headersOf = (user: string, project: string) => ({
           ...version,
           'x-auth-token': standIn.issue({ user, roles: ['admin'], project }),

@@ -32,7 +32,7 @@ test('changes are iterated from a token on, and the client must read everything 
     await placement.traits.ensure('CUSTOM_ONE');
     await placement.providers.delete(uuid);
 
-    // Another program goes on from the token.
+    // Another program continues from the token.
     const later = follow(token);
     const deleted = await later.next();
     assert.deepEqual(deleted.value, { resource_provider: uuid, deleted: true, token });

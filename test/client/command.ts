@@ -11,7 +11,7 @@ import type { TestServer } from './servers.ts';
 
 export const program = path.join(project, 'src', 'bin', 'placement.ts');
 
-/** Runs `placement` to its end in a process of its own, with only the given environment. */
+/** Runs `placement` to its end in a separate process, with only this environment. */
 export function placement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
     const options = { env: { PATH: process.env.PATH, ...quickStart, ...env }, timeout: 60_000, maxBuffer: 2 ** 27 };
@@ -45,7 +45,7 @@ export async function mustFail(
 /**
  * Command lines of an administrator, for a server.
  *
- * @param server is asked for at each command line: a test may have a server of its own
+ * @param server called for each command line: a test may have a separate server
  */
 export function commandsOn(server: () => TestServer) {
   const env = (more: Readonly<Record<string, string>> = {}) => ({

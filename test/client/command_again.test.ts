@@ -26,7 +26,7 @@ async function seen(name: string) {
   return { held, termS };
 }
 
-/** Whether a term is the one that was given some seconds ago. */
+/** Whether a term is the one that was set some seconds ago. */
 const isAbout = (termS: number | undefined, seconds: number) =>
   assert.ok(termS !== undefined && termS > seconds - 120 && termS <= seconds + 2, `${termS} s, not ${seconds} s`);
 

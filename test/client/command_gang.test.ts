@@ -23,7 +23,7 @@ const rows = async (...args: readonly string[]) => (await run(...args, '--format
 const consumers = () =>
   Array.fromAsync(connect({ endpoint: server.url, auth: 'admin', oldest: '2.9' }).consumers.list());
 
-/** What a gang that does not fit is told. */
+/** The message about a gang that does not fit. */
 async function refused(...args: readonly string[]): Promise<string> {
   const { code, stderr } = await hostedPlacement(place(...args), env());
   assert.equal(code, exitCodes.full.code, stderr);

@@ -1,4 +1,4 @@
-/** `placement ... --if-match` writes only if the resource still has the given tag. */
+/** `placement ... --if-match` writes only if the resource still has this tag. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { at } from '../support/requests.ts';

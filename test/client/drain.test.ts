@@ -344,7 +344,7 @@ test('release deletes the allocations of consumers on a dead host, and skips con
   assert.match(await run('release', '--in-tree', host), /^No consumer holds anything in the tree of host-\d+\.\n$/);
 });
 
-/** Gives a consumer other allocations, by the client: the command runs at the same time. */
+/** Changes the allocations of a consumer, by the client: the command runs at the same time. */
 async function rewrite(name: string, to: string, amount: number): Promise<void> {
   const { allocations } = client();
   const consumer = consumerUuid('ci', name);

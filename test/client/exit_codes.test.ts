@@ -136,7 +136,7 @@ test('a service that does not answer, one that has an error, and one that refuse
     }
   }
   await fails('forbidden', /403 Forbidden/, ['provider', 'list'], { OS_TOKEN: 'joe' });
-  // The hint names only an option that the command has, and that was not given.
+  // The hint names only an option that the command has, and that was not used.
   const hint = /name it by --project\.\n$/;
   await fails('forbidden', hint, ['holdings'], { OS_TOKEN: 'joe' });
   for (const words of [

@@ -4,7 +4,7 @@ import { hostedPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 /*
- * An option that is given twice is refused. Otherwise the last value would win, and the first would be lost without a
+ * A repeated option is refused. Otherwise the last value would win, and the first would be lost without a
  * message.
  */
 

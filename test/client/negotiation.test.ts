@@ -11,7 +11,7 @@ import { type Limits, startServer, startServerWithoutMicroversions, type TestSer
 
 const versionHeader = 'openstack-api-version';
 
-/** The versions that the requests to a server asked for. `undefined` is a request that named no version. */
+/** The versions of the requests to a server. `undefined` is a request that named no version. */
 const requestedVersions = ({ seen }: TestServer) => seen.map(({ headers }) => headers[versionHeader]);
 
 async function withServer(limits: Limits | 'without microversions', use: (server: TestServer) => Promise<void>) {

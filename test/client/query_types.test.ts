@@ -21,7 +21,7 @@ import { startFront } from './servers.ts';
 
 const uuid = '4e8e5957-649f-477b-9e5b-f1f75b21c03c';
 
-// Each value has every field of its type: a new field of a type does not compile until it stands here, and is sent below.
+// Each value has every field of its type: a new field of a type does not compile until it is added here, and is sent below.
 const filter: Required<ProviderFilter> = { resources: { VCPU: 1 }, required: ['A'], member_of: [uuid], in_tree: uuid };
 const page: Required<Page> = { limit: 1, marker: uuid };
 const providers: Required<ProviderQuery> = { ...filter, name: 'n', uuid };

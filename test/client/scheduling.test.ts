@@ -25,7 +25,7 @@ test('the commands and examples of docs/scheduling.md print the documented outpu
       assert.equal(code, 0, `${line}: ${stderr}`);
       if (output !== '') assert.equal(stdout, output, line);
     };
-    // The last command stands between the examples.
+    // The last command is between the examples.
     for (const command of commands.slice(0, -1)) await run(command);
     for (const { name, output } of examples) {
       assert.equal(await runExample(folder, name, { OS_ENDPOINT: server.url }), output, name);

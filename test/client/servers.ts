@@ -27,7 +27,7 @@ function from(service: Service, oldest: Version): Service {
   return { ...service, ranges: [{ ...first, oldest }, ...further], defaultVersion: oldest };
 }
 
-/** A real service on a database of its own, which speaks the given versions only. The token `admin` may do everything. */
+/** A real service on a separate database, which serves only these versions. The token `admin` may do everything. */
 export async function startServer(
   { min = '1.0', max = newestVersion }: Limits = {},
   overrides: ConfigOverrides = {},

@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** The waits in seconds that the claims asked for. */
+/** The waits in seconds that the claims requested. */
 const waits = () =>
   server.seen
     .filter(({ url }) => url.startsWith('/allocations'))

@@ -6,7 +6,7 @@ import { complaintAbout, type Send } from './client.ts';
 
 /** A copy of all providers that follows `GET /changes`, by any process. */
 export type Follower = {
-  /** How often the server no longer knew what had changed (410), and everything was read anew. */
+  /** How often the server no longer knew what had changed (410), and everything was read again. */
   readonly restarts: number;
   /** Reads all changes, and compares the copy with the providers. No write may run meanwhile. @returns what is wrong */
   complaints(): Promise<readonly string[]>;

@@ -65,7 +65,7 @@ async function underLoad({ cluster, load }: Parts, { cause }: Fault) {
   await sleep(3_000);
   await load.pause();
   const endedMs = Date.now();
-  await sleep(8_000); // terms that were given last are over, and removed
+  await sleep(8_000); // the last terms are over, and removed
   const refusals = [...load.statuses]
     .map(([status, count]) => [status, count - (before.statuses.get(status) ?? 0)] as const)
     .filter(([status, count]) => (status === 0 || status >= 500) && count > 0);

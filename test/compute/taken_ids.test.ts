@@ -1,4 +1,4 @@
-/** Ids of services that another program gives as well. */
+/** Ids of services that another program assigns as well. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';

@@ -37,7 +37,7 @@ testView('changes tell what was and is, also those that came before the view was
   await page.getByText('1 root provider').waitFor();
   const uuid = randomUUID();
   await served.placement.allocations.set(uuid, claim(3, 'alpha'));
-  // The fleet shows it, so that it was told before the view is left.
+  // When the fleet shows the change, it was reported before the view is left.
   await page.getByText('95 of 100').first().waitFor();
   await page.getByRole('link', { name: 'Changes' }).click();
   await rows(page).getByRole('cell', { name: 'VCPU used 92 → 95' }).waitFor();
@@ -119,7 +119,7 @@ test('differences of a provider name inventories, usages, traits, aggregates, na
     '− trait HW_A',
     '− aggregate one',
   ]);
-  // Numbers that look the same in a large unit are told exactly.
+  // Numbers that look the same in a large unit are shown exactly.
   const [was, is] = [62_810_000, 62_810_001].map((used) => ({ ...before, usages: { MEMORY_MB: used } }));
   assert.ok(was && is);
   assert.deepEqual(differencesOf(was, is), ['MEMORY_MB used 62,810,000 MEMORY_MB → 62,810,001 MEMORY_MB']);

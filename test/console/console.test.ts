@@ -306,7 +306,7 @@ suite('the console', () => {
         page.evaluate<string>("document.activeElement.tagName + ' ' + document.activeElement.innerText");
       await tabUntil('grid', async () => (await focused()).startsWith('CANVAS'));
       const announced = async () => (await page.locator('[aria-live="polite"]').textContent()) ?? '';
-      // How full a provider is may change at any time, so the name says which one is told.
+      // How full a provider is may change at any time, so the name identifies the announced provider.
       const nameOf = (text: string) => text.split(',')[0] ?? '';
       for (const key of ['ArrowRight', 'ArrowDown']) {
         const before = nameOf(await announced());

@@ -113,7 +113,7 @@ for (const [colorScheme, viewport] of [
       );
       await checkAccessibility(page, 'the months of a project');
       assert.equal(await page.locator('main b').count(), 0);
-      // Of another project there is nothing, and of no project nothing is asked.
+      // Another project has no usage, and without a project nothing is requested.
       await page.getByRole('textbox', { name: 'Project' }).fill('robots');
       await page.keyboard.press('Enter');
       await shows(page, 'The history has nothing of this project yet.');

@@ -55,13 +55,13 @@ export async function withPage<T>(
   }
 }
 
-/** Opens a view, and gives the token. */
+/** Opens a view, and enters the token. */
 export async function openView(page: Page, serviceUrl: string, view: string, token = 'admin'): Promise<void> {
   await page.goto(`${serviceUrl}/console/${view}`);
   await giveToken(page, token);
 }
 
-/** Gives the token to the dialog that asks for it. */
+/** Enters the token in its dialog. */
 export async function giveToken(page: Page, token: string): Promise<void> {
   const field = page.locator('dialog[open] input');
   await field.fill(token);

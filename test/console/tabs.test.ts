@@ -112,7 +112,7 @@ async function holdAnswer(page: Page, requests: RegExp) {
     const response = await route.fetch();
     made.resolve();
     await goOn.promise;
-    await route.fulfill({ response }).catch(() => {}); // the page may have given it up
+    await route.fulfill({ response }).catch(() => {}); // the page may have aborted it
   });
   return { isMade: made.promise, letPass: goOn.resolve };
 }

@@ -180,7 +180,7 @@ testView(
     await page.waitForURL(/fit\?resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20&tree=/);
     assert.equal(await page.getByLabel('Resource class 2').inputValue(), 'MEMORY_MB');
     assert.equal(await page.getByLabel('Name, part of a name, or UUID of a provider').inputValue(), host);
-    // What was asked about this host comes before the whole fleet.
+    // The explanation of this host comes before the whole fleet.
     await page.getByText('It fits 1 of 1 tree.').first().waitFor();
     const headings = await page.locator('.answers h2').allInnerTexts();
     assert.equal(headings[0], 'Why not this host?');

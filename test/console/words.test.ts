@@ -1,4 +1,4 @@
-/* What the console says where a token is asked for, where something is forbidden, and where a part of the service is off. */
+/* The texts of the console in the token dialog, for forbidden views, and where a part of the service is off. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';

@@ -177,7 +177,7 @@ test('the change waits for a lock of another program, and delays no other reques
       isDone = true;
     });
     await until('the change waits', async () => {
-      // A transaction shows the activity as it was when it first asked.
+      // A transaction sees the activity as of its first read.
       await other.query('select pg_stat_clear_snapshot()');
       const { rows } = await other.query(
         `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -10,7 +10,7 @@ import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 
 const projects = ['p1', 'p2', 'incomplete'];
 const users = ['u1', 'u2', 'incomplete'];
-/** A consumer type may have the name that stands for none. */
+/** A consumer type may have the name that answers use for no type. */
 const types = ['INSTANCE', 'unknown'];
 const classes = ['VCPU', 'MEMORY_MB', 'DISK_GB'];
 const incomplete = { projectId: 'incomplete', userId: 'incomplete' };

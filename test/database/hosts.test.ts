@@ -17,7 +17,7 @@ import { testConfig } from '../support/services.ts';
 suite('several servers in one URL', () => {
   let primary: PostgresqlServer;
   let standby: PostgresqlServer;
-  /** A port on which nothing listens. One that is free now could be given to another test meanwhile. */
+  /** A port on which nothing listens. Another test could get a port that is free now. */
   const nothing = 1;
   /** A port with a listener that never answers. */
   let silence: net.Server;

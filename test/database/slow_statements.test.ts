@@ -1,4 +1,4 @@
-/** What is told of a transaction that fails: the statement that took long, and none of those that were not done because of it. */
+/** The log of a transaction that fails: the slow statement, without the statements that were not done because of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';

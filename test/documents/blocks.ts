@@ -20,7 +20,7 @@ async function readBlocks(document: string): Promise<readonly Block[]> {
 }
 
 /**
- * Runs the blocks of a document one after the other, and compares what they print. `...` in a document stands for any text. Python keeps
+ * Runs the blocks of a document one after the other, and compares what they print. `...` in a document matches any text. Python keeps
  * what earlier blocks have defined; the shell only what the first block defines.
  *
  * @param url of the service, in the place of the one that the document names
@@ -95,7 +95,7 @@ function startPython(cwd: string) {
   };
 }
 
-/** `...` stands for any text; a line that begins with a blank goes on with the line before it. */
+/** `...` matches any text; a line that begins with a blank continues the line before it. */
 function patternOf(output: string): RegExp {
   const parts = output.replaceAll(/\n (?! )/g, '').split('...');
   return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('[^]*?')}$`);

@@ -1,4 +1,4 @@
-/** The values that an operator fills into the files of deploy/cluster are told in the README there. */
+/** The README of deploy/cluster documents the values that an operator fills into its files. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

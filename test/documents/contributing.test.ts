@@ -24,7 +24,7 @@ async function readPieces(): Promise<readonly Piece[]> {
   }));
 }
 
-/** The example stands for whichever version comes next. */
+/** The example is for the next version, whichever it is. */
 function withVersions(text: string): string {
   const newest = newestOf(placementService);
   return text.replaceAll('2.NEXT', versionText(newest + 1)).replaceAll('2.NEWEST', versionText(newest));

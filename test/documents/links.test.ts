@@ -19,7 +19,7 @@ const isThere = (file: string): Promise<boolean> =>
     () => false,
   );
 
-/** The anchor that GitHub gives to a heading. */
+/** The anchor of a heading on GitHub. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-/** Pages that are tried one after the other on one service make providers of different names, and do not hide a refusal. */
+/** Documents that are run one after the other on one service create providers of different names, and do not hide a refusal. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -47,7 +47,7 @@ test('three teams share a pool, by curl, Python and the command', { skip }, asyn
   });
 });
 
-/** By section, claims as the platform gives them, and the project, user and roles that they come to. */
+/** By section, claims of tokens of the platform, and the resulting project, user and roles. */
 const tokens: Readonly<
   Record<string, readonly [claims: object, project: string, user: string, roles: readonly string[]]>
 > = {

@@ -22,7 +22,7 @@ async function inFolder(use: (data: string) => Promise<void>): Promise<void> {
 
 const running = new Set<ChildProcess>();
 
-/** A process that locks the folder when it is told to. */
+/** A process that locks the folder on request. */
 async function starter(data: string) {
   const child = fork(path.join(import.meta.dirname, 'lock_folder.ts'), [data]);
   running.add(child);

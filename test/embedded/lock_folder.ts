@@ -1,5 +1,5 @@
 /*
- * A process that locks the folder of an embedded database when it is told to, and tells whether it could. The test of the lock
+ * A process that locks the folder of an embedded database on request, and reports whether it could. The test of the lock
  * starts many of them.
  */
 import { lockFolder } from '../../db/engine/embedded_folder.ts';

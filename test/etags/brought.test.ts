@@ -1,5 +1,5 @@
 /**
- * A write that brings a tag has this tag stored as it is: no trigger computes it again. The tests use tags that match
+ * The tag in a write is stored as it is: no trigger computes it again. The tests use tags that match
  * no content, to see this.
  */
 import assert from 'node:assert/strict';

@@ -105,7 +105,7 @@ const withTimeout = (settings: TestDatabase['settings'], statementTimeoutMs: num
   return { ...settings, statementTimeoutMs };
 };
 
-/** Opens the fleet. On a busy machine that may reach the time limit as well; then it is tried again. */
+/** Opens the fleet. On a busy machine that may reach the time limit as well; then the test retries. */
 async function openInTime(database: Database): Promise<FleetKeeper> {
   for (;;) {
     try {

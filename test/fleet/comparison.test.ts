@@ -205,7 +205,7 @@ test('a difference is logged and counted, and all processes load their fleets ag
       for (const ask of [send, sendToOther]) {
         const isShown = async () => at((await ask('GET', path)).json, 'inventories', 'VCPU', 'total') === 3;
         await until('the inventory is shown as it is', isShown);
-        // The generation is the same: so what was claimed by it must be judged anew.
+        // The generation is the same: so claims that were judged by it must be judged again.
         const much = newClaim({ [child]: { VCPU: 4 } });
         assert.equal((await ask('PUT', `/allocations/${randomUUID()}`, much)).status, 409);
         assert.notEqual((await ask('GET', path)).headers.get('etag'), tag);

@@ -38,7 +38,7 @@ const anyFilter = fc.record({
   traits: fc.record({ required: lists(ids), forbidden: few(ids) }),
   memberOf: lists(aggregates),
   forbiddenAggregates: few(aggregates),
-  /** The index of a provider of the tree that is asked for. */
+  /** The index of a provider of the requested tree. */
   inTree: fc.option(fc.nat(size - 1), { nil: undefined, freq: 2 }),
   named: fc.option(fc.uniqueArray(fc.nat(size - 1), { maxLength: 8 }), { nil: undefined, freq: 2 }),
 });

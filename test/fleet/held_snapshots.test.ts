@@ -124,7 +124,7 @@ test('each tree is copied once for a snapshot, and once more for a later one', (
   assert.ok(hosts().every((each, index) => each === copies[index]));
 });
 
-/** Stands for a tree, of which held snapshots ask only whether it was copied. */
+/** Used as a tree: held snapshots only check whether it was copied. */
 const newRoot = (): Provider =>
   [...createFleet(rowsOf([nodeAt(0)])).fleet.byId.values()].find(() => true) ?? assert.fail();
 
@@ -148,7 +148,7 @@ test('however many snapshots are held, no more providers are kept than is allowe
   assert.equal(largest, most);
   assert.deepEqual(givenUp, [...Array(19).keys()]);
   assert.deepEqual(snapshots.counts, { held: 1, kept: size });
-  // A single one is kept to its end, whatever changes: it cannot show more than the fleet had.
+  // A single snapshot is kept to its end, whatever changes: it cannot show more than the fleet had.
   for (let round = 0; round < 10; round++) changeEverything();
   assert.deepEqual(snapshots.counts, { held: 1, kept: size });
 });

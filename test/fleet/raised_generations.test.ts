@@ -40,7 +40,7 @@ test('another process knows the generations after each kind of claim', async () 
     const inventories = { [second]: { resource_provider_generation: 2, inventories: { VCPU: { total: 9 } } } };
     await claimed({ inventories, allocations: { [consumer]: typed({ [first]: { VCPU: 1 } }, 2) } }, '/reshaper');
     assert.deepEqual(generations(), [4, 4]);
-    // The consumer gives all back. Meanwhile another program has deleted its allocations, so that this statement deletes none.
+    // The consumer releases everything. Meanwhile another program has deleted its allocations, so that this statement deletes none.
     await sql`delete from allocations where consumer_id = ${consumer}`.execute(database.kysely);
     await other.fresh();
     const providerId = other.known.byUuid.get(first)?.id ?? 0;

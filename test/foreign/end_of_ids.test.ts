@@ -1,4 +1,4 @@
-/** The end of the ids under load: it is told before, claims are refused with the reason, and the remedy works while the service serves. */
+/** Ids run out under load: warnings come before, claims are refused with the reason, and the remedy works while the service serves. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

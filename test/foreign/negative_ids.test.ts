@@ -1,4 +1,4 @@
-/** Old rows with ids below zero, as a sequence gives that was continued there. */
+/** Old rows with ids below zero, from a sequence that was continued there. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';

@@ -1,4 +1,4 @@
-/** Triggers where no `search_path` leads to the tables: rows that pg_restore or a logical replication brings. */
+/** Triggers where no `search_path` leads to the tables: rows of pg_restore or a logical replication. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';

@@ -53,7 +53,7 @@ export async function send(request: Request, agent: http.Agent): Promise<Respons
     try {
       return await exchange(outgoing, body);
     } catch (error) {
-      // The server may close a kept connection at the moment when the next request uses it.
+      // The server may close an idle connection at the moment when the next request uses it.
       if (!outgoing.reusedSocket || attempt === 2 || !(error instanceof Error) || !isReset(error)) throw error;
     }
   }

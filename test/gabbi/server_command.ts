@@ -69,7 +69,7 @@ async function answers(url: string, keeper: ChildProcess): Promise<boolean> {
 
 /**
  * Runs the command. Sends SIGTERM to its process group when standard input ends. The kernel closes standard input when
- * the parent process is gone.
+ * the parent process has ended.
  */
 const keeperScript = `
   trap : TERM

@@ -8,7 +8,7 @@ import { readAllocations, readConsumer, readHolders, readSummaries } from './rea
 
 /**
  * Requests to consumers that are removed, also at the end of a term, and claimed again under the same UUID, while clients which know a
- * former one go on to claim, to renew and to change the owner.
+ * former one continue to claim, to renew and to change the owner.
  */
 export function againWork(choose: Chooser): readonly Weighted[] {
   const { arena, random, provider, consumer, owner, consumerGeneration } = choose;

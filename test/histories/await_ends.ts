@@ -12,12 +12,12 @@ const nearMs = 5000;
 const everyMs = 200;
 
 /**
- * Reads a consumer again and again until its term has ended and it is gone. Most terms are renewed once, shortly before
+ * Reads a consumer again and again until its term has expired and it is removed. Most terms are renewed once, shortly before
  * their end. A consumer that lasts for long is not waited for.
  *
  * @param send sends a request and notes it in the history
  * @param patienceMs the time for the removal after the end
- * @returns how long after its end the consumer was seen to be gone
+ * @returns how long after its end the consumer was seen to be removed
  */
 export async function awaitEnd(
   uuid: string,

@@ -6,7 +6,7 @@ import { capacityOf, isClass, providerOf, type State, shows, showsExactly, usedO
 import { treeOf } from './trees.ts';
 
 /**
- * GET /allocation_candidates, from 1.34 on, which brought mappings: all that fits, and all of it at one time. Classes of which some do not
+ * GET /allocation_candidates from 1.34 on, with mappings: all candidates of one point in time. Classes of which some do not
  * exist are a 400, unless nothing is searched for.
  */
 export const readCandidates = (microversion: number, query: Query): Action =>

@@ -15,7 +15,7 @@ import { rootOf } from './trees.ts';
  */
 export type Finding = {
   readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not reported' | 'wrong root';
-  /** What was asked, answered and expected. */
+  /** The request, the answer and the expectation. */
   readonly text: string;
 };
 
@@ -25,7 +25,7 @@ export type Circumstances = {
   readonly patienceMs: number;
   /** Whether the clock of the database agreed with that of the clients; otherwise terms may end at any time. */
   readonly isClockSteady: boolean;
-  /** The search for an order is given up after this number of states. */
+  /** The search for an order stops after this number of states. */
   readonly mostStates?: number;
 };
 
@@ -33,9 +33,9 @@ export type Circumstances = {
 const usual: Circumstances = { patienceMs: 30_000, isClockSteady: true };
 
 /**
- * Looks for an order that explains all answers of a history, and whether all changes of this order were told.
+ * Looks for an order that explains all answers of a history, and whether all changes of this order were reported.
  *
- * @returns what is wrong; `undecided` if the search was given up
+ * @returns what is wrong; `undecided` if the search was stopped
  */
 export function check(
   { arena, history, reported }: Life,

@@ -35,7 +35,7 @@ export type Wish = {
   readonly generation: number | null;
   /** The length of its term, sent from 2.6 on. Undefined for a lasting consumer. */
   readonly seconds: number | undefined;
-  /** Sent from 2.9 on. Null takes the name away; without one the consumer keeps its own. */
+  /** Sent from 2.9 on. Null removes the name; without it the name stays. */
   readonly name?: string | null | undefined;
 };
 

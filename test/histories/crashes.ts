@@ -55,7 +55,7 @@ async function kill(pid: number, other: pg.Client): Promise<void> {
 
 /**
  * Kills a backend just after some transactions were rolled back, which one process of the service knows of, but the write-ahead log not
- * yet: so the server gives their numbers again. They become those of writes by the other process. Meanwhile the process that knows
+ * yet: so the server assigns their numbers again. They become those of writes by the other process. Meanwhile the process that knows
  * the rolled back transactions gets no request.
  *
  * @param isOver whether no more requests come

@@ -14,7 +14,7 @@ export type CrashingService = {
   /**
    * Lets clients work while a backend crashes.
    *
-   * @param isUnseen whether transactions are rolled back just before, whose numbers are given again
+   * @param isUnseen whether transactions are rolled back just before, whose numbers are assigned again
    * @returns undefined if the arena could not be made
    */
   live(scene: Scene, random: Random, isUnseen: boolean): Promise<Life | undefined>;
@@ -33,7 +33,7 @@ export async function withCrashingService<T>(
     // So that a number is lost unless a commit takes it to the disk, also where the machine is busy.
     await execute(postgresql.url, "alter system set wal_writer_delay = '10s'");
     await execute(postgresql.url, 'select pg_reload_conf()');
-    // Not from the template of the tests: after a crash PostgreSQL gives the first ids of a copied sequence again.
+    // Not from the template of the tests: after a crash PostgreSQL assigns the first ids of a copied sequence again.
     const { url } = await createDatabase(postgresql.url);
     const connect = connectsTo(url);
     const start = async (): Promise<Connection> => {

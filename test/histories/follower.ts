@@ -6,10 +6,10 @@ import { newest } from './chooser.ts';
 import type { Connection } from './connection.ts';
 import type { History } from './history.ts';
 
-/** What GET /changes told of the providers of an arena, and when. Of a deleted provider it is `deleted` instead of parts. */
+/** A reported change of a provider of an arena, and when. For a deleted provider `parts` is `deleted`. */
 export type ReportedChange = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
 
-/** A consumer of which GET /changes told, and when. */
+/** A consumer that GET /changes reported, and when. */
 export type ReportedConsumer = Pick<ReportedChange, 'uuid' | 'completed'>;
 
 /** A client that follows changes. */
@@ -18,10 +18,10 @@ export type Follower = {
     readonly changes: readonly ReportedChange[];
     /** Since when it follows without a gap; undefined if it does not any more. */
     readonly since: number | undefined;
-    /** The same of the consumers. They are told only while the history of usages is on. */
+    /** The same of the consumers. They are reported only while the history of usages is on. */
     readonly consumers: { readonly changes: readonly ReportedConsumer[]; readonly since: number | undefined };
   };
-  /** Reads until everything that was done before this call must have been told, and ends. */
+  /** Reads until everything that was done before this call must have been reported, and ends. */
   end(): Promise<void>;
 };
 
@@ -123,7 +123,7 @@ export async function startFollower(
     reported,
     end: async () => {
       isEnding = true;
-      // A provider that is made now is told after everything that was done before.
+      // A provider that is made now is reported after all earlier changes.
       const bell = await ring();
       const last = await following;
       if (bell !== undefined && isReported(last, bell)) return;

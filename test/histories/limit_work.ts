@@ -45,7 +45,7 @@ export function limitWork(choose: Chooser): readonly Weighted[] {
     [
       12,
       () => {
-        // One consumer gives another what it has: in sum the project has as much as before.
+        // Allocations move from one consumer to another: the sum of the project stays the same.
         const [from, to] = [choose.known(), consumer()];
         const [giver, taker] = [wish(from, newest), wish(to, newest)];
         return from === to

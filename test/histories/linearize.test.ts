@@ -68,7 +68,7 @@ test('linearize answers what trying all orders answers', () => {
   );
 });
 
-/** Tries each order. */
+/** Checks each order. */
 function someOrderExplains(left: readonly Step[], state: number): boolean {
   if (left.every(({ completed }) => completed === undefined)) return true;
   return left.some((step) => {

@@ -38,7 +38,7 @@ export type Verdict<State, Step> =
  * answer is what the state before it explains (Wing and Gong). A state that was met behind the same steps is not
  * searched twice (Lowe).
  *
- * @param mostStates the search is given up after so many
+ * @param mostStates the search stops after this number
  */
 export function linearize<State, Step extends Interval>(
   { initial, keyOf, after }: Specification<State, Step>,

@@ -17,7 +17,7 @@ export type Life = {
   readonly arena: Arena;
   readonly history: History<Action>;
   readonly reported: Follower['reported'];
-  /** How long after the end of its term each consumer that a client waited for was seen to be gone. */
+  /** How long after the end of its term each consumer that a client waited for was seen to be removed. */
   readonly removedAfterMs: readonly number[];
 };
 

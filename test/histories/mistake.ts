@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Scene } from './arena.ts';
 
-/** A text of a file, and what stands in its place. */
+/** A text of a file, and its replacement. */
 type Change = { readonly from: string; readonly to: string };
 
 /** Changes of one file. */

@@ -116,7 +116,7 @@ async function findMistake(mistake: Mistake, random: Random): Promise<{ readonly
   );
 }
 
-/** How many schedules of claims that wait go on at the same time. */
+/** How many schedules of claims that wait run at the same time. */
 const schedulesAtOnce = 8;
 
 function findBySchedules(

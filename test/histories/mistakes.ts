@@ -4,7 +4,7 @@ import { reliedMistakes } from './relied_mistakes.ts';
 import { treeMistakes } from './tree_mistakes.ts';
 import { waitingMistakes } from './waiting_mistakes.ts';
 
-/** Switches the history of usages on, without which no consumers are told. */
+/** Switches the history of usages on, without which no consumers are reported. */
 export const historyOn = 'insert into usage_history (since, is_complete) values (now(), true)';
 
 /** Mistakes that the checker of histories must find. */

@@ -38,7 +38,7 @@ for (const engine of engines) {
       const [first] = connections;
       const [server] = servers;
       assert.ok(first && server);
-      // In half of the runs usages are recorded, and consumers are told. In half of them the commits of claims are slow.
+      // In half of the runs usages are recorded, and consumers are reported. In half of them the commits of claims are slow.
       if (random.percent(50)) await server.query(historyOn);
       if (engine === 'postgresql' && random.percent(50))
         for (const statement of slowClaims) await server.query(statement);
@@ -61,7 +61,7 @@ for (const engine of engines) {
             await liveOnce(scene, work, random.fork());
           }
         });
-      /** Goes on until some consumers were removed while a client waited for it; most histories have one. */
+      /** Continues until some consumers were removed while a client waited for it; most histories have one. */
       const someEnds = (random: Random) =>
         t.test(`terms that expire, on ${engine}`, async (t) => {
           const removedAfterMs: number[] = [];

@@ -207,7 +207,7 @@ export function shows(answer: unknown, content: unknown): boolean {
   }
   if (typeof content !== 'object' || content === null) return answer === content;
   if (typeof answer !== 'object' || answer === null) return false;
-  // An object: its keys are what is asked for.
+  // An object: its keys are the requested names.
   const found = answer as Readonly<Record<string, unknown>>;
   return Object.entries(content).every(([key, value]) => shows(found[key], value));
 }

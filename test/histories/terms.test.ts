@@ -79,7 +79,7 @@ const renewed = (atMs: number, endsAtMs: number): Event => ({
 });
 const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(2006, uuid), status: 404 });
 
-/** @param toldAtMs when a client that follows was told of usages of the host; undefined if none follows */
+/** @param reportedAtMs when usages of the host were reported to a client that follows; undefined if none follows */
 function isExplained(events: readonly Event[], circumstances = steady, reportedAtMs?: readonly number[]): boolean {
   const etag = tags.consumer({ ...wish, generation: 1, shift: 0, term: undefined });
   const operations = events.map(({ atMs, action, status, body }) => ({

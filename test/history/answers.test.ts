@@ -158,7 +158,7 @@ for (const engine of engines) {
           ['day'],
           ['resource_class', 'consumer_type', 'day'],
         ]);
-        // Both are of about the same time: what is held now goes on.
+        // Both are of about the same time: the open record continues.
         const nowMs = Date.now();
         const { json } = accepted(await send('GET', `/usage_totals?${query}&by=${by.join()}`));
         const sums = new Map<string, number>();
@@ -196,7 +196,7 @@ for (const engine of engines) {
         );
         assert.deepEqual(shown.toSorted(), [...sums.keys()].toSorted(), `${query} ${by}`);
         for (const [index, name] of shown.entries()) {
-          // What is held now goes on between the two readings.
+          // Open records continue between the two reads.
           assert.ok(
             Math.abs(Number(totals[index]?.amount_hours) - (sums.get(name) ?? 0)) < 0.05,
             `${query} ${by} ${name}`,

@@ -1,4 +1,4 @@
-/* Reads what a server sends on one connection, strictly: what is no answer is told. */
+/* Reads what a server sends on one connection, strictly: anything else than an answer is reported. */
 
 /** An answer with a final status. */
 export type Answer = {

@@ -1,4 +1,4 @@
-/** Valid and hostile requests on one kept connection, sent without waiting: each answer belongs to its request, in their order. */
+/** Valid and hostile requests on one persistent connection, sent without waiting: each answer belongs to its request, in their order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom, randomUuid, seedFor } from '../races/random.ts';

@@ -2,7 +2,7 @@ import net from 'node:net';
 import { type Answer, closes, keptBytes, readAnswers } from './answers.ts';
 import type { Outcome, Train } from './train.ts';
 
-/* A connection that is kept for many trains. */
+/* A connection that is reused for many trains. */
 
 /** A client that connects again where its connection was closed. */
 export type KeptConnection = {

@@ -57,7 +57,7 @@ const reads = [
 /** Some queries have more candidates than can be sent in years: the client leaves after so many bytes. */
 const mostBytes = 20e6;
 
-/** The status of an answer and its first bytes. The rest is not kept, since that takes time as well. */
+/** The status of an answer and its first bytes. The rest is dropped, since storing it takes time as well. */
 async function answerTo(
   { app }: Pick<PlacementService, 'app'>,
   { method = 'GET', path, body }: Wide,

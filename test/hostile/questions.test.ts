@@ -122,7 +122,7 @@ test('wrong input is refused by its name, and changes nothing', async () => {
       const what = `${method} ${path.slice(0, 200)} ${JSON.stringify(body) ?? ''}`;
       assert.ok(status === 400 || status === 404 || status === 409, `${what}: ${status}`);
       const detail = String(at(json, 'errors', 0, 'detail'));
-      // Of a long value the beginning is told.
+      // Of a long value the beginning is shown.
       assert.ok(
         detail.includes(named.slice(0, 500)),
         `${what}: ${named.slice(0, 50)} is not in ${detail.replaceAll(/A{9,}/g, 'A...A')}`,

@@ -21,14 +21,14 @@ type Car = {
 /** Requests for one connection. */
 export type Train = {
   readonly cars: readonly Car[];
-  /** All bytes; they are sent in two parts where `cutAt` is given. */
+  /** All bytes; they are sent in two parts if there is a `cutAt`. */
   readonly bytes: Buffer;
   readonly cutAt?: number;
   /** What comes at the end: `nothing` where the connection stays open. */
   readonly end: 'nothing' | 'half-close' | 'spoilt' | 'may wait';
 };
 
-/** How a connection looked when its train had all answers, or was given up. */
+/** How a connection looked when its train had all answers, or was abandoned. */
 export type Outcome = {
   readonly answers: readonly Answer[];
   /** What is wrong with the bytes that came. */

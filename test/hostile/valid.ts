@@ -28,7 +28,7 @@ function request(method: string, path: string, json?: unknown): Buffer {
 /** What the hostile requests expect to exist; some of them delete it. */
 export const repairs: readonly Valid[] = uuids.map((uuid) => ({
   bytes: request('POST', '/resource_providers', { uuid, name: uuid }),
-  statuses: [200, 400, 409], // 400: a hostile request gave the name to another provider
+  statuses: [200, 400, 409], // 400: a hostile request set the name of another provider
 }));
 
 /** Makes the provider that claims take from; to be sent once, one after the other. */

@@ -1,6 +1,6 @@
 /**
  * Where generator functions are made. V8 makes a hidden class for each one that is called, and keeps it, with all that it refers to,
- * until the whole heap is collected: made anew for each request they cost five times as much garbage collection as all the rest.
+ * until the whole heap is collected: created for each request they cost five times as much garbage collection as all the rest.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

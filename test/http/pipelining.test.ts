@@ -187,7 +187,7 @@ for (const secure of [false, true]) {
         await until('both have arrived', () => arrived.length >= 2 * (index + 1));
         client.destroy();
       }
-      // The server notices that a client has gone only when it sends the answer. Before, the client looks like one that
+      // The server notices that a client has disconnected only when it sends the answer. Before, the client looks like one that
       // has finished sending and still reads.
       letGo();
       await until('no connection is open', async () => (await openConnections()) === 0);

@@ -217,7 +217,7 @@ for (const proxy of proxies) {
             assert.match(JSON.stringify(found.body), /8ca5d4a0/);
           }
 
-          // An event arrives when it happens, though the stream goes on.
+          // An event arrives when it happens, though the stream continues.
           const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.8' };
           const stream = await openStream(`${url}/placement/changes`, headers);
           const changed = stream.next();
@@ -263,7 +263,7 @@ for (const proxy of proxies) {
       await new Promise<void>((resolve) => void breaking.listen(0, '127.0.0.1', resolve));
       const { port } = breaking.address() as AddressInfo; // a TCP server has one
       try {
-        // No server listens on the first port. nginx tries it again every 2 s.
+        // No server listens on the first port. nginx retries it every 2 s.
         await withFront(proxy, [await freePort(), portOf(server)], async ({ client }) => {
           for (const end = performance.now() + 5_000; performance.now() < end; await sleep(100)) {
             const { status, body } = await claim(client, randomUUID());

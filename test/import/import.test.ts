@@ -391,7 +391,7 @@ for (const { name, start, into } of sourceServers('import')) {
             );
             return at(json, 'resource_providers');
           };
-          // The service reads in its log that all rows are gone, and needs one more row there to read the copy.
+          // The service reads in its log that all rows were deleted, and needs one more row there to read the copy.
           const seenMeanwhile: unknown[] = [];
           const whenEmpty = async () => seenMeanwhile.push(await tree());
           assert.deepEqual(await tree(), []);

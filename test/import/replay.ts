@@ -13,7 +13,7 @@ export type Replay = {
 };
 
 /**
- * Speaks MySQL's protocol on a free port of 127.0.0.1. A function gives the answer to each statement. Any password is
+ * Speaks MySQL's protocol on a free port of 127.0.0.1. A function returns the answer to each statement. Any password is
  * accepted.
  */
 export async function startReplay(answer: (statement: string) => Promise<Answer>): Promise<Replay> {

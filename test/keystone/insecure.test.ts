@@ -1,4 +1,4 @@
-/** A connection to Keystone whose certificate is not checked is told in the log. */
+/** The log has a warning if the certificate of Keystone is not checked. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openKeystone } from '../../src/access/keystone/authenticate.ts';

@@ -76,7 +76,7 @@ suite('the queue before Keystone', () => {
       await Promise.all([first, ...requests]);
       const asks = standIn.requests();
       assert.ok(!asks.some((ask) => ask.includes('invented leaving')), `${asks.length} questions`);
-      // One that comes after it had left is asked anew.
+      // A validation that comes after the client has disconnected is sent again.
       assert.equal(await outcome('invented leaving 1', {}, from('new')), 'unauthorized');
       assert.deepEqual(standIn.requests(), ['GET invented leaving 1']);
     }));

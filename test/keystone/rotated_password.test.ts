@@ -64,7 +64,7 @@ http_request_max_retries = 0
           standIn.revokeOwn();
           assert.deepEqual(await statuses(), [200]);
 
-          // While Keystone is unavailable it is taken, and the log says that it was not tried.
+          // While Keystone is unavailable it is taken, and the log says that it was not checked.
           await configure(newPassword);
           await standIn.down();
           server.child.kill('SIGHUP');

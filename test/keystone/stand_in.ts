@@ -48,7 +48,7 @@ export type StandIn = {
   /** Issues a token, and returns it. */
   issue(token?: SomeToken): string;
   revoke(token: string): void;
-  /** Gives the user of a token other roles. */
+  /** Changes the roles of the user of a token. */
   grant(token: string, roles: readonly string[]): void;
   /** The tokens of the service user. */
   ownTokens(): readonly string[];

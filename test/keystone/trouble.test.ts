@@ -59,7 +59,7 @@ suite('Keystone in trouble', () => {
       const waiting = [outcome(standIn.issue()), outcome(standIn.issue(), { 'x-service-token': standIn.issue() })];
       assert.deepEqual(await Promise.all(waiting), [unavailable, unavailable]);
       const tookMs = performance.now() - startedMs;
-      // Four tries of ten seconds would take 43.5 s.
+      // Four attempts of ten seconds would take 43.5 s.
       assert.ok(tookMs >= 9_900 && tookMs < 20_000, `${tookMs} ms`);
       assert.match(
         logged.join(),

@@ -129,7 +129,7 @@ for (const engine of engines) {
       const owner = { project_id: 'ci', user_id: 'ada', consumer_type: 'JOB', consumer_generation: 1 };
       refused(await send('PUT', `/consumers/${guest}`, owner), /it has 10, and the request asks for 1 more/);
       refused(await claim({ PGPU: 1 }, { uuid: guest, generation: 1 }), /it has 10/);
-      // A rewrite below 1.28 gives the consumer another owner as well, and names no generation.
+      // A rewrite below 1.28 also changes the owner of the consumer, and names no generation.
       const old = { allocations: { [host]: { resources: { PGPU: 1 } } }, project_id: 'ci', user_id: 'ada' };
       const below = await send('PUT', `/allocations/${guest}`, old, 'placement 1.27');
       assert.equal(below.status, 403, below.text);

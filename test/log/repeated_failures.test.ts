@@ -1,4 +1,4 @@
-/** Why requests fail has a line when it begins, one a minute while it goes on, and one when it is over. */
+/** The reason why requests fail is logged at the beginning, once a minute, and at the end. */
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** A log that is not read: the service goes on, and ends. */
+/** A log that is not read: the service continues, and ends when it is stopped. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

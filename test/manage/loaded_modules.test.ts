@@ -35,7 +35,7 @@ async function partsLoaded(
   const env = {
     NODE_OPTIONS: `--import=${recorder}`,
     RECORDED_MODULES: file,
-    // By default also /etc/placement/policy.d, which a package of OpenStack Placement brings.
+    // By default also /etc/placement/policy.d, which a package of OpenStack Placement contains.
     OS_OSLO_POLICY__POLICY_DIRS: path.join(folder, 'no-policy.d'),
     ...environment,
   };

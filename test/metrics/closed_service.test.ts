@@ -1,4 +1,4 @@
-/** A service that is closed keeps no memory, though its process goes on. */
+/** A service that is closed keeps no memory, though its process continues. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { giveBackMemory } from '../../src/start/give_back_memory.ts';

@@ -1,4 +1,4 @@
-/** The validators that openapi.yaml gives for one request line at one microversion. */
+/** The validators of openapi.yaml for one request line at one microversion. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { type Version, versionText } from '../../src/placement/versions.ts';
 import { atVersion, document, exists, isObject, type Json, type JsonObject, objectAt, referenced } from './document.ts';

@@ -193,7 +193,7 @@ test('the parameters of a query are those of openapi-compute.yaml', async () => 
   let parameters = 0;
   const compare = async (each: Case) => {
     const described = new Set(written(each, 'query').map(({ name }) => String(name)));
-    // A parameter `others` stands for those that are ignored, and so does an empty list.
+    // A parameter `others`, or an empty list, means that unknown parameters are ignored.
     const isStrict = described.size > 0 && !described.delete('others');
     const read = (await each.usedBy(() => sendToCompute(each)))?.parameters ?? new Set();
     parameters += read.size;

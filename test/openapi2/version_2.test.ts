@@ -1,4 +1,4 @@
-/** openapi-2.yaml is made of openapi.yaml and of a story that a service is told. `UPDATE=1 npm test -- test/openapi2` writes it. */
+/** openapi-2.yaml is made of openapi.yaml and of a story of requests to a service. `UPDATE=1 npm test -- test/openapi2` writes it. */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';

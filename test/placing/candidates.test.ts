@@ -1,4 +1,4 @@
-/** Where consumers are placed, against what the search finds in a fleet that is made anew for each of them. */
+/** Where consumers are placed, against what the search finds in a fleet that is built for each of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -67,9 +67,9 @@ const withTolerance = (rows: AllRows, before: AllRows, own: Amounts): AllRows =>
 });
 
 /**
- * What GET gives of a fleet: with an order, the candidates of those trees only that come first.
+ * The answer of GET for a fleet: with an order, the candidates of those trees only that come first.
  *
- * @param tolerant the same fleet, with the capacities that count for what is asked for and not for the order
+ * @param tolerant the same fleet, with the capacities that count for the requested amounts and not for the order
  */
 function expectedKeys(
   rows: AllRows,
@@ -122,7 +122,7 @@ const anyCase = fc.record({
 
 /** The case with rows, with claims of a consumer for each request, and with what the first of them has. */
 function prepare({ topology, wanted, shares }: typeof anyCase extends fc.Arbitrary<infer Case> ? Case : never) {
-  // With sharing it is open to which tree a candidate belongs, so the order of trees cannot be told from it.
+  // With sharing it is open to which tree a candidate belongs, so it does not show the order of trees.
   const shares_ = topology.some(({ traits }) => traits.includes('MISC_SHARES_VIA_AGGREGATE'));
   const requests = wanted.map(([request, [order, keys]]) =>
     shares_ ? { request, keys: [] } : { request: { ...request, order }, keys },
@@ -195,7 +195,7 @@ test('each member of a gang gets one of the first candidates that GET would give
         const usage = withUsage(rows, (key) => (taken.get(key) ?? 0) - (own.get(key) ?? 0));
         const expected = expectedKeys(usage, withTolerance(usage, rows, own), request, keysByIndex[index] ?? []);
         if (outcome instanceof ClaimRefused) {
-          // Where those before the refused one would be is not told.
+          // The places of the consumers before the refused one are unknown.
           const isFirst = outcome.message.includes('consumer 0:');
           assert.equal(expected.length === 0, isFirst, outcome.message);
           refused += 1;
@@ -244,7 +244,7 @@ test('each claim of a batch gets one of the first candidates that GET would give
         if (found?.placement === undefined) {
           const isRefused = refused.some(({ entry }) => entry === batch[index]);
           assert.deepEqual(expected, []);
-          // A refusal is not given while others may lose what they were promised.
+          // A claim is not refused while other claims may lose their promised amounts.
           assert.equal(isRefused, promised.size === 0);
           assert.equal(
             judgedBatch.again.some(({ entry }) => entry === batch[index]),

@@ -9,7 +9,7 @@ import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 const [trait, otherTrait, aggregate] = ['CUSTOM_GOOD', 'CUSTOM_BAD', randomUUID()];
 
-/** What each query relies on, and the statement of another program that takes it away. Nothing of it raises a generation. */
+/** What each query relies on, and the statement of another program that removes it. None of them raises a generation. */
 const changes: readonly (readonly [name: string, query: string, statement: (uuids: Tree) => string])[] = [
   ['a trait of the root goes', `root_required=${trait}`, () => 'delete from resource_provider_traits'],
   [

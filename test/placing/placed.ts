@@ -4,7 +4,7 @@ import type { Engine } from '../support/engines.ts';
 import { type Answer, at, makeProvider, requestsTo, type Send } from '../support/requests.ts';
 import { type ConfigOverrides, withTestService } from '../support/services.ts';
 
-/** The body of a claim by query; of a new consumer unless a generation is given. */
+/** The body of a claim by query; of a new consumer unless there is a generation. */
 export const placed = (candidates: unknown, generation: number | null = null) => ({
   candidates,
   project_id: 'p',

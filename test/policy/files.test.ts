@@ -70,7 +70,7 @@ function inPlace(use: (place: Place) => void, more: Partial<PolicySettings> = {}
 }
 
 const listing = 'placement:traits:list';
-/** One object for the same roles, as a token that is kept has one: what the policy remembers of it ends with the rules. */
+/** One object for the same roles, as a cached token has: the results that the policy caches for it are dropped with the rules. */
 const identityWith = remembering((roles: string) => identity({ roles: roles.split(',') }));
 const allows = (policy: Policy, roles: readonly string[], rule = listing): boolean =>
   policy.allows(rule, identityWith(roles.join()), { project_id: 'p1' });

@@ -188,7 +188,7 @@ suite('evaluation', () => {
 });
 
 suite('rules that refer to many others', () => {
-  /** Evaluates `rule:0` and counts how often a rule is asked for. */
+  /** Evaluates `rule:0` and counts how often a rule is looked up. */
   function evaluateRules(rules: ReadonlyMap<string, Check>): readonly [boolean | undefined, evaluations: number] {
     let evaluations = 0;
     const rule = (name: string) => {

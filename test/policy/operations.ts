@@ -16,7 +16,7 @@ export type Allowed =
   /** `rule:admin_api` and Nova's `rule:context_is_admin`: "role:admin" */
   | 'admin';
 
-/** What a request finds there, made anew for each one: UUIDs, names and generations. */
+/** The resources of a request, created for each request: UUIDs, names and generations. */
 export type Scene = {
   /** A resource provider with inventory and an allocation, and one without both. */
   readonly host: string;

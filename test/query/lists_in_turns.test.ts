@@ -134,7 +134,7 @@ const anySearch = (list: List): fc.Arbitrary<string> =>
     )
     .map((all) => `?${new URLSearchParams(all.map(([name, value]): [string, string] => [name, value]))}`);
 
-/** The topology, sometimes among many other providers: then there is more than one way to find those that are asked for. */
+/** The topology, sometimes among many other providers: then there is more than one way to find the requested ones. */
 const anyRows = fc.tuple(anyTopology, fc.constantFrom(0, 150, 150, 400)).map(([topology, more]) => {
   const others = Array.from({ length: more }, (_, index) => nodeAt(topology.length + index));
   const rows = rowsOf([...topology, ...others]);

@@ -12,7 +12,7 @@ type Ask = {
   readonly kind: 'ask';
   readonly order: string;
   readonly row: string;
-  /** What else it needs, which no key stands for: a name that is unique, a row that a foreign key refers to. */
+  /** A further lock without a key: a name that is unique, a row that a foreign key refers to. */
   readonly unnamed: string;
   readonly fails: boolean;
 };

@@ -222,7 +222,7 @@ test('however many items need a lock without a key, the other items of their bat
   const asks = { held: 0, free: 0 };
   const ask = inBatches<string, string>(
     databaseOf(),
-    // All have the same row, so that the items that are suspected are tried one after the other.
+    // All have the same row, so that suspected items are retried one after the other.
     {
       limit: 256,
       conflictKeysOf: (item) => [item],
@@ -243,7 +243,7 @@ test('however many items need a lock without a key, the other items of their bat
   const names = Array.from({ length: 128 }, (_, n) => (n % 16 === 15 ? `free ${n}` : `held ${n}`));
   const answers = names.map((name) => ({ name, answer: ask(name) }));
   await Promise.all(answers.filter(({ name }) => name.startsWith('free')).map(({ answer }) => answer));
-  // Once all together, once in parts, and once alone: none is tried again before all of them were.
+  // Once all together, once in parts, and once alone: no item is retried again before all items were.
   assert.ok(asks.held < 1 + 16 + 120 + 16, `tried ${asks.held} times`);
   isHeld = false;
   await Promise.all(answers.map(({ answer }) => answer));

@@ -8,10 +8,10 @@ export const ticks = async (count: number): Promise<void> => {
   for (let tick = 0; tick < count; tick += 1) await setImmediate();
 };
 
-/** An error as the server gives it, with an SQLSTATE. */
+/** An error of the server, with an SQLSTATE. */
 export const databaseError = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
 
-/** The part of a database that batches use, which never fails. @param pollSockets stands for an iteration of the event loop */
+/** The part of a database that batches use, which never fails. @param pollSockets simulates an iteration of the event loop */
 export const databaseOf = (statementTimeoutMs = 0, pollSockets = async () => {}) => ({
   pollSockets,
   slowLane: openSlowLane(),

@@ -61,7 +61,7 @@ test('a new transaction runs before transactions that were refused a lock, wheth
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
     const others = Array.from({ length: 10 }, () => attempt(transaction, { holdsOthers, refusal: refused() }));
-    // Those that were tried and those that were not take turns, so that by then all of them were.
+    // New and retried transactions take turns, so that by then all of them have run.
     await until('each was tried', () => seen.attempts > 2 * others.length);
     const before = seen.attempts;
     await attempt(async () => {}, { holdsOthers, refusal: refused() });

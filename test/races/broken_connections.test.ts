@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL break: what was read before is only trusted where it is certain that the server goes on as before. */
+/** Connections to PostgreSQL break: earlier data is only trusted if it is certain that the server still runs. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

@@ -62,7 +62,7 @@ test('the log returns exactly the rows that a snapshot had not read, or reports 
     if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
     const { connection } = settings;
     const database = await openDatabase(settings);
-    // `snapshots`: how many snapshots had been read when a number was given again.
+    // `snapshots`: how many snapshots had been read when a number was assigned again.
     await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer, snapshots integer)`.execute(
       database.kysely,
     );

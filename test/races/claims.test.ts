@@ -1,5 +1,5 @@
 /**
- * Many writers race for the last capacity of a few providers: no amount is given twice, and no claim is lost. `ROUNDS=20` makes as many
+ * Many writers race for the last capacity of a few providers: no amount is allocated twice, and no claim is lost. `ROUNDS=20` makes as many
  * rounds.
  */
 import assert from 'node:assert/strict';

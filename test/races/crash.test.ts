@@ -31,7 +31,7 @@ for (const engine of engines) {
           });
           // Each writer continues until its connection breaks. Any other error is a failure of the test.
           const outcomes = Promise.all(racing.map((each) => each.catch((error) => error)));
-          // The time until the kill is counted in answers, because a slow machine gives few answers in a fixed time.
+          // The time until the kill is counted in answers, because a slow machine sends few answers in a fixed time.
           const enough = answersOf(race) + random.below(60);
           const deadline = Date.now() + 3_000;
           while (answersOf(race) < enough && Date.now() < deadline) await sleep(1);

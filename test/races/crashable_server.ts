@@ -10,7 +10,7 @@ export type CrashableServer = PostgresqlServer & {
    * the last one: those that are rolled back, and those that are committed asynchronously.
    *
    * @returns a function that kills a process of the server, as the kernel does for lack of memory, and waits until the server has
-   *   recovered. The server itself goes on: the time of its start is the same.
+   *   recovered. The server itself continues: the time of its start is the same.
    */
   loseInCrash(): Promise<() => Promise<void>>;
 };

@@ -1,6 +1,6 @@
 /**
  * A process of PostgreSQL is killed, and the server recovers. What was not in its write-ahead log yet is lost, and the numbers of these
- * transactions are given again. No process may take what they write for something that it has read already.
+ * transactions are assigned again. No process may take what they write for something that it has read already.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

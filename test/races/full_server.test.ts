@@ -27,7 +27,7 @@ type Full = {
   /** A connection of another program. */
   readonly other: pg.Client;
   readonly free: () => Promise<void>;
-  /** How many connections the service has asked for. */
+  /** How many connections the service has tried to open. */
   readonly connects: () => number;
 };
 
@@ -79,7 +79,7 @@ suite('PostgreSQL has no free connection slot', () => {
       const before = connects();
       for (let round = 0; round < 8; round += 1) await many(send, host);
       const seconds = (performance.now() - startedMs) / 1000;
-      // Two pools, which may have asked in the same second, and the connections that were asked for before the first refusal.
+      // Two pools, which may have tried in the same second, and the attempts before the first refusal.
       assert.ok(connects() - before <= 2 * (seconds + 1) + 10, `${connects() - before} attempts in ${seconds} s`);
       await free();
       await until('the pool grows again', async () => {
@@ -156,7 +156,7 @@ suite('PostgreSQL has no free connection slot', () => {
   test('without any connection requests are 503 with the reason, until there is one', async () => {
     await withFullServer(async ({ send, host, takeAll, other, free }) => {
       const own = `from pg_stat_activity where datname = current_database() and application_name = 'placement'`;
-      // A connection that ends is not listed any more, and gives its slot back a little later: the service may take that slot.
+      // A connection that ends is not listed any more, and releases its slot a little later: the service may take that slot.
       const end = async () => {
         await other.query(`select pg_terminate_backend(pid) ${own}`);
         await takeAll();

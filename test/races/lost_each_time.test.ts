@@ -156,7 +156,7 @@ test('a dry run, and a claim that does not fit, are refused if their consumer ha
       const timesOf = afterEachRefresh(service, () =>
         sql`update consumers set generation = generation + 1 where uuid = ${consumer}`.execute(service.database.kysely),
       );
-      // Up to 1.27 a claim names no generation; in a dry run If-Match stands in its place.
+      // Up to 1.27 a claim names no generation; in a dry run If-Match replaces it.
       const { consumer_generation: _, consumer_type: __, ...claim } = newClaim({ [host]: { VCPU: amount } });
       const { status, text } = dryRun
         ? await send('POST', '/allocations', {

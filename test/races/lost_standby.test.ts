@@ -1,4 +1,4 @@
-/** The synchronous standby is gone: PostgreSQL answers no commit until it is back, or is not waited for any more. */
+/** The synchronous standby is down: PostgreSQL answers no commit until it is back, or is not synchronous any more. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -91,7 +91,7 @@ test('connections stay few while commits are unconfirmed, answers name the reaso
       // A closed connection may take a moment to end, and its successor is there already: only backends that live on count.
       let most = 0;
       const looks: number[][] = [];
-      // Three times as long as a statement may take, so that requests have been given up, and others have come after them.
+      // Three times as long as a statement may take, so that requests have failed, and later requests have come.
       for (const endMs = performance.now() + 14_000; performance.now() < endMs; await sleep(250)) {
         looks.push(await backends());
         const last = looks.slice(-8);

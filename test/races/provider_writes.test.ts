@@ -144,7 +144,7 @@ test('if many writes are blocked, a write that needs none of their rows does not
 test('a write that succeeded, but can neither be shown nor read, is not retried', async () => {
   await withTwoConnections(async ({ database }) => {
     const fleet = await openFleet(database);
-    // The database fails when it is asked for the changes, after the write.
+    // The database fails when the changes are read, after the write.
     const fresh = () => sql`select 1 / 0`.execute(database.kysely).then(() => fleet.fresh());
     const { perform } = openProviderWrites(database, { ...fleet, fresh, applyOwnWrite: () => false });
     const bare = (providerId: number, generation: number): ProviderWrite => ({

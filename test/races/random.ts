@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import { anySeed } from '../support/command_line.ts';
 
-/** A reproducible source of choices: the same seed gives the same choices. */
+/** A reproducible source of choices: the same seed makes the same choices. */
 export type Random = {
   /** A whole number from 0 to `limit` - 1. */
   below(limit: number): number;

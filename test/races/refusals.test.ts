@@ -18,7 +18,7 @@ const neighbourGoes = `delete from allocations where consumer_id = 'neighbour'; 
 const contentOf = async ({ other }: TwoConnections) =>
   (await other.query('select resource_provider_id as provider, consumer_id as consumer, used from allocations')).rows;
 
-/** Keeps a fleet as it is, but something happens when it is asked for a refresh. */
+/** A fleet that does not change; a refresh calls a function. */
 const onFresh = (fleet: FleetKeeper, happens: () => Promise<unknown>): FleetKeeper => ({
   ...fleet,
   get known() {

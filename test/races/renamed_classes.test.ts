@@ -1,4 +1,4 @@
-/** A class is renamed by the name that the client gave, because its id may belong to another class by then. */
+/** A class is renamed by the name in the request, because its id may belong to another class by then. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';

@@ -43,7 +43,7 @@ for (const conflictRetryCount of [0, 1, 3]) {
   });
 }
 
-/** Gives provider 1 other inventories. */
+/** Changes the inventories of provider 1. */
 const reshape = (total: number): Claim => {
   const fields = { total, reserved: 0, minUnit: 1, maxUnit: total, stepSize: 1, allocationRatio: 1 };
   const inventories = new Map([['VCPU', fields]]);

@@ -157,7 +157,7 @@ test('after a restore the restored data is shown exactly, clients that follow ge
     await until('a token that was made later ends', async () => (await statusBy(made.text)) === 401);
     await until('a token that was revoked later is valid again', async () => (await statusBy(revoked.text)) === 200);
 
-    // What a client knows of the time that is gone does not pass.
+    // Generations and tags from the lost time do not match.
     const fromLater = { 'if-match': String(later.headers.get('etag')) };
     const body = { ...newClaim({ [host]: { VCPU: 1 } }), consumer_generation: right };
     const refused = await send('PUT', `/allocations/${consumer(1)}`, body, version, fromLater);
@@ -165,7 +165,7 @@ test('after a restore the restored data is shown exactly, clients that follow ge
     const generation = Number(at(later.json, 'consumer_generation'));
     assert.equal((await claim(send, 1, 1, generation)).status, 409);
 
-    // Claims go on by what is there: of 8 VCPU 3 are used, and the limit of the project is 7.
+    // Claims are judged by the restored data: of 8 VCPU 3 are used, and the limit of the project is 7.
     assert.match((await claim(sendAnew, 4, 5, null)).text, /Project 'p' is limited to 7 of VCPU: it has 3, /);
     accepted(await claim(send, 4, 4, null));
     accepted(await limitTo(sendAnew, 100, 1));
@@ -175,7 +175,7 @@ test('after a restore the restored data is shown exactly, clients that follow ge
     await makeProvider(sendAnew, lost, { VCPU: { total: 1 } });
     assert.equal(at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU'), 7);
 
-    // A client that reads anew can follow again.
+    // A client that reads everything can follow again.
     const anew = await followFrom(requestsTo(service, version));
     accepted(await sendAnew('PUT', '/traits/CUSTOM_ANEW'));
     accepted(

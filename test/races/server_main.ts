@@ -8,7 +8,7 @@ import { testConfig } from '../support/services.ts';
  * A server in a separate process, for tests that need several servers, or that kill one. The first argument is the
  * configuration of the database as JSON. The process sends its URL to its parent, and answers the SQL statements that
  * it receives, because no other process can open an embedded database. A message without a statement asks for the memory
- * of the process, after a garbage collection if it was started with --expose-gc. It ends when its parent is gone.
+ * of the process, after a garbage collection if it was started with --expose-gc. It ends with its parent.
  */
 
 const placementDatabase = JSON.parse(process.argv[2] ?? '{}');

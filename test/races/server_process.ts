@@ -17,7 +17,7 @@ export type ServerProcess = {
   readonly pid: number;
   /** The errors that it has logged. */
   log(): string;
-  /** Sends SIGKILL. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
 };
 

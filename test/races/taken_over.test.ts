@@ -1,5 +1,5 @@
 /**
- * Another server takes over. It lacks the last transactions of the former server, and has given their ids to other
+ * Another server takes over. It lacks the last transactions of the former server, and has assigned their ids to other
  * providers. A request that was judged by the data of the former server must not write these providers.
  *
  * The service recognizes another server by PostgreSQL's function for its start time. The tests replace this function

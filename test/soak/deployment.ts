@@ -25,7 +25,7 @@ export type Server = {
   readonly network: BadNetwork;
   readonly pid: number;
   kill(): Promise<void>;
-  /** Starts it again after `kill`. If it ends by itself, it is started again without being told, as systemd does. */
+  /** Starts it again after `kill`. If it ends by itself, it is restarted by itself, as systemd does. */
   start(options?: StartOptions): Promise<void>;
   /** The last output of each process that ended by itself. */
   readonly endings: readonly string[];
@@ -75,7 +75,7 @@ export async function deploy(engine: Engine, keystone: StandIn): Promise<Deploym
   };
   try {
     const clock = await openFakeClock(folder);
-    ends.push(() => clock?.close()); // when all processes are gone
+    ends.push(() => clock?.close()); // when all processes have ended
     const password = `database-${randomUUID()}`;
     const token = keystone.issue({ user: 'soak', project: 'soak', roles: ['admin'], lifetime: tokenSeconds });
     const logs = openLogs(() => [servicePassword, password, token, ...keystone.ownTokens()]);

@@ -52,7 +52,7 @@ export async function openFakeClock(folder: string): Promise<FakeClock | undefin
       LD_PRELOAD: preload,
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_CACHE_DURATION: `${keptSeconds}`,
-      // As when an administrator sets a clock: what measures how long something takes goes on.
+      // As when an administrator sets a clock: clocks that measure durations continue.
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
       DONT_FAKE_MONOTONIC: '1',
       NO_FAKE_STAT: '1',

@@ -8,11 +8,11 @@ import type { Logs } from './logs.ts';
 /** What a soak saw. */
 export type Ledger = {
   readonly operations: () => number;
-  /** `followed` are those whose changes were followed to their end, so that a change which is not told shows. */
+  /** `followed` are those whose changes were followed to their end, so that a missing report is noticed. */
   readonly histories: { checked: number; undecided: number; followed: number };
   readonly findings: Finding[];
   readonly faults: Map<string, number>;
-  /** How long after the ends of their terms consumers were seen to be gone. */
+  /** How long after the ends of their terms consumers were seen to be removed. */
   readonly removedAfterMs: number[];
   /** Faults that failed, and processes that did not serve when all was over. */
   readonly broken: string[];
@@ -27,7 +27,7 @@ export type Ledger = {
   report(): readonly string[];
 };
 
-/** Why a process may end by itself: of these the soak takes away so much that it cannot go on. */
+/** Reasons for which a process may end by itself: the soak takes away so many of these resources that it cannot continue. */
 const knownReasons: readonly (readonly [name: string, sign: RegExp])[] = [
   ['memory', /heap out of memory|heap limit/i],
   ['disk space', /no space left|ENOSPC/i],

@@ -1,4 +1,4 @@
-/** What the processes of the service printed: searched for secrets as it comes, and not kept. */
+/** What the processes of the service printed: searched for secrets as it comes, and not stored. */
 export type Logs = {
   /** A function that takes the output of one process, piece by piece. */
   reader(): (piece: string) => void;

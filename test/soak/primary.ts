@@ -28,7 +28,7 @@ export async function openPrimary(password: string): Promise<Primary> {
   let server = await startRestartable();
   await writeFile(path.join(server.data, 'pg_hba.conf'), authentication);
   await execute(server.url, 'select pg_reload_conf()');
-  // Not from the template of the tests: after a crash PostgreSQL gives the first ids of a copied sequence again.
+  // Not from the template of the tests: after a crash PostgreSQL assigns the first ids of a copied sequence again.
   const name = new URL((await createDatabase(server.url)).url).pathname.slice(1);
   await execute(server.url, `create role ${user} login password ${pg.escapeLiteral(password)}`);
   await execute(server.url, `alter database ${name} owner to ${user}`);

@@ -15,7 +15,7 @@ export type StartOptions = {
 export type ServiceProcess = {
   readonly url: string;
   readonly pid: number;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<Ending>;
   /** Sends SIGKILL. */
   kill(): Promise<Ending>;
@@ -24,7 +24,7 @@ export type ServiceProcess = {
 /** How a process ended: by `kill`, or by itself with this last output. */
 export type Ending = 'killed' | { readonly last: string };
 
-/** A start takes seconds; where the machine is busy, some tens of them. After this time it is given up. */
+/** A start takes seconds; where the machine is busy, some tens of them. After this time it counts as failed. */
 export const mostStartMs = 300_000;
 
 /** A part of the message of the error if a start took longer. Output may follow it. */

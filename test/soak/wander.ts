@@ -6,7 +6,7 @@ import { type Random, randomUuid } from '../races/random.ts';
 
 const versions = versionTexts(placementService).map(versionOfText);
 
-/** Reads and writes of endpoints that no history has, at all versions, until it is told to end. */
+/** Reads and writes of endpoints that no history has, at all versions, until it is stopped. */
 export async function wander(servers: readonly Connection[], random: Random, isOver: () => boolean): Promise<void> {
   const name = () => `CUSTOM_${random.below(8)}`;
   const uuid = () => randomUuid(random);

@@ -14,7 +14,7 @@ import { search } from '../../src/search/search.ts';
 
 /*
  * What may come of a claim on a fleet that was loaded from the database right before it. Equal trees are chosen at random, so
- * all candidates are gone through.
+ * all candidates are checked.
  */
 
 type States = ReadonlyMap<string, ConsumerState>;

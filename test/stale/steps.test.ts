@@ -1,6 +1,6 @@
 /**
  * One process has a fleet that is a moment old: since its last refresh another process, or another program, has changed one thing. Then
- * it is asked for one claim by query. What comes of it must be what a process could do that has just loaded the fleet.
+ * it gets one claim by query. The outcome must be one that a freshly loaded process could have.
  *
  * In the suite it makes as many steps as fit in some seconds. STEPS=10000 npm test -- test/stale makes so many.
  */

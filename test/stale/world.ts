@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { accepted, makeProvider, type Send } from '../support/requests.ts';
 
-/** Few names, so that a change is often about what the next claim asks for. Custom ones may be gone for a time. */
+/** Few names, so that a change often concerns the next claim. Custom names may be deleted for a time. */
 export const classes = ['VCPU', 'DISK_GB', 'CUSTOM_A', 'CUSTOM_B'] as const;
 export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export const traits = ['HW_CPU_X86_AVX2', 'CUSTOM_S', 'CUSTOM_T'] as const;
@@ -67,7 +67,7 @@ export async function makeWorld(send: Send): Promise<void> {
   }
 }
 
-/** Gives a provider traits and aggregates; it was at this generation. */
+/** Sets the traits and aggregates of a provider at this generation. */
 async function putParts(
   send: Send,
   uuid: string,

@@ -128,7 +128,7 @@ const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\
 const kindOf = (type: string): Kind =>
   type === 'number' || type === 'string' || type === 'boolean' || type === 'Date' ? type : 'other';
 
-/** Splits a text where one of these stands outside of brackets. */
+/** Splits a text at one of these characters outside of brackets. */
 function splitAt(text: string, ...separators: readonly string[]): readonly string[] {
   const parts: string[] = [];
   let depth = 0;

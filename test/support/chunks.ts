@@ -10,7 +10,7 @@ export async function* readChunks(body: JsonChunks): AsyncGenerator<Uint8Array<A
   }
 }
 
-/** The text of chunks; where its making pauses, it goes on. */
+/** The text of all chunks, also after pauses. */
 export const textOfChunks = (chunks: Iterable<Uint8Array | undefined>): string =>
   Buffer.concat([...chunks].filter((chunk) => chunk !== undefined)).toString();
 

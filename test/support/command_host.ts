@@ -63,7 +63,7 @@ process.on('message', async (message) => {
   process.chdir(cwd);
   forgetServers(); // as a new process, which knows none
   runs += 1;
-  await import(`${import.meta.resolve(`../../src/bin/${program}.ts`)}?run=${runs}`); // anew each time, but not what it imports
+  await import(`${import.meta.resolve(`../../src/bin/${program}.ts`)}?run=${runs}`); // loaded again each time, without its imports
   await wouldEnd(before);
   process.send?.({ code: Number(process.exitCode), ...output } satisfies Ended);
 });

@@ -26,7 +26,7 @@ export function install(packages: readonly string[], downloadWithinMs = 600_000)
 
 /**
  * Runs a program under a lock of the machine, not of the temporary folder: each run of all tests has one of its own. Where the program
- * finds a lock of another one, for which it cannot wait itself, it is tried again.
+ * finds a lock of another one, for which it cannot wait itself, the installation is retried.
  *
  * @param withinMs when the program is ended; never, if undefined
  */

@@ -11,7 +11,7 @@ export type Engine = 'embedded' | 'postgresql';
 
 /**
  * Both engines that the service runs on: `for (const engine of engines) test(...)`, for what they may do differently. That is how
- * transactions, locks and connections go on beside each other, how a database begins, ends, grows and is repaired, and how numbers
+ * transactions, locks and connections run at the same time, how a database begins, ends, grows and is repaired, and how numbers
  * become texts. Each statement is to be run on each engine by some test, which the runner of all tests checks.
  */
 export const engines: readonly Engine[] = ['embedded', 'postgresql'];

@@ -7,7 +7,7 @@ import { withTestService } from './services.ts';
 
 type Query = (statement: string) => Promise<readonly Record<string, unknown>[]>;
 
-/** Calls back with a client of a borrowed database, which is given back at the end. */
+/** Calls back with a client of a borrowed database, which is returned at the end. */
 async function withBorrowed<T>(engine: Engine, use: (query: Query) => Promise<T>): Promise<T> {
   const { config, embedded, drop } = await freshDatabase(engine);
   const opened = await embedded?.inMemory?.();

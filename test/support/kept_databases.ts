@@ -33,7 +33,7 @@ type Contents = {
   readonly sequences: string;
 };
 
-/** So many of a kind are kept for the next tests. An embedded one takes some 100 MB. */
+/** How many of a kind are kept for the next tests. An embedded one takes some 100 MB. */
 const mostKept = 2;
 
 /** A table with more rows leaves so much behind that a new database is cheaper. */
@@ -45,7 +45,7 @@ const removals: (() => Promise<void>)[] = [];
 /**
  * From now on databases are kept for the next tests. A process does not end before the kept embedded ones are closed.
  *
- * @returns a function that ends this, and removes the kept ones
+ * @returns a function that stops this, and removes the kept databases
  */
 export function keepDatabases(): () => Promise<void> {
   isKeeping = true;
@@ -55,7 +55,7 @@ export function keepDatabases(): () => Promise<void> {
   };
 }
 
-/** Databases of one kind: those that are given back are borrowed again. */
+/** Databases of one kind: returned ones are borrowed again. */
 export function keptDatabases<T>({ make, withClient, remove }: DatabaseKind<T>): KeptDatabases<T> {
   const free: T[] = [];
   let contents: Contents | undefined;
@@ -107,7 +107,7 @@ async function readContents(client: pg.ClientBase, versions: Versions): Promise<
 }
 
 /**
- * Gives a database the contents of a new one.
+ * Resets a database to the contents of a new one.
  *
  * @returns the versions of its tables; undefined where its schema or its statistics were changed, or too much was written
  */

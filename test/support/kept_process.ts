@@ -69,7 +69,7 @@ export async function unprivilegedOwner(): Promise<Owner | undefined> {
   return { uid: Number(fields?.[2] ?? 65534), gid: Number(fields?.[3] ?? 65534) };
 }
 
-/** Waits for the end of its standard input. The kernel closes it when the parent process is gone. */
+/** Waits for the end of its standard input. The kernel closes it when the parent process has ended. */
 const keeperScript = `
   folder=$0 signal=$1
   shift

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** The flags that `npm start` gives Node.js, so that tests and measurements run the service with the same. */
+/** The flags of Node.js in `npm start`, so that tests and measurements run the service with the same. */
 export const nodeFlags: readonly string[] = flagsOf(scriptOf('start'));
 
 /** The flags between `node` and the program in a command line. */

@@ -35,7 +35,7 @@ async function withOther(use: (world: World) => Promise<void>): Promise<void> {
 
 const connectionOf = ({ config }: TestDatabase): string => config.connection ?? '';
 
-/** @returns a new consumer, with a term if seconds are given */
+/** @returns a new consumer, with a term if there are seconds */
 async function claimFor(send: Send, seconds?: number): Promise<string> {
   const consumer = randomUUID();
   const term = seconds === undefined ? {} : { expires_in: seconds };
@@ -152,7 +152,7 @@ test('another process removes expired consumers after a process was killed durin
     try {
       accepted(await send('POST', '/allocations', claims));
       await service.close();
-      // Each removal waits for this table, and gives up after a short time.
+      // Each removal waits for this table, and fails after a short time.
       await other.query('begin; lock table provider_changes in share mode');
       await until('a removal waits', async () => (await waitingCount(other)) > 0);
       await first.kill();

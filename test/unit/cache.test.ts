@@ -1,4 +1,4 @@
-/** What is kept for a while: a map with a limit. */
+/** The cache: a map with a limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cache, interning } from '../../src/text/cache.ts';

@@ -5,7 +5,7 @@ import { changes, placementService, since } from '../../src/placement/microversi
 import { bySince, sinceOf, upTo, versionOfText, versionTexts } from '../../src/placement/versions.ts';
 
 test('each version of Placement has one name, without gaps from 1.0 on, in the order of the list', () => {
-  // 2.0 brought nothing: it is OpenStack's newest version.
+  // 2.0 changes nothing: it is OpenStack's newest version.
   assert.deepEqual(
     Object.values(changes).map(([version]) => version),
     versionTexts(placementService).filter((version) => version !== '2.0'),

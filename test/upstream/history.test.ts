@@ -65,7 +65,7 @@ test('what OpenStack Placement writes is recorded and reported, beside this serv
         consumer_generation: generation,
       });
     await claim(first, 1, null);
-    await claim(first, 2, 1); // the amount of memory goes on
+    await claim(first, 2, 1); // the record of the memory continues
     await claim(second, 2, 2);
     assert.deepEqual(await endsOf(consumer), ['rewritten', 'moved', 'moved', null, null].toSorted(byReason));
     await mirror.follow(send(), send());

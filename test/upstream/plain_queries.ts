@@ -105,7 +105,7 @@ export function queriesToUpstream({ client }: UpstreamOnSqlite, topology: Topolo
         async () => {
           const taken = (await candidates(parts)).flat();
           if (taken.length === 0) return 0;
-          // A candidate that takes of a provider which does not share is of its tree; of other trees it is asked.
+          // A candidate that takes of a provider which does not share is of its tree; for other trees upstream is queried.
           const isSharing = (index: number) => topology[index]?.traits.includes(sharingTrait) === true;
           const certain = new Set(
             taken.filter((index) => !isSharing(index)).map((index) => rootIndex(topology, index)),

@@ -8,7 +8,7 @@ import { consumerBody } from './scene.ts';
 /** What was answered. */
 export type Reply = { readonly status: number; readonly headers: http.IncomingHttpHeaders; readonly body: unknown };
 
-/** A client of one server whose requests can be given up: then their connections break. */
+/** A client of one server whose requests can be aborted: then their connections break. */
 export type WaitingClient = {
   /** @throws Error where the connection breaks */
   send(

@@ -1,4 +1,4 @@
-/** Claims that wait with tokens of Keystone, which is away when they can be placed. */
+/** Claims that wait with tokens of Keystone, which is unreachable when they can be placed. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

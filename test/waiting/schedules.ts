@@ -6,7 +6,7 @@ import type { Reply, WaitingClient } from './client.ts';
 
 /*
  * Random schedules of claims that wait, and of what makes room for them. Each schedule has a host and a project of its own, so that many of
- * them go on beside each other. Afterwards it is checked in which order the claims were written, which a trigger of the database notes.
+ * them run at the same time. Afterwards it is checked in which order the claims were written, which a trigger of the database notes.
  */
 
 /** What a schedule works with. */

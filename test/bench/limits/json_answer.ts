@@ -2,7 +2,7 @@ import { quantile } from '../closed_loop.ts';
 import { flatHost, providerUuid } from '../data_set.ts';
 import { bare, type Limit } from './limit.ts';
 
-/** L3: the text of an answer of 10,000 candidates, written from objects, and copied from pieces that are kept. */
+/** L3: the text of an answer of 10,000 candidates, written from objects, and copied from cached pieces. */
 export const jsonLimits: readonly Limit[] = [
   limit('L3 10,000 candidates by JSON.stringify', () => {
     const objects = answer();

@@ -36,7 +36,7 @@ export const nestedCandidates: readonly Workload[] = [
 /** Eight conditions, all of which most hosts meet. */
 export const explainedQuery = `resources=VCPU:1,MEMORY_MB:256,DISK_GB:10${filters}&root_required=HW_CPU_X86_AVX2,!CUSTOM_BENCH_MAINT`;
 
-/** What may be asked about a query: each beside the query itself, without a limit. */
+/** The questions about a query, each in addition to the query itself, without a limit. */
 export const candidateQuestions: readonly Workload[] = (
   [
     ['flat', explainedQuery],

@@ -4,7 +4,7 @@ import { measure } from '../measure.ts';
 import { release } from './claims.ts';
 import { expectStatus, type Workload } from './workload.ts';
 
-/** The version that brought claims by query. */
+/** The version that introduced claims by query. */
 const version = '2.4';
 
 const resources = `resources=${Object.entries(claimedResources)

@@ -18,7 +18,7 @@ import { type Conditions, expectStatus, type Workload } from './workload.ts';
 /** The version that the explanations need. */
 const version = '2.3';
 
-/** What goes on beside the claims and the reads. */
+/** The work at the same time as the claims and the reads. */
 type Company = {
   /** Four ask for all candidates, and two for explanations, again and again. */
   readonly longRequests?: true;

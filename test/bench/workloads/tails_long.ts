@@ -7,14 +7,14 @@ import { expectStatus } from './workload.ts';
 
 /* The thread of W15 that asks for long answers: it posts a message when it is connected, and after a message how many answers it got in a second. */
 
-/** What the thread is told. */
+/** The parameters of the thread. */
 export type LongRequests = {
   readonly urls: readonly string[];
   readonly version: string;
   readonly durationMs: number;
 };
 
-const { urls, version, durationMs } = workerData as LongRequests; // what tails.ts gives
+const { urls, version, durationMs } = workerData as LongRequests; // passed by tails.ts
 await withConnections({ urls: () => urls }, 6, async (connections) => {
   if (parentPort === null) throw new Error('This is the module of a thread.');
   parentPort.postMessage('connected');

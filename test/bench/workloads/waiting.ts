@@ -11,7 +11,7 @@ import { createProvider } from './creating.ts';
 import { placingBody } from './placing.ts';
 import { type Conditions, expectStatus, type Workload } from './workload.ts';
 
-/** The version that brought claims that wait. */
+/** The version that introduced claims that wait. */
 const version = '2.8';
 
 /** Longer than any measurement. */
@@ -115,7 +115,7 @@ function withDevices<T>(server: MeasuredServer, total: number, use: () => Promis
   });
 }
 
-/** Each operation takes a device, waiting for it, holds it and gives it back. */
+/** Each operation takes a device, waiting for it, holds it and releases it. */
 function jobs(name: string, line?: string): Workload {
   const [devices, holdMs] = [9, 50];
   return workload(name, (server, { durationMs }) =>

@@ -21,7 +21,7 @@ export type Workload = {
   readonly run: (server: MeasuredServer, conditions: Conditions) => Promise<Measurement | undefined>;
 };
 
-/** A GET that must answer 200. `pathOf` gives the path of each call from its number. */
+/** A GET that must answer 200. `pathOf` returns the path of each call by its number. */
 export function reading(
   workload: Omit<Workload, 'run' | 'name'> & {
     readonly name: string;

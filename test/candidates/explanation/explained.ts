@@ -14,7 +14,7 @@ export const latest = newestOf(placementService);
 
 export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
-/** What is told of a query in its text form. */
+/** The explanation of a query in its text form. */
 export function explained(fleet: Fleet, text: string, options: Partial<ExplainOptions> = {}): Explanation {
   const query = parseQuery(text);
   return atOnce(

@@ -140,7 +140,7 @@ function shortReason(stock: Stock | undefined, amount: number): string | undefin
   return amount % stock.step_size === 0 ? undefined : 'step_size';
 }
 
-/** A tree that does not fit, by the letter of the contract; of the providers only those of resources are told. */
+/** A tree that does not fit, by the letter of the contract; providers are listed only for conditions on resources. */
 export type NaiveTree = {
   readonly name: string;
   readonly shortfall: number;
