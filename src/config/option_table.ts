@@ -117,9 +117,9 @@ export const optionTable = {
     maxRetries: option(
       integer(-1),
       10,
-      'How often the connection to the database is tried again at start; -1 for no limit.',
+      'How often the connection to the database is retried at start; -1 for no limit.',
     ),
-    retryInterval: option(integer(0, longestSeconds), 10, 'Seconds between these tries.'),
+    retryInterval: option(integer(0, longestSeconds), 10, 'Seconds between these retries.'),
     poolTimeout: option(
       integer(0, longestSeconds),
       30,
@@ -158,7 +158,7 @@ export const optionTable = {
     allocationConflictRetryCount: option(
       integer(0),
       10,
-      'How often a claim is tried again after another write has changed what it was judged by.',
+      'How often a claim is judged again after another write has changed the data that it was judged by.',
     ),
     maxAllocationCandidates: option(integer(-1), -1, 'How many candidates one query makes at most; -1 for no limit.'),
     allocationCandidatesGenerationStrategy: option(
@@ -207,13 +207,13 @@ export const optionTable = {
     keep: option(
       integer(60, 604_800),
       600,
-      'Seconds for which changes are kept at least: a client that was disconnected for longer reads everything anew.',
+      'Seconds for which changes are kept at least: a client that was disconnected for longer reads everything again.',
     ),
     /** Only if no request refreshes the fleet in this time. */
     lookEveryMs: option(
       integer(10, 10_000),
       100,
-      'While clients follow GET /changes, the database is asked for changes every so many milliseconds.',
+      'While clients follow GET /changes, the database is read for changes every so many milliseconds.',
     ),
     maxFollowers: option(
       integer(0),
@@ -418,7 +418,7 @@ export const jwtTable = {
   ),
   userClaim: option(text, 'sub', 'The claim that is the user: a name or a JSON pointer.'),
   projectClaim: optional(text, 'The claim that is the project: a name or a JSON pointer. Required.'),
-  projects: option(list, ['*'], 'The projects that tokens may be for; * stands for any text.'),
+  projects: option(list, ['*'], 'The projects that tokens may be for; * matches any text.'),
   roles: option(list, [], 'The roles that every token has.'),
   rolesClaim: optional(
     text,

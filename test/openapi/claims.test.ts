@@ -103,7 +103,7 @@ test('a version that the service does not have is refused with the range of vers
   assert.match(complaints(39, line, { ...silent, answer: error(0, 406, undefined, spoken) }).join(), /maximum-version/);
   assert.match(complaints(39, line, { ...refused, answer: error(39, 406, undefined, spoken) }).join(), /the body/);
   const served = { status: 200, answer: { allocations: {} }, dated: true };
-  assert.match(complaints(39, line, { ...served, request }).join(), /not spoken/);
+  assert.match(complaints(39, line, { ...served, request }).join(), /not served/);
   assert.match(
     complaints(39, line, { ...served, response: { 'openstack-api-version': 'placement 1.38' } }).join(),
     /1\.38/,

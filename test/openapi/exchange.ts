@@ -110,7 +110,7 @@ function errorComplaints(body: unknown, contract: Contract, status: number, unde
   if (error.status !== status) complaints.push(`the status in the body is ${String(error.status)}`);
   if (error.request_id !== requestId) complaints.push('the request_id in the body is not that of the header');
   if (status === 406 && 'min_version' in error === understood) {
-    complaints.push(understood ? 'min_version is for versions not spoken only' : 'min_version is missing');
+    complaints.push(understood ? 'min_version is only for versions that are not served' : 'min_version is missing');
   }
   const codes = objectAt(objectAt(contract.operation ?? {}, 'x-openstack'), 'error-codes');
   const expected = String(status) in codes ? stringsAt(codes, String(status)) : ['placement.undefined_code'];

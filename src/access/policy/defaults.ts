@@ -150,18 +150,18 @@ export const ruleDefaults: readonly RuleDefault[] = [
  * By rule, what its target is: the project and the user that the check may name. The target of any other rule is empty: there
  * `project_id:%(project_id)s` allows no request.
  */
-export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the project that is asked for'> = new Map([
+export const targets: ReadonlyMap<string, 'the owner of the consumer' | 'the requested project'> = new Map([
   ...['manage', 'list', 'update', 'delete', 'place', 'uncounted'].map(
     (verb) => [`placement:allocations:${verb}`, 'the owner of the consumer'] as const,
   ),
   ...['show', 'update', 'term'].map((verb) => [`placement:consumers:${verb}`, 'the owner of the consumer'] as const),
   ['placement:waiting:delete', 'the owner of the consumer'],
-  ['placement:consumers:list', 'the project that is asked for'],
-  ['placement:waiting:list', 'the project that is asked for'],
-  ['placement:holdings:list', 'the project that is asked for'],
-  ['placement:usage_records:list', 'the project that is asked for'],
-  ['placement:usages', 'the project that is asked for'],
-  ['placement:limits:show', 'the project that is asked for'],
+  ['placement:consumers:list', 'the requested project'],
+  ['placement:waiting:list', 'the requested project'],
+  ['placement:holdings:list', 'the requested project'],
+  ['placement:usage_records:list', 'the requested project'],
+  ['placement:usages', 'the requested project'],
+  ['placement:limits:show', 'the requested project'],
 ]);
 
 const collection = '/compute/v2.1/os-services';
