@@ -184,7 +184,7 @@ export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<nu
  * The outcome of a claim that was written, or that a dry run has judged.
  *
  * @param generations of the providers, by their ids, as they were written
- * @param expiresAtMs when the terms of the consumers end, by their UUIDs
+ * @param expiresAtMs when the terms of the consumers expire, by their UUIDs
  * @param formerGenerations how many generations the former consumers of new ones had, by their UUIDs
  */
 export function outcomeOf(

@@ -51,7 +51,7 @@ export function addConsumerCommands(program: Command): void {
     .option('--in-tree <provider>', 'with allocations in the tree of this provider, which are shown')
     .option(
       '--expiring [time]',
-      'with a term, or with a term that ends within this time, such as 30m; from 2.6',
+      'with a term, or with a term that expires within this time, such as 30m; from 2.6',
       readDuration,
     )
     .action(async ({ name, nameContains, expiring, ...options }: ConsumerListOptions, command: Command) => {

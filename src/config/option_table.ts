@@ -169,7 +169,7 @@ export const optionTable = {
     maxTerm: option(
       integer(1, longestCountedSeconds),
       31_536_000,
-      'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
+      'Seconds that a claim may last at most, if it has a term (expires_in); a year by default.',
     ),
     uncountedTypes: option(
       consumerTypes,

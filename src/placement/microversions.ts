@@ -83,7 +83,7 @@ export const changes = {
   explanation: ['2.3', 'GET /allocation_candidates/explanation and /allocation_candidates/count.'],
   placing: ['2.4', 'Claims by query; order, with and apart_from; dry runs.'],
   following: ['2.5', 'GET /changes, and the header Placement-Changes-Token.'],
-  terms: ['2.6', 'Claims that end by themselves: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
+  terms: ['2.6', 'Claims that expire: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
   teams: [
     '2.7',
     'Tokens of the service: /tokens; limits of projects: /limits, /default_limits. Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',

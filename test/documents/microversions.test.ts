@@ -19,21 +19,21 @@ const tableOf = (major: string): string =>
 const page = `# Microversions
 
 A request names the version that it is written for: \`OpenStack-API-Version: placement 2.6\`. A request that names none gets 1.0, or
-\`[api] default_version\`. Each version has what the versions before it have, so a client may name any version that it knows and go on with it.
+\`[api] default_version\`. Each version has what the versions before it have, so a client may name any version that it knows and continue with it.
 The last column says what a client of the version before must change.
 
 ## Version 2: of this service
 
 2.0 is the same as OpenStack's 1.39. [differences.md](differences.md) has the details.
 
-| version | what it brought | what can break |
+| version | what it changed | what can break |
 | --- | --- | --- |
 ${tableOf('2')}
 ## Version 1: of OpenStack
 
 \`latest\` is the newest of these.
 
-| version | what it brought | what can break |
+| version | what it changed | what can break |
 | --- | --- | --- |
 ${tableOf('1')}`;
 

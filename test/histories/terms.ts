@@ -2,7 +2,7 @@ import { withoutConsumer } from './consumer_generations.ts';
 import { type ConsumerState, type State, withConsumer } from './state.ts';
 
 /*
- * Claims that end by themselves. The service may remove a consumer at any moment after its term has ended, so the
+ * Claims that expire. The service may remove a consumer at any moment after its term has expired, so the
  * removal is a step of the history without a request. All times are milliseconds since 1970.
  */
 

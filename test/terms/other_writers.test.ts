@@ -104,7 +104,7 @@ test('a locked consumer does not delay the removal of others, and is removed whe
       const term = { expires_in: 60, consumer_generation: 1 };
       const renewal = await send('PUT', `/consumers/${consumer}/term`, term);
       assert.equal(renewal.status, 404, renewal.text);
-      assert.match(renewal.text, /its term has ended/);
+      assert.match(renewal.text, /its term has expired/);
       const change = { project_id: 'q', user_id: 'u', consumer_type: 'X', consumer_generation: 1 };
       assert.equal((await send('PUT', `/consumers/${consumer}`, change)).status, 404);
       assert.equal((await send('GET', `/consumers/${consumer}`, undefined, 'placement 2.5')).status, 200);

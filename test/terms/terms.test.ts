@@ -1,4 +1,4 @@
-/** Claims that end by themselves: what a claim, a renewal, a rewrite and the end of a term do. */
+/** Claims that expire: what a claim, a renewal, a rewrite and the end of a term do. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

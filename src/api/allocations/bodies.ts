@@ -55,10 +55,10 @@ const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates:
 /** How long a term lasts, in seconds. The configuration may allow less. */
 export const termSeconds = integer({ minimum: 1, maximum: maxInteger, unit: 'seconds' });
 
-/** From 2.6 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
+/** From 2.6 on GET shows when the term expires. A client may send it back; it is ignored, as the entity tag is. */
 export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 
-/** From 2.6 on a claim may end by itself. */
+/** From 2.6 on a claim may expire. */
 const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
 
 /**

@@ -278,7 +278,7 @@ async function findConsumer(
     const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
     if (found === undefined || request.owners?.(ownerOr(incompleteOwner(config), found)) === false) continue;
     if (found.hasEnded && request.version >= since.terms) {
-      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
+      throw notFound(`No consumer with uuid ${sent} found: its term has expired, and it is removed soon`);
     }
     return found;
   }
