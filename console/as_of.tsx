@@ -2,7 +2,7 @@ import { following } from './following.ts';
 import { useStore } from './store.ts';
 import { clockText } from './text.ts';
 
-/** When what is shown was read. `follows`: it is read again after changes, so it is live while the page is. */
+/** When the shown data was read. `follows`: the data is read again after changes, so it is live while the page is. */
 export function AsOf({ at, follows = false }: { readonly at: Date | undefined; readonly follows?: boolean }) {
   const live = useStore(following);
   if (at === undefined) return null;

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 /** How long the button shows the result, in milliseconds. */
 const saidMs = 1_500;
 
-/** A button that copies a text. Without the clipboard of a secure page it copies what is selected. */
+/** A button that copies a text. Without the clipboard of a secure page it copies the selection. */
 export function Copy({ text, what }: { readonly text: string; readonly what: string }) {
   const [said, setSaid] = useState('Copy');
   const copy = async () => {

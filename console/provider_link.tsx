@@ -40,7 +40,7 @@ function want(uuid: string): void {
   if (wanted.size === 1) setTimeout(readNames, collectMs);
 }
 
-// A name that may have changed is read again. That of a deleted provider stays, for lists of what was.
+// A name that may have changed is read again. The name of a deleted provider stays, for lists of former allocations.
 follow((change) => {
   if ('everything' in change) names.set(new Map());
   if ('parts' in change && change.parts.includes('provider') && names.get().has(change.resource_provider)) {

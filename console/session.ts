@@ -42,7 +42,7 @@ const attemptMs = 60_000;
 /** After this time without an answer a request is slow, in milliseconds. */
 const slowMs = 1_000;
 
-/** How many requests are slow: what is shown may be older than the service. */
+/** How many requests are slow: the shown data may be older than the service. */
 export const slowRequests = createStore(0);
 
 /** Counts a request as slow after some time. @returns a function to call when the request is done */

@@ -252,7 +252,7 @@ export type Tables = {
   readonly waiting_processes: { readonly id: string; readonly seen_at: Date };
   /** One row while the history of usages is on; see migration 014. */
   readonly usage_history: { readonly since: Date; readonly is_complete: boolean; readonly until: Date | null };
-  /** What is held now, while the history is on. */
+  /** The open records, while the history is on. */
   readonly open_usage_records: UsageRecord & {
     readonly resource_provider_id: number;
     readonly resource_class_id: number;

@@ -21,7 +21,7 @@ const split = (word: string): readonly [string, readonly string[]] => {
   return [start, rest.split(',')];
 };
 
-/** A condition on aggregates with UUIDs where a user wrote names. What is the name of none, or of several, stays. */
+/** A condition on aggregates with UUIDs where a user wrote names. The name of no aggregate, or of several, stays. */
 export function withUuids(word: string, all: readonly Named[]): string {
   const [start, parts] = split(word);
   const uuidOf = (part: string) => {

@@ -289,7 +289,7 @@ function ClassInput({
   );
 }
 
-/** A number, or an amount with a unit. What is neither is not sent. */
+/** A number, or an amount with a unit. Any other text is not sent. */
 function AmountInput({
   name,
   amount,

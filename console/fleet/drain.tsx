@@ -5,7 +5,7 @@ import type { Tree } from './trees.ts';
 export const DrainTag = ({ drain }: Pick<Tree, 'drain'>) =>
   drain === undefined ? null : <span class="tag">{drain === 'drained' ? 'drained' : 'drained in part'}</span>;
 
-/** That a tree is drained and what is still held of it, in sentences; empty for a tree that is not drained. */
+/** Sentences about a drained tree and its remaining allocations; empty for a tree that is not drained. */
 export function drainText({ drain, amounts }: Pick<Tree, 'drain' | 'amounts'>): string {
   if (drain === undefined) return '';
   if (drain === 'part') return 'It is drained in part, and may take claims.';

@@ -25,7 +25,11 @@ export type Codes = {
   readonly ofGroups: ReadonlyMap<Group, number>;
 };
 
-/** Finds how all cells are drawn. It is done once for what is shown, and not for each frame. @param search in lower case; an empty text finds all */
+/**
+ * The codes by which all cells are drawn. They are computed once for the data, and not for each frame.
+ *
+ * @param search in lower case; an empty text finds all
+ */
 export function codesOf(groups: readonly Group[], cellStyle: CellStyle, search: string): Codes {
   const isFound = ({ searched }: Tree): boolean => search === '' || searched.includes(search);
   const codeFor = (shade: ReturnType<CellStyle['shadeOf']>, found: boolean) => codeOf(shade) + (found ? 0 : shadeCount);
@@ -150,7 +154,7 @@ const inkOf = (code: number, palette: Palette): string => coloursOf(shadeOf(code
 const stripePx = 8;
 const stripes = new Map<Palette, CanvasPattern | null>();
 
-/** The stripes of what is drained, of the colours of a palette. */
+/** The stripes of a drained tree, in the colours of a palette. */
 function stripesOf(context: CanvasRenderingContext2D, palette: Palette): CanvasPattern | string {
   let pattern = stripes.get(palette);
   if (pattern === undefined) {
@@ -294,7 +298,7 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
       context.fillText(nameFor(tree.name, size, room), x, y);
       context.font = fontOf(size, 'plain');
       context.fillText(shortened(cellStyle.textOf(tree), size, 'plain', room), x, y + size + 3);
-      // What is drained has no capacity of which a bar could be a part.
+      // A drained tree has no capacity, so it has no bar.
       if (scale >= barsPx && tree.drain !== 'drained')
         drawBars(context, tree, {
           x,

@@ -41,7 +41,7 @@ export type Palette = {
   /** Where a query nearly fits. */
   readonly near: string;
   readonly nearInk: string;
-  /** What is drained has stripes. */
+  /** Drained trees have stripes. */
   readonly drained: string;
   readonly stripe: string;
   readonly drainedInk: string;

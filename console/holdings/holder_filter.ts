@@ -7,11 +7,11 @@ export type HolderFilter = {
   readonly class: string;
   /** The UUID or the name of a provider. */
   readonly provider: string;
-  /** `tree`: what is held of any provider in the tree of this one. */
+  /** `tree`: holdings of any provider in the tree of this one. */
   readonly in: string;
   /** The page begins after the consumer with this UUID. */
   readonly after: string;
-  /** `project`, `user` or `type`: what is held is summed by it. */
+  /** `project`, `user` or `type`: holdings are summed by it. */
   readonly sum: string;
   /** A column by which the rows or the sums are sorted, with `-` before it where the largest comes first. */
   readonly sort: string;

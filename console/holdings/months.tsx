@@ -67,5 +67,5 @@ export function Months({ project }: { readonly project: string }) {
   );
 }
 
-/** What is more than nothing is never shown as 0. */
+/** A small usage is never shown as 0. */
 const hoursText = (hours: number): string => (hours > 0 && hours < 0.05 ? '<0.1' : numberText(hours));

@@ -11,7 +11,7 @@ export type HoldingSum = {
   readonly amounts: ReadonlyMap<string, number>;
 };
 
-/** What is read of a holding for a sum. */
+/** The fields of a holding that a sum needs. */
 type Summed = Pick<Holding, 'consumer' | 'project_id' | 'user_id' | 'consumer_type' | 'resources'>;
 
 const keyOf = ({ project_id, user_id, consumer_type }: Summed, by: SumKey): string =>

@@ -31,7 +31,7 @@ export function useSums(filter: HolderFilter, by: SumKey | undefined): Loaded<Su
   });
 }
 
-/** What is held by project, user or type. */
+/** Holdings by project, user or type. */
 export function SumTable({
   filter,
   by,

@@ -68,7 +68,7 @@ function Defaults() {
   );
 }
 
-/** What is limited by the number of consumers of a type. */
+/** The limits on the number of consumers of a type. */
 const consumersOfType = (type: string): string => (type === 'all' ? 'consumers' : `consumers of type ${type}`);
 
 function AllLimits() {
@@ -186,7 +186,7 @@ function LimitTable({ limits: { project_id: project, resources, consumers } }: {
       ]}
     >
       {rows.map(([name, { used, limit, from }]) => {
-        // Of nothing there is no part, unless something is used.
+        // A limit of 0 has no fraction, unless something is used.
         const part = limit === null || (limit === 0 && used === 0) ? Number.NaN : used / limit;
         return (
           <tr key={name}>

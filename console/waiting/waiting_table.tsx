@@ -113,7 +113,7 @@ function Consumers({ consumers }: { readonly consumers: readonly Named[] }) {
   );
 }
 
-/** What is not met. A tree is named by its name, and a claim in its line by what is before it. */
+/** The unmet condition. A tree is shown by its name, and a claim in a line by the claims ahead of it. */
 function Condition({ claim }: { readonly claim: WaitingClaim }) {
   const text = conditionOf(claim);
   const [before, parameter, uuid, after] = treePartsOf(text);

@@ -153,7 +153,7 @@ function plainConnection(client: pg.PoolClient): Connection {
 
 /**
  * Lends connections on which every transaction runs without time limits, whatever the role, the database or the
- * connection have. A pooler in transaction mode may have given this transaction a connection of the server on which the
+ * connection have. A pooler in transaction mode may have assigned this transaction a connection of the server on which the
  * limits of `prepareConnection` were set.
  */
 export const lendingWithoutLimits =
@@ -187,7 +187,8 @@ export function withoutLimits(connection: Connection, timeoutMs: number): Connec
       return sendUnlimited(text, values);
     }
     if (timeoutMs === 0) return sendUnlimited(text, values);
-    // All three are sent at once, so that a pooler in transaction mode has no time to give this connection of the server to another client.
+    // All three are sent at once, so that a pooler in transaction mode has no time to assign this connection of the server to another
+    // client.
     setTimeLimit(0);
     const answer = sendUnlimited(text, values);
     setTimeLimit(timeoutMs);

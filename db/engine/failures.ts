@@ -140,8 +140,8 @@ export const isOutOfRoom = (error: unknown): boolean =>
 export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlstate.readOnlyTransaction);
 
 /**
- * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode gave the service another
- * connection. Nothing of the transaction was done.
+ * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode assigned the service
+ * another connection. Nothing of the transaction was done.
  */
 export const arePreparedStatementsLost = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
@@ -177,7 +177,7 @@ export const isTakenIn = (error: unknown, table: string): boolean =>
 
 /**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
- * another program holds, or a new row for which no id is left. False if the database went away, since then it is unknown
+ * another program holds, or a new row for which no id is left. False if the database became unavailable, since then it is unknown
  * whether the transaction was committed. False for a time-out, a deadlock, a serialization failure or missing tables: they concern all items.
  */
 export const isFaultOfOne = (error: unknown): boolean =>

@@ -43,7 +43,7 @@ export const serverRun = sql`concat_ws(' ', extract(epoch from pg_postmaster_sta
   then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end, ${tablesId})`;
 
 /**
- * Whether the statement runs on this run of the server; true if none is given. On another run the same ids and
+ * Whether the statement runs on this run of the server; true without a run to compare. On another run the same ids and
  * generations may belong to other rows.
  */
 export const isOnRun = (run: string | RawBuilder<unknown> | undefined): RawBuilder<boolean> =>

@@ -63,7 +63,7 @@ export type SlowLane = {
 /** How many transactions of the slow lane run at the same time, each on a separate connection. */
 export const slowConnections = 4;
 /**
- * How many of the connections serve transactions that were already refused once. The others are kept for new
+ * How many of the connections serve transactions that were already refused once. The other connections are reserved for new
  * transactions, whose locks may be held for a short time only.
  */
 const longWaits = 2;
@@ -72,7 +72,7 @@ const longestWaitMs = 1_000;
 /** The shortest wait of one attempt, however many other transactions need its connection. */
 const shortestWaitMs = 5;
 /**
- * How long transactions that will hold other locks wait for their first locks: those of providers, which many
+ * How long transactions that will hold other locks wait for their first locks: the locks of providers, which many
  * transactions write.
  */
 const firstWaitMs = 100;
@@ -89,7 +89,7 @@ const longestPauseMs = 200;
 /**
  * Transactions that hold no other lock share the connections fairly: if there are more transactions than connections,
  * each attempt waits for a shorter time and then goes to the end of the queue. So a transaction whose lock is free
- * again runs soon, even while many others wait for locks that are still held. New transactions come first.
+ * again runs soon, even while many other transactions wait for locks that are still held. New transactions come first.
  *
  * Transactions that hold other locks run one after the other. After an attempt that fails there is a pause; after an
  * attempt that succeeds, the next one begins at once.

@@ -18,7 +18,7 @@ export type FleetSnapshot = {
 /** A point of the logs: all rows of transactions up to `lastXid` were read, except of transactions that the snapshot has under way. */
 export type LogPoint = Pick<FleetSnapshot, 'pgSnapshot' | 'lastXid'>;
 
-/** The newest transaction with rows in a log. A dump may have brought rows of transactions that have not begun on this server. */
+/** The newest transaction with rows in a log. A restored dump may have rows of transactions that have not begun on this server. */
 export const newestIn = (log: 'provider_changes' | 'inventory_changes'): RawBuilder<unknown> =>
   sql`(select xid from ${sql.table(log)} where xid < pg_snapshot_xmax(pg_current_snapshot()) order by xid desc limit 1)`;
 

@@ -40,8 +40,8 @@ export const areNames = sql`provider_id is null and whole and (parts is null or 
 
 /**
  * A row of the change log for clients that follow it. Without `providerId` the row is about a consumer, or about names. A row about a
- * consumer has the state of the consumer when the row was read; without a UUID it stands for all consumers. In a row about names, the bit
- * of inventories stands for resource classes, the bit of traits for traits, and `ids` are the renamed ones. `xid` is null where rows of
+ * consumer has the state of the consumer when the row was read; without a UUID it is about all consumers. In a row about names, the bit
+ * of inventories means resource classes, the bit of traits means traits, and `ids` are the renamed ones. `xid` is null where rows of
  * several transactions were merged.
  */
 export type ChangedParts = readonly [

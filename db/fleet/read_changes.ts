@@ -127,7 +127,7 @@ export const readChanges = (
   );
 
 /**
- * Whether the row of a provider may have changed: it has a row of its own in the log, or the usage grows by a claim, which raises the
+ * Whether the row of a provider may have changed: the log has a row about it, or the usage grows by a claim, which raises the
  * generation (migration 006). Usages that only shrink change nothing else.
  */
 const mayBeRaised = sql`(class_ids is null or 0 < any(used_deltas))`;

@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
- * Gives rows from before migration 004 their entity tags. It reads each table in the order of ids, and repeats this
+ * Adds entity tags to rows from before migration 004. It reads each table in the order of ids, and repeats this
  * until a whole pass finds no row without a tag, since other migrations may add rows meanwhile.
  *
  * A transaction that changes a row meanwhile writes the tag of the row, itself or by the triggers of migration 004.

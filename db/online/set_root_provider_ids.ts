@@ -3,7 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
- * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which
+ * Sets the root of providers from before microversion 1.14: the provider that is reached by following parents, which
  * for most is the provider itself. A provider whose parents form a loop has no root: it counts as found, and not as
  * done.
  */

@@ -6,8 +6,8 @@ const assumedBytes = 10 * 8192;
 
 /**
  * Updates the statistics of the tables of the schema that are larger than the planner assumes of a table without statistics. Statistics of
- * a small or empty table would do harm: while the table grows, triggers would go on with plans that read all of it. No lock is waited for:
- * a table that is locked against ANALYZE is being analyzed already, or vacuumed.
+ * a small or empty table would do harm: while the table grows, triggers would continue with plans that read all of it. No lock is waited
+ * for: a table that is locked against ANALYZE is being analyzed already, or vacuumed.
  */
 export async function analyzeTables(kysely: Kysely<Tables>): Promise<void> {
   const { rows } = await sql<{ name: string }>`

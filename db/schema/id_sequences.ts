@@ -114,7 +114,7 @@ export async function readIdUse({ kysely }: Pick<Database, 'kysely'>): Promise<r
 const muchUsed = 0.75;
 
 /**
- * What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is wrong.
+ * The problem of the ids of a table, and the statement that corrects it while the service serves; undefined without a problem.
  *
  * @param limit how much of the ids may be used: 0 to 1
  */

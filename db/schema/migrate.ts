@@ -47,7 +47,7 @@ async function takeInUnreleased(db: QueryExecutorProvider): Promise<void> {
 type Migrations = Readonly<Record<string, Migration>>;
 
 /**
- * Brings the schema to the newest version. Processes that start at the same time wait for each other. A database that
+ * Migrates the schema to the newest version. Processes that start at the same time wait for each other. A database that
  * upstream's Placement made is adopted (see migration 001); a database of another service is refused.
  *
  * @param others the migrations of another version, which a test may pass

@@ -9,7 +9,8 @@ import { standardTraits } from './standard_traits.ts';
  * Makes sure that the standard traits and resource classes exist, as upstream does at each start. The id of a class is its index in the
  * list. If another class has this id, as in the data of an old Nova, the standard class gets a free id below the ids of custom classes.
  * Traits get their ids in the order of their names, so that standard traits come before custom ones. Names are added without a time limit:
- * where providers have inventories of an added class, as an old Nova left them, the entity tags of all these inventories are made anew.
+ * where providers have inventories of an added class, as an old Nova left them, the entity tags of all these inventories are computed
+ * again.
  */
 export async function syncStandardNames({ kysely, unlimited }: Pick<Database, 'kysely' | 'unlimited'>): Promise<void> {
   const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, index)

@@ -36,7 +36,7 @@ export type UsageOfType = {
   readonly used: number;
 };
 
-/** What is stored for some projects, and what they use. */
+/** The stored values of some projects, and their usages. */
 export type ReadLimits = {
   /** Undefined where there are none. */
   readonly defaults: StoredLimits | undefined;
@@ -136,7 +136,7 @@ export type NewLimits = StoredValues & {
  * It waits for the writes that raise what the projects have: so each such write either sees the limits, or its usage is counted for them.
  * The first limit also waits for the transactions of all programs that are writing allocations or consumers.
  *
- * @returns what is stored; undefined if another generation is there
+ * @returns the stored values; undefined if the generation is another one
  * @throws WritesUnderWay if those transactions did not end in time: then nothing is stored
  */
 export async function writeLimits(database: Database, limits: NewLimits): Promise<StoredLimits | undefined> {
@@ -242,7 +242,7 @@ const usualTimeoutMs = 30_000;
 
 /**
  * Waits until all transactions that are writing allocations or consumers now have ended. A statement locks its tables before it takes its
- * snapshot: so each statement that does not see what is committed now is of one of these transactions.
+ * snapshot: so each statement that does not see the present commits belongs to one of these transactions.
  */
 async function untilWritesEnd({ kysely, statementTimeoutMs }: Database): Promise<void> {
   const writers = (among: readonly string[] | undefined) => sql<{ readonly writers: readonly string[] }>`

@@ -16,7 +16,7 @@ type LockedRow = { readonly is_provider: boolean; readonly uuid: string };
 
 /**
  * Finds which of these rows other transactions have locked now: its transaction locks the rows that are free,
- * and returns the others.
+ * and returns the other rows.
  *
  * @param tables `tablesOfClaims` or `tablesOfDeletions`
  * @returns the locked rows; `tables` if one of the tables is locked as a whole, so that nothing is known of its rows

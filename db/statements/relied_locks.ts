@@ -38,7 +38,7 @@ export const lockTrees = (relied: readonly number[], changed: RawBuilder<unknown
 /** Locks the trees of some rows of `resource_providers` for a change. @param changed which rows, as above */
 export const lockChangedTrees = (changed: RawBuilder<unknown>): RawBuilder<unknown> => lockTrees([], changed);
 
-/** Roots are found by the parents, as the fleet finds them: a stored root may be null, or that of another tree. */
+/** Roots are found by the parents, as the fleet finds them: a stored root may be null, or the root of another tree. */
 const changedTrees = (condition: RawBuilder<unknown>) => sql`
   select case when parent_provider_id is null then id else coalesce((
       with recursive above as (

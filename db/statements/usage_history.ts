@@ -18,7 +18,7 @@ export const usagesEndWithTerms = sql`set_config('placement.ended', 'term', true
 export const usagesAreReleasedWhole = sql`set_config('placement.released_whole', 'on', true)`;
 
 /**
- * Switches the history of usages on, if it is off. From then on all writes are recorded. What is held already is recorded by `takeInHeld`.
+ * Switches the history of usages on, if it is off. From then on all writes are recorded. Existing allocations are recorded by `takeInHeld`.
  * While records of an earlier history are being closed, nothing is done.
  *
  * It waits until all transactions that write allocations or consumers have ended, since their triggers found the history off.
@@ -45,7 +45,7 @@ export function switchHistoryOn({ unlimited }: Pick<Database, 'unlimited'>, sign
 }
 
 /**
- * Switches the history of usages off, if it is on. From then on nothing is recorded; what is recorded as held is closed by `closeRecords`.
+ * Switches the history of usages off, if it is on. From then on nothing is recorded; open records are closed by `closeRecords`.
  *
  * The row of the switch is locked before the tables. So `takeInHeld`, which locks it first as well, waits before it has locked a consumer.
  *
@@ -115,7 +115,7 @@ export async function closeRecords({ kysely }: Pick<Database, 'kysely'>, limit: 
 export type HeldPosition = {
   /** When it was switched on. After it was switched off and on again meanwhile, the work restarts. */
   readonly since: string;
-  /** The consumer after which to go on. */
+  /** The consumer after which to continue. */
   readonly after: string;
 };
 
@@ -126,7 +126,7 @@ export type HeldPosition = {
  *
  * @param position what the last call returned; undefined to begin
  * @param limit how many allocations to look at
- * @returns where to go on; undefined if all is taken in, or the history is off
+ * @returns where to continue; undefined if all allocations are recorded, or the history is off
  */
 export async function takeInHeld(
   { kysely, write }: Pick<Database, 'kysely' | 'write'>,

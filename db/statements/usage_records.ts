@@ -21,7 +21,7 @@ export type UsageRecordRow = {
   readonly className: string | null;
   readonly amount: number;
   readonly began: Date;
-  /** Null for what is held now. */
+  /** Null for an open record. */
   readonly until: Date | null;
   readonly ended: string | null;
   /** The end in microseconds since 1970, as a text of digits, for the position. */
@@ -51,7 +51,7 @@ export type UsagePosition =
   | { readonly of: 'ended'; readonly id: number; readonly untilMicros: string };
 
 /**
- * A page of what is held now, in the order of the consumers.
+ * A page of open records, in the order of the consumers.
  *
  * @param after the record after which it begins; undefined for the first page
  */
@@ -172,7 +172,7 @@ const openConditions = (filter: UsageFilter): RawBuilder<unknown>[] => [
 ];
 
 /**
- * Table `o`: the open records of consumers that may meet the filter, from one consumer on. What is held now is in `allocations` and
+ * Table `o`: the open records of consumers that may meet the filter, from one consumer on. Present allocations are in `allocations` and
  * `consumers` as well: so the consumers are found by the allocations of the providers, or by the project.
  */
 function openRecords({ projectId, providers, incomplete }: UsageFilter, consumer: string): RawBuilder<unknown> {

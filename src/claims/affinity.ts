@@ -63,7 +63,7 @@ export function relatedConsumers({ consumers, placing = [] }: Claim): readonly s
  * Looks up where consumers have something. For a consumer of the claim that was placed already, its new providers count.
  *
  * @param states the consumers of the claim, and the consumers that its queries name, as they are
- * @param isCertain whether the fleet is fresh, so that providers which it lacks are gone
+ * @param isCertain whether the fleet is fresh, so that providers which it lacks do not exist
  */
 export function affinityOf(
   fleet: Fleet,

@@ -193,7 +193,7 @@ type QueuedClaims = {
   /**
    * Adds a claim in the order in which the queue gets it.
    *
-   * @param claim stands for the claim
+   * @param claim an object that identifies the claim
    * @param keys of two claims with a common key, the queue keeps the later one behind the earlier one
    * @returns to be called when the claim is settled
    */

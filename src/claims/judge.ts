@@ -255,7 +255,7 @@ function consumerWrite(
 /**
  * Checks by entity tags that consumers and inventories are as the client has seen them.
  *
- * @param isCertain whether the fleet is fresh, so that providers and classes which it lacks are gone
+ * @param isCertain whether the fleet is fresh, so that providers and classes which it lacks do not exist
  * @throws ClaimRefused
  */
 function checkExpectations(

@@ -184,7 +184,7 @@ const tooWide = (consumer: string, index: number, count: number): ClaimRefused =
       'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
   );
 
-/** An unknown name refuses the claim, and is no error at once: a fleet that is not fresh may not know the name yet. */
+/** An unknown name is a refusal, and not an error at once: a fleet that is not fresh may not know the name yet. */
 function asRefusals<Result>(consumer: string, search: () => Result): Result {
   try {
     return search();

@@ -117,7 +117,7 @@ const isSameReserved = (one: WholeProvider, other: WholeProvider): boolean =>
 
 /**
  * Deletes the marks that no provider has any more, also marks of a command that was stopped half-way: they would fill the list
- * of traits. Queries go on to name `CUSTOM_DRAINED`.
+ * of traits. Queries continue to name `CUSTOM_DRAINED`.
  */
 async function removeUnused({ traits }: Placement): Promise<void> {
   const tried = async (work: () => Promise<void>): Promise<void> => {

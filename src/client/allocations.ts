@@ -60,7 +60,7 @@ export type AllocationCalls<Version extends Microversion> = {
   setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: ClaimOptions): Promise<void>;
   /**
    * Finds a place for a consumer and claims it, in one request: the server searches, chooses by `order` and writes as one step, so
-   * there is no loop of asking for candidates, claiming one, losing it to a faster client and asking again. What the consumer has
+   * there is no loop of reading candidates, claiming one, losing it to a faster client and reading again. What the consumer has
    * already counts as free, so a resize in place succeeds on a full host. From 2.4.
    *
    * With `waitMs` it waits until it fits, and until its project has less than its limits. From 2.8.

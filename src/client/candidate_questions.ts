@@ -31,7 +31,7 @@ export type UnmetCondition = {
   /** The requested amount. For conditions other than resources, this, `free` and `tree_free` are null. */
   readonly asked: number | null;
   readonly free: number | null;
-  /** What all providers that may serve the tree have left together; if it is enough, ask in parts, by groups. From 2.7. */
+  /** The free amount of all providers together that may serve the tree; if it is enough, split the query into groups. From 2.7. */
   readonly tree_free?: number | null;
   readonly reason:
     | 'capacity'

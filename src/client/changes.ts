@@ -20,7 +20,7 @@ export type Change =
   /** A consumer that has nothing any more. */
   | { readonly consumer: string; readonly gone: true; readonly ended: 'released' | 'term' };
 
-/** A change, and the token to go on with after it. A program that stores the token can be stopped at any time. */
+/** A change, and the token with which to continue after it. A program that stores the token can be stopped at any time. */
 export type FollowedChange = Change & { readonly token: string };
 
 /** How changes are followed. */

@@ -26,7 +26,7 @@ export type HoldingQuery = Pick<
   ConsumerQuery,
   'project_id' | 'user_id' | 'consumer_type' | 'resource_provider' | 'in_tree' | 'name_contains'
 > & {
-  /** Only what is held of this class. */
+  /** Only holdings of this class. */
   readonly resource_class?: string | undefined;
 };
 

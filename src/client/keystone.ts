@@ -93,7 +93,7 @@ const loginMs = 30_000;
 /** Logs in to Keystone (v3) when a token is needed, renews the token in time, and finds the service in the catalog. */
 export function keystone(options: KeystoneOptions): Auth {
   let session: Promise<Session> | undefined;
-  /** That of the session, once the login is done. */
+  /** The token of the session, once the login is done. */
   let token: string | undefined;
   const start = (): Promise<Session> => {
     const started = logIn(options);

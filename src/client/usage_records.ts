@@ -16,11 +16,11 @@ export type UsageRecord = ConsumerOwner & {
   readonly resource_class: string;
   readonly amount: number;
   readonly from: string;
-  /** Null for what is held now. */
+  /** Null for an open record. */
   readonly until: string | null;
   /**
    * Why it ended: `rewritten` to another amount at the same provider, `moved` to another provider, `owner` for a change of project, user or
-   * type. Null for what is held now, and where the history was switched off.
+   * type. Null for an open record, and where the history was switched off.
    */
   readonly ended: 'released' | 'rewritten' | 'moved' | 'term' | 'owner' | null;
 };
@@ -59,7 +59,7 @@ export type UsageTotal = {
 /** The history of usages, if the service keeps one; from 2.9. */
 export type UsageRecordCalls = {
   /**
-   * All records, page by page: what is held now, and then what was held, in the order of the ends. A record that ends meanwhile may come
+   * All records, page by page: open records, and then closed ones, in the order of their ends. A record that ends meanwhile may come
    * twice, the second time with its end.
    */
   list(

@@ -22,7 +22,7 @@ export type WaitingClaim = {
   readonly place: number;
   /** Room for it, less use of a limit of its project, or the claims before it in its line. */
   readonly waits_for: 'room' | 'limit' | 'line';
-  /** What is not met, as a text. */
+  /** The unmet condition, as a text. */
   readonly condition: string;
 };
 

@@ -10,7 +10,7 @@ import type { Endpoint } from '../rest/endpoint.ts';
 import type { ComputeDependencies } from './dependencies.ts';
 
 /**
- * What versions of `compute 2.N` changed about services and hypervisors. All others are like the one before; of
+ * What versions of `compute 2.N` changed about services and hypervisors. All other versions are like the one before; of
  * what Nova offers, only services and hypervisors are served.
  */
 export const changes = {

@@ -47,7 +47,7 @@ export type LoadedConfig = {
  * (`OS_<GROUP>__<OPTION>`), files (the later one first), DATABASE_URL for `[placement_database] connection`,
  * `DEFAULT_OS_<GROUP>__<OPTION>`, `defaultConfig`.
  *
- * @throws ConfigError with a line for every mistake: its source, section, option and value, and what is allowed. If a
+ * @throws ConfigError with a line for every mistake: its source, section, option and value, and the allowed values. If a
  * file does not parse, the error is only about that.
  */
 export function load(input: ConfigLocations & { readonly overrides?: readonly Override[] }): LoadedConfig {
@@ -151,7 +151,7 @@ export function wrongValue(
   return new ConfigError([explain(option, written, problem, secret ? written.texts : [String(value)])]);
 }
 
-/** What is wrong with values that each by itself are right. */
+/** Mistakes in combinations of values that are valid by themselves. */
 function contradictions(settings: readonly Setting[]): readonly string[] {
   return [...halfOfTls(settings), ...defaultAboveNewest(settings), ...portOfSocket(settings)];
 }

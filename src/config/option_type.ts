@@ -19,7 +19,7 @@ export type OptionType<T> = {
   readonly read: (texts: readonly string[]) => Reading<T>;
 };
 
-/** What is true of some options only. */
+/** Properties of some options. */
 type Peculiarities = {
   /** The value is never shown. A database URL is shown without its password. */
   readonly secret?: true;

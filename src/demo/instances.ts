@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isNoCandidates, type Placement, type Placing, type UnlimitedQuery } from '../client/index.ts';
 import { chosen, type Random } from './random.ts';
 
-/** A query, and how frequent it is compared to the others. */
+/** A query, and its relative frequency. */
 type Flavor = { readonly weight: number; readonly query: UnlimitedQuery };
 
 const flavor = (weight: number, VCPU: number, gigabytes: number, DISK_GB: number): Flavor => ({

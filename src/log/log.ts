@@ -201,8 +201,8 @@ const retryAfterMs = 1_000;
 const flushTimeoutMs = 1_000;
 
 /**
- * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process end, since pino would
- * retry a flush for ever: after a failed write nothing is flushed, and a log that is not read is flushed for a second at most.
+ * Lets the process continue if the log cannot be written, for instance when the disk is full. It also lets the process end, since pino
+ * would retry a flush for ever: after a failed write nothing is flushed, and a log that is not read is flushed for a second at most.
  *
  * @param unread until when a write that a full pipe refuses is retried, by `performance.now()`
  * @returns a function that returns whether the last write failed

@@ -23,7 +23,7 @@ const accessRefused =
 /** The outages that an answer of the database ends. Other outages end after a minute without such a failure. */
 const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
-/** What is logged of an error; undefined for one that the service does not know. */
+/** The line for the log about an error; undefined for an unknown error. */
 function lineOf(error: unknown): string | undefined {
   switch (failureKind(error)) {
     case 'commits unconfirmed':

@@ -9,7 +9,7 @@ export type LimitChange = {
   readonly project: string;
   /** The values to store; undefined to delete the values of an earlier import. */
   readonly values: StoredValues | undefined;
-  /** The generation of what is there; null where there is nothing. */
+  /** The present generation; null if nothing is stored. */
   readonly known: number | null;
 };
 
@@ -18,7 +18,7 @@ export type LimitPlan = {
   readonly changes: readonly LimitChange[];
   /** How many projects, with the defaults, have these values already. */
   readonly unchanged: number;
-  /** What is not imported, one sentence for each. */
+  /** The limits that are not imported, one sentence for each. */
   readonly leftOut: readonly string[];
 };
 

@@ -7,7 +7,7 @@ import { type Reported, reporting } from '../log/outages.ts';
 export type IdWatch = {
   /** Reads it, and logs each table that has passed a threshold. It does not throw. */
   check(): Promise<void>;
-  /** What is used of the ids, 0 to 1, by table, as it was last read. */
+  /** The used share of the ids, 0 to 1, by table, as it was last read. */
   used(): ReadonlyMap<string, number>;
   close(): Promise<void>;
 };

@@ -11,7 +11,7 @@ type StoredOwner = { readonly projectId: string | null; readonly userId: string 
 /**
  * The owner of a consumer as answers and rules of the policy have it.
  *
- * @param incomplete the configured owner, which stands in for what is not stored: the online data migration gives old allocations to it
+ * @param incomplete the configured owner, which is used where none is stored: the online data migration stores it for old allocations
  */
 export const ownerOr = (incomplete: Owner, { projectId, userId }: StoredOwner): Owner => ({
   projectId: projectId ?? incomplete.projectId,
@@ -29,7 +29,7 @@ export type ConsumerGenerations = {
 /**
  * The generation by which clients know a consumer; null without a record.
  *
- * @param goesOn whether it goes on after the generations of former consumers with the same UUID (microversion 2.1 and
+ * @param goesOn whether it continues after the generations of former consumers with the same UUID (microversion 2.1 and
  *   above). Then a client that knows only a former consumer has another generation.
  */
 export const shownGeneration = (

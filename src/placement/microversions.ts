@@ -1,8 +1,8 @@
 import { newestSince, type Service, sinceOf, type VersionChanges, versionOf } from './versions.ts';
 
 /**
- * What each version of `placement` brought, from 1.0 on. A new version of this service is a new line at the end. Version 2.0 is the same as
- * OpenStack's 1.39.
+ * The changes of each version of `placement`, from 1.0 on. A new version of this service is a new line at the end. Version 2.0 is the same
+ * as OpenStack's 1.39.
  */
 export const changes = {
   firstVersion: ['1.0', 'Resource providers, inventories, usages, allocations.'],
@@ -73,7 +73,7 @@ export const changes = {
   reparenting: ['1.37', 'Resource providers may be re-parented and un-parented.'],
   consumerTypes: ['1.38', 'Consumer types.', 'A claim without consumer_type is refused; GET /usages groups by type.'],
   anyTraits: ['1.39', 'Any of several traits in required, by in:.'],
-  // OpenStack's versions end here. Version 2 is this service's own: a 1.40 of OpenStack will be another version than any of these.
+  // OpenStack's versions end here. Version 2 belongs to this service: a 1.40 of OpenStack will be another version than any of these.
   entityTags: ['2.1', 'Entity tags: ETag and etag in answers, If-Match in requests.'],
   consumers: [
     '2.2',

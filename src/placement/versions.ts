@@ -66,7 +66,7 @@ export function upTo(service: Service, newest: Version): Service {
 }
 
 /**
- * What the versions of a service brought. The key is the name by which code asks for the version; the value is the
+ * The changes of the versions of a service. The key is the name by which code asks for the version; the value is the
  * version, a sentence for people, and what a client of the version before must change, if it must.
  */
 export type VersionChanges = Readonly<Record<string, readonly [version: string, text: string, breaks?: string]>>;

@@ -78,7 +78,7 @@ export function openFairSeats<T>({
       if (first === undefined) return undefined;
       const [client, own] = first;
       const [oldest] = own;
-      // The client goes behind the others.
+      // The client goes behind the other clients.
       taken.delete(client);
       taken.set(client, own);
       if (oldest !== undefined) leave(client, oldest);

@@ -22,11 +22,11 @@ const longBatches = 4;
  * batch fails, and nothing of it was done. Then each item is in one of three states, so that an item waits only for locks that
  * it needs, however many locks there are:
  *
- * | state | goes on to |
+ * | state | next state |
  * | --- | --- |
  * | in a batch with others | settled; *waits for a key* if the database names a locked key that the item needs; otherwise, if its batch had others, *alone* beside their batches, and if it had none, *slow lane* |
  * | waits for a key, in the queue | a batch when the key is free (alone if it was *alone*). After three such refusals in a row: *alone* |
- * | alone: a batch of its own with a brief wait, then the slow lane (db/engine/slow_lane.ts) | settled; *waits for a key*; *slow lane*, which repeats it until it is settled |
+ * | alone: a separate batch with a brief wait, then the slow lane (db/engine/slow_lane.ts) | settled; *waits for a key*; *slow lane*, which repeats it until it is settled |
  *
  * In each state, an item that waits for a lock longer than a statement may take is rejected.
  *
@@ -284,7 +284,7 @@ async function gatherMore(pollSockets: () => Promise<void>, count: () => number)
   }
 }
 
-/** Whether work that never rejects ends in time. The work goes on in any case. */
+/** Whether work that never rejects ends in time. The work continues in any case. */
 function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

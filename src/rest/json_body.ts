@@ -63,7 +63,7 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
     turns.begin();
     return goOn();
   };
-  /** Goes on in a turn that has begun. */
+  /** Continues in a turn that has begun. */
   const goOn = (): ReturnType<JsonChunks['next']> => {
     if (isLost) throw changedTooMuch();
     try {
@@ -109,7 +109,7 @@ export type JsonWriter = {
   isFull(): boolean;
   /**
    * Everything since the last chunk. The first chunk is in lent memory (`lendMemory`). Other answers may be written meanwhile: what
-   * this writer has written and not taken yet is in a buffer of its own.
+   * this writer has written and not taken yet is in a separate buffer.
    */
   take(): Uint8Array<ArrayBuffer>;
 };

@@ -17,7 +17,7 @@ const wrongType = (...names: readonly string[]) =>
 type SchemaLimits = {
   readonly minimum?: number;
   readonly maximum?: number;
-  /** What is counted, for fields that OpenStack does not have: a value such as '10m' is refused with the unit that it lacks. */
+  /** The unit, for fields that OpenStack does not have: a value such as '10m' is refused with the unit that it lacks. */
   readonly unit?: string;
 };
 

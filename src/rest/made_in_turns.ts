@@ -3,7 +3,7 @@ import type { Answer, ApiRequest } from './endpoint.ts';
 import { type ChunkMaker, type JsonWriter, jsonBody, jsonWriter, takeBackMemory } from './json_body.ts';
 
 /**
- * The body of an answer whose size grows with the fleet. It is made in turns, and others are served between them; from the
+ * The body of an answer whose size grows with the fleet. It is made in turns, and other requests are served between them; from the
  * first pause on the present snapshot of the fleet is held.
  *
  * @param make makes the body; what it reads of the fleet before its first pause may be anything, after that only what a held

@@ -77,7 +77,7 @@ function decode(text: string, place = ''): string {
  * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.
  *
  * @param parameter which has the value; upstream's texts do not name a parameter with a suffix
- * @throws ApiError 400 naming what is badly formed.
+ * @throws ApiError 400 naming the malformed part
  */
 export function parseResources(value: string, parameter = 'resources'): Resources {
   const wrong = (text: string): ApiError =>

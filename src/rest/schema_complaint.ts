@@ -110,7 +110,7 @@ const isBadKey = (issue: Issue): boolean => {
 };
 const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownKey(b) && isBadKey(a) === isBadKey(b);
 
-/** What is wrong with an object that has unexpected keys, in upstream's words. */
+/** The complaint about an object with unexpected keys, in upstream's words. */
 export const unexpectedText = (keys: readonly string[]): string =>
   `Additional properties are not allowed (${namesText(keys)} ${keys.length === 1 ? 'was' : 'were'} unexpected)`;
 

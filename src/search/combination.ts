@@ -98,7 +98,7 @@ function* possibleTops(
 
 /**
  * Whether some granular groups can all be served, judged by one rule at a time: false is certain, true is not. With
- * isolation each group needs a provider of its own. Without it, for each class that several groups ask for, the
+ * isolation each group needs a different provider. Without it, for each class that several groups ask for, the
  * providers must have enough for that number of groups. Both rules are a matching of groups to providers. It is found or
  * ruled out without trying every combination: eight groups for seven devices are refused at once.
  *

@@ -21,7 +21,7 @@ export type Level = {
    */
   readonly choices: Choice[];
   /**
-   * The choices of the group without suffix. They are tried once, since this group is the first level; there may be very many.
+   * The choices of the group without suffix. They are iterated once, since this group is the first level; there may be very many.
    */
   readonly generated: Iterator<Choice | undefined> | undefined;
 };

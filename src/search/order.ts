@@ -31,7 +31,7 @@ export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<
   }
 }
 
-/** The order in which the providers of a tree are tried: by the keys of the query's `order`, and where all keys are equal by `equals`. */
+/** The order in which the providers of a tree are visited: by the keys of the query's `order`, and where all keys are equal by `equals`. */
 export type ProviderOrder = VisitOrder | { readonly keys: readonly TreeKey[]; readonly equals: VisitOrder };
 
 /** Sorts providers. It does the same as `walk`, for lists so short that stopping early saves nothing. */

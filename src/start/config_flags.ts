@@ -42,6 +42,6 @@ export function printWarnings(warnings: readonly (string | undefined)[]): void {
   for (const warning of warnings) if (warning !== undefined) printError(`Warning: ${warning}`);
 }
 
-/** What is printed of an error, a line for each problem. */
+/** The printed text of an error, a line for each problem. */
 export const problemsOf = (error: unknown): readonly string[] =>
   error instanceof ConfigError ? error.problems : [messageOf(error)];

@@ -26,7 +26,7 @@ type Endings = {
   readonly failed: (error: unknown) => number;
   /** The exit code for a command line without a subcommand. */
   readonly noCommand: number;
-  /** What is printed of an error, a line for each problem. Default: its message. */
+  /** The printed text of an error, a line for each problem. Default: its message. */
   readonly problemsOf?: (error: unknown) => readonly string[];
 };
 

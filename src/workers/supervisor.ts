@@ -296,7 +296,7 @@ const maxWaiting = 511;
 
 /**
  * How long a connection waits for a worker. If no worker can start, for example without the database, the client or a load balancer then
- * tries another machine.
+ * retries on another machine.
  */
 const longestWaitMs = 10_000;
 

@@ -4,10 +4,10 @@ import { qualifyNames } from '../qualified_names.ts';
 /**
  * The terms of consumers. A row holds for one generation of the consumer: a consumer that still has it is removed at
  * `expires_at`. Only this service knows the table. When another program or an older release rewrites a consumer, it
- * raises the generation, and so the consumer is lasting. When it deletes the consumer, a trigger removes the term.
+ * raises the generation, and so the consumer has no term any more. When it deletes the consumer, a trigger removes the term.
  *
  * Former consumers: how many generations the removed consumers with a UUID had together. A consumer that is made again
- * begins at generation 1, as in OpenStack Placement. From microversion 1.40 on its generation goes on after those of the
+ * begins at generation 1, as in OpenStack Placement. From microversion 1.40 on its generation continues after those of the
  * former ones: the sum is added where it is shown and where it is compared. So a client that knows a former consumer has
  * a generation that the new one never has.
  *

@@ -6,9 +6,9 @@ import { qualifyNames } from '../qualified_names.ts';
  * Limits of projects, and what projects use, which claims are judged by while limits exist.
  *
  * - `limits`: a row for each project that has explicit values; the project '' is for the defaults. The values are by name, because a
- * limit   is kept while its class is away. Where a class gets another name, a trigger gives its limits that name.
- * - `deleted_limits`: the last generation of the values of a project that were deleted. The next ones go on from there, so that no client
- * takes   them for those that it has seen.
+ * limit   is kept while its class is deleted. If a class is renamed, a trigger renames its limits.
+ * - `deleted_limits`: the last generation of the values of a project that were deleted. The next ones continue from there, so that no
+ *   client takes   them for those that it has seen.
  * - `usage_counting` has a row while usages are counted: from before the first limit is stored until the last one is deleted. `is_counted`
  * says   that what was there before has been counted as well.
  * - `project_usages`: rows that add up to what the consumers of a project use, by their type: amounts, each with its class; the amounts

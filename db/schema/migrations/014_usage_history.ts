@@ -20,8 +20,8 @@ import { qualifyNames } from '../qualified_names.ts';
  * The change log names consumers that may have changed, for clients that follow them (GET /changes): a row has them in `consumer_ids`, the
  * bit 128 in `parts`, and the bit 512 if a term had expired. It is logged while their records are locked, so that of two rows about the
  * same consumer the later one by `logged_at` is of the later write. One that has ended is not logged again when its record is made, written
- * or named without allocations, so the last row tells why it ended. Without `consumer_ids` it stands for all, as where the history is
- * switched.
+ * or named without allocations, so the last row tells why it ended. Without `consumer_ids` it is about all consumers, as where the history
+ * is switched.
  *
  * It locks the tables of allocations, consumers and names only, and in the end.
  */
@@ -153,7 +153,7 @@ const beginAll = `with logged as (${logConsumers})
       left join lateral (select uuid, name from resource_providers where id = h.resource_provider_id offset 0) as p on true`;
 
 /**
- * Adds what the table `gone` has to the records that have ended.
+ * Adds the rows of table `gone` to the closed records.
  *
  * @param moment of the end
  * @param ended why they end
@@ -202,14 +202,14 @@ const endWhole = `with logged as (${logConsumers}),
 /**
  * Makes the open records of some consumers what these hold.
  *
- * The open records are locked by a statement of its own, so that the next one sees what other transactions committed while this one waited.
+ * The open records are locked by a separate statement, so that the next one sees what other transactions committed while this one waited.
  * The records of consumers are locked already: by the statement of this service, or by the trigger that makes their tags, which comes
  * before. A consumer without a record has none to lock: it has an advisory lock. Where a statement writes very many such consumers, it
  * takes one lock for all.
  *
  * A record that begins and ends in the same transaction is not kept: no other transaction has seen it. Some programs replace allocations by
- * two statements, a deletion and an insertion, which would end records that go on. So a transaction stores in settings which records of
- * which consumers it has ended. When it begins a record with the same content, the ended one is open again. Otherwise the reason of the
+ * two statements, a deletion and an insertion, which would close records that continue. So a transaction stores in settings which records
+ * of which consumers it has ended. When it begins a record with the same content, the ended one is open again. Otherwise the reason of the
  * ended one is found again, and the record that follows it begins at its end.
  */
 const settle = `declare

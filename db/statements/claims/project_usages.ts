@@ -204,7 +204,7 @@ const isCounted = (uncountedTypes: readonly string[]): RawBuilder<unknown> =>
     ? sql`(k.type is null or ${typeName} = k.type)`
     : sql`case when k.type is null then ${typeName} <> all(${uncountedTypes}::text[]) else ${typeName} = k.type end`;
 
-/** Rows (claim, what): claims that exceed a limit, and claims that cannot be judged because what is used is in doubt. */
+/** Rows (claim, what): claims that exceed a limit, and claims that cannot be judged because usages are in doubt. */
 export function lostLimits(writes: readonly CountedWrite[]): RawBuilder<unknown> {
   const guards = writes.flatMap(({ limits }, claim) => limits.map((guard) => ({ claim, ...guard })));
   if (guards.length === 0) return sql``;

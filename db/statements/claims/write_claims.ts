@@ -75,7 +75,7 @@ export type WrittenClaims = {
   /** When the terms of the claims expire, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly expiresAtMs: ReadonlyMap<string, number>;
   /**
-   * By the UUIDs of the consumers that were made: how many generations the former consumers had; only given where claims
+   * By the UUIDs of the consumers that were made: how many generations the former consumers had; only present where claims
    * rely on more than the providers of their allocations.
    */
   readonly formerGenerations: ReadonlyMap<string, number>;
@@ -355,7 +355,7 @@ const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
 /**
  * Deletes consumers that the online data migration created for old allocations while the statement waited to delete
  * the allocations. That statement does not see such a consumer, but the later statements of the transaction do. The consumer
- * is locked first, so that the deletion sees allocations that a claim has given it meanwhile.
+ * is locked first, so that the deletion sees allocations that a claim has added meanwhile.
  *
  * The migration creates consumers with generation 0. A consumer with another generation was created or changed by a
  * request that this claim does not know of. The claim has just deleted its allocations, so the transaction must fail:

@@ -100,7 +100,7 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
       const matches = [project, ...(user === undefined ? [] : [user]), ...(type === undefined ? [] : [type])].map(
         equal,
       );
-      // The part of a name chooses no source here: the count would read names of other projects, and its time would reveal them.
+      // The part of a name does not choose the source: the count would read names of other projects, and its time would reveal them.
       return byClass.length === 0
         ? sql`(${all(sql`true`)})`
         : fewOrMany(byClass, { matches: [...matches, ...isSearched], all }, marker, length);
@@ -124,7 +124,7 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
 
 /**
  * The page of a project, or of a user in it. The last condition before the UUID is a range, and range and order are those of the
- * rest of the index. With a plain equality there, the server may read an index of UUIDs and skip the records of others, which takes
+ * rest of the index. With a plain equality there, the server may read an index of UUIDs and skip the records of other owners, which takes
  * long if most records are skipped; so it does with a range from the project on, where it expects a third of all records in it.
  */
 function ofProject(

@@ -88,7 +88,7 @@ const withFreeAllocations = sql`locked_allocation as materialized (
 
 /**
  * A separate statement locks the records, so the next statement sees all earlier writes: it leaves consumers whose term
- * was renewed, or which were rewritten and so are lasting. Each write of a term holds the lock of the record. Rows of
+ * was renewed, or which were rewritten and so have no term. Each write of a term holds the lock of the record. Rows of
  * terms that no longer hold are deleted as well. Terms are looked up one by one, because a plan from a time with few
  * terms would read all of them.
  */

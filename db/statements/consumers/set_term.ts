@@ -17,7 +17,7 @@ export type SeenConsumer = {
 };
 
 /**
- * The end of the new term, or null for a lasting consumer. `changed`: the consumer is not as the caller has read it, or
+ * When the new term expires, or null without a term. `changed`: the consumer is not as the caller has read it, or
  * its term has expired.
  */
 type TermSet = { readonly expires: Date | null } | 'changed';

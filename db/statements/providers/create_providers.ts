@@ -103,7 +103,7 @@ const drawn = sql`nextval(pg_get_serial_sequence('resource_providers', 'id'))::i
 
 /**
  * The next id of the sequence that no provider has. It is known before the provider is inserted, since it may also be the root of that
- * provider and of others.
+ * provider and of other providers.
  *
  * @param row a value of the row that the id is for, which is not null: so each row gets a different id
  */

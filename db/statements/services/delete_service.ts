@@ -15,7 +15,7 @@ const isHosting: RawBuilder<boolean> = sql`(s."binary" = ${sql.lit(computeBinary
  *
  * The first statement locks the row, the next one checks the allocations: the snapshot of a statement that waits for a
  * lock becomes stale. The uuid identifies the service that the caller read, even if another server, after a failover,
- * gave its id to another service.
+ * used its id for another service.
  *
  * @returns why it was not deleted, if so: `gone` if there was no such row.
  */

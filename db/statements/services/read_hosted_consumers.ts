@@ -20,7 +20,7 @@ export async function countHostedConsumers(
 /**
  * The consumers with allocations in each tree, in the order in which the allocations were written.
  *
- * @returns the UUIDs in a tree by the id of its root. They are read when they are asked for: the answer of the database may have a
+ * @returns the UUIDs in a tree by the id of its root. They are parsed on access: the answer of the database may have a
  *   hundred thousand, and node-postgres takes a microsecond or more for each element of an array.
  */
 export async function readHostedConsumers(

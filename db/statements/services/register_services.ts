@@ -21,7 +21,7 @@ export type Registration = {
 
 /**
  * Adds services of one binary to a cell, or records a heartbeat of those that exist. New ids are higher than all ids
- * that the cell ever gave; the row of the cell is locked meanwhile. Another program may insert one of these ids nevertheless: then the
+ * that the cell ever assigned; the row of the cell is locked meanwhile. Another program may insert one of these ids nevertheless: then the
  * transaction is repeated with later ones.
  *
  * @param registrations of different hosts

@@ -42,7 +42,7 @@ export type KeystoneObserver = {
 /** The log for tokens that could not be validated, and for unsafe settings. */
 export type KeystoneLog = Pick<Logger, 'info' | 'warn'>;
 
-/** How many tokens Keystone validates at a time, each by a connection of its own, and how many validations may wait for that. */
+/** How many tokens Keystone validates at a time, each by a separate connection, and how many validations may wait for that. */
 const atATime = 64;
 const mostWaiting = 5_000;
 const maxCachedTokens = 20_000;

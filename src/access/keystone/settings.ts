@@ -15,7 +15,7 @@ export const credentialKeys = [
 /** The service user, and what its tokens are for. */
 export type Credentials = Pick<KeystoneSettings, (typeof credentialKeys)[number]>;
 
-/** What is missing in the settings or cannot be used, one sentence for each problem. */
+/** Missing or unusable settings, one sentence for each problem. */
 export function keystoneProblems(settings: KeystoneSettings): readonly string[] {
   const problems: string[] = [];
   const need = (what: string, ...values: readonly (string | undefined)[]): void => {

@@ -63,7 +63,7 @@ function undefinedRules(references: References): readonly string[] {
   );
 }
 
-/** What is known of a name on the way through the references. */
+/** The state of a name during the walk through the references. */
 type Visited = {
   readonly name: string;
   /** How many names were visited before it. */

@@ -65,7 +65,7 @@ export type Scope = 'project' | 'domain' | 'system';
 
 /**
  * The values of an identity that rules may use: oslo.context's policy values. Each name is always there: a check that
- * asks for another one cannot be evaluated.
+ * needs another one cannot be evaluated.
  */
 export function credentialsOf(identity: Identity): Values {
   const { service } = identity;

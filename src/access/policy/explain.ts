@@ -17,7 +17,7 @@ import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rule
 /** The decision of a rule, and lines of text with the reasons. */
 export type RuleExplanation = { readonly allowed: boolean; readonly lines: readonly string[] };
 
-/** What is explained, and what was so far. */
+/** The explanation in progress, and the explained rules. */
 type Explained = {
   readonly rules: Rules;
   readonly circumstances: Circumstances;

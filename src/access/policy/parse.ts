@@ -6,7 +6,7 @@ import { allow, type Check, deny, isTemplate } from './evaluate.ts';
 type ParsedRule = {
   readonly check: Check;
   /**
-   * What is malformed, one sentence for each problem. A malformed check allows nothing, also behind `not`, and a rule
+   * The malformed rules, one sentence for each problem. A malformed check allows nothing, also behind `not`, and a rule
    * that cannot be parsed denies every request.
    */
   readonly problems: readonly string[];
@@ -186,7 +186,7 @@ type ParsedFile = {
   readonly rules: readonly FileRule[];
   /** Why the file cannot be used, one sentence for each reason; then there are no rules. */
   readonly problems: readonly string[];
-  /** What is malformed in single rules, which deny for that reason. */
+  /** Mistakes in single rules, which deny for that reason. */
   readonly warnings: readonly string[];
 };
 
@@ -294,7 +294,7 @@ function unknownAlias(document: Document): Node | undefined {
   return found;
 }
 
-/** What is wrong with a text that is not valid YAML, and what to do, by the parser's error code. */
+/** The mistake in a text that is not valid YAML, and the remedy, by the error code of the parser. */
 const sentences: Readonly<Record<YAMLError['code'], string>> = {
   ALIAS_PROPS: 'An alias (*) can have neither an anchor (&) nor a tag (!).',
   BAD_ALIAS: 'An alias (*) or an anchor (&) has no name. Put a value that begins with * or & in quotes.',

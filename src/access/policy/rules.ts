@@ -37,7 +37,7 @@ export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly setti
 /** What a rule decides about a request; and, where its check does not decide, what does. */
 type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
 
-/** Placement's rules, and then those of the services beside it. */
+/** Placement's rules, and then the rules of the compute services. */
 export const allDefaults: readonly RuleDefault[] = [...ruleDefaults, metricsRule, ...computeRuleDefaults];
 
 /** The defaults and the rules of the files. A later rule replaces an earlier one of the same name. */

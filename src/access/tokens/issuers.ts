@@ -4,7 +4,7 @@ import { maskUrls } from '../../config/database_url.ts';
 /** Issuers that sign tokens for the projects of any user. */
 const publicIssuers = ['token.actions.githubusercontent.com', 'gitlab.com', 'accounts.google.com'];
 
-/** What is wrong with the sections `[jwt:NAME]`, one sentence for each mistake. */
+/** Mistakes in the sections `[jwt:NAME]`, one sentence for each. */
 export function jwtProblems(sections: Readonly<Record<string, JwtConfig>>): readonly string[] {
   const issuers = Object.values(sections).map(({ issuer }) => issuer);
   return Object.entries(sections).flatMap(([name, settings]) => {

@@ -9,7 +9,7 @@ const checksumLength = 6;
 /** How many characters of a token are shown: some 36 bits of its secret. */
 const shownLength = mark.length + 6;
 
-/** A new token, and what is stored of it. */
+/** A new token, and the stored part of it. */
 export type MadeToken = { readonly text: string; readonly hash: string; readonly prefix: string };
 
 /**

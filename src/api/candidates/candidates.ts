@@ -85,9 +85,9 @@ function* first(candidates: Iterable<Candidate | undefined>, limit: number): Gen
 /**
  * Answers a request by the fleet as it is now, and by the trees that its `with` and `apart_from` leave. What the consumers hold is
  * read before the fleet and after it: only if both reads are equal, fleet and consumers are of one snapshot; otherwise the request is
- * answered anew.
+ * answered again.
  *
- * @param answer must not await anything between asking for the trees that are left and holding the snapshot of the fleet
+ * @param answer must not await anything between `settle` of the search and holding the snapshot of the fleet
  * @throws ApiError 503 if what the consumers hold has changed each time
  */
 async function answerAtOneSnapshot(

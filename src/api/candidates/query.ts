@@ -82,7 +82,7 @@ const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none
  * Reads the query of GET /allocation_candidates.
  *
  * @param parameters the allowed parameters, if they differ from GET /allocation_candidates
- * @throws ApiError 400 naming the parameter and what is wrong with it.
+ * @throws ApiError 400 naming the parameter and the mistake
  */
 export function parseCandidateRequest(
   query: Query,

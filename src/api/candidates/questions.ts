@@ -22,7 +22,7 @@ import { conditionsOf } from './conditions.ts';
 import { parseCandidateRequest, type QueryParameters, queryParameters } from './query.ts';
 
 /*
- * What may be asked about a query for allocation candidates besides the candidates: why it fits where it fits and nowhere
+ * The questions about a query for allocation candidates: why it fits where it fits and nowhere
  * else, and how many consumers with this query can be claimed.
  */
 
@@ -144,7 +144,7 @@ function readQuestion<Entries extends v.ObjectEntries>(
   return { options, wanted, conditions };
 }
 
-/** Each condition is tried by itself, together with the conditions before it, and left out. */
+/** The search tries each condition by itself, with the conditions before it, and leaves each one out. */
 const mostConditions = 200;
 
 const tooWide = () =>

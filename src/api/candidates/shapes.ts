@@ -14,7 +14,7 @@ const parameters = queryParameters(['limit', 'with', 'apart_from']);
 /**
  * Reads shapes: `small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1&required=HW_GPU_API_VULKAN`.
  *
- * @throws ShapeError naming the shape, and what is wrong with it
+ * @throws ShapeError naming the shape and the mistake
  */
 export function parseShapes(text: string): readonly Shape[] {
   const shapes = text

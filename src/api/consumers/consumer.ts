@@ -31,7 +31,7 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config
 }
 
 /**
- * Whether, at a version, the generation of a consumer goes on after those of former consumers with the same UUID. Versions
+ * Whether, at a version, the generation of a consumer continues after those of former consumers with the same UUID. Versions
  * of OpenStack Placement show the generation of the record, which begins at 1 again.
  */
 export const goesOn = (version: number): boolean => version >= since.entityTags;
@@ -47,7 +47,7 @@ export const generationOfRow = (
 ): number | null =>
   generationFor(request, { generation: row.consumer_generation, formerGenerations: row.former_generations });
 
-/** The end of a term as answers show it; null for a lasting consumer. */
+/** When a term expires, as answers show it; null without a term. */
 export const endText = (end: Date | null): string | null => end?.toISOString() ?? null;
 
 /** Checks how long a term of a consumer may last. @throws ApiError 400 */

@@ -71,7 +71,7 @@ export function providerWriter({
   const isNested = version >= since.nestedProviders;
   const isTagged = version >= since.entityTags;
   return (provider) => {
-    // What is escaped for a URL needs no quotes nor escapes of JSON.
+    // A text that is escaped for a URL needs no further escapes in JSON.
     const self = path + encodeURIComponent(provider.uuid);
     let text = `{"uuid":${quoted(provider)},"name":${JSON.stringify(provider.name)},"generation":${provider.generation}`;
     text += `,"links":[{"rel":"self","href":${self}"}`;

@@ -226,7 +226,7 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
   };
 }
 
-/** Whether the first claim of a group came before that of another one. */
+/** Whether the first claim of a group came before the first claim of another group. */
 function firstIsBefore<Item extends WaitingForRoom>({ items: [a] }: Group<Item>, { items: [b] }: Group<Item>): boolean {
   return a !== undefined && b !== undefined && isBefore(a, b);
 }

@@ -14,7 +14,10 @@ import { lineOf, takenOver, type Waiter, waitEnded } from './waiter.ts';
 
 /** The time between two reads of which claims are the first of their lines; shorter while the first one is of another process. */
 const [readEveryMs, readElsewhereEveryMs] = [100, 40];
-/** If no claim of another process was before a claim of this process for this long, the process assumes that its lines have no others. */
+/**
+ * If no claim of another process was before a claim of this process for this long, the process assumes that its lines have no claims of
+ * other processes.
+ */
 const aloneAfterMs = 1_000;
 /** How long to wait after a read that failed. */
 const afterFailureMs = 500;

@@ -11,7 +11,7 @@ import { isPoolMark, poolPattern } from './pool_mark.ts';
 /** Where something is in a file, such as `['providers', 0, 'children', 2]`. */
 export type FileKeys = readonly (string | number)[];
 
-/** A provider of a file. What is undefined is not in the file, and stays as it is. */
+/** A provider of a file. Undefined fields are not in the file, and stay as they are. */
 export type FileProvider = {
   readonly keys: FileKeys;
   readonly name: string;
@@ -33,7 +33,7 @@ export type FleetFile = {
   readonly providers: readonly FileProvider[];
   /** The names of aggregates, by UUID. */
   readonly aggregateNames: ReadonlyMap<string, string>;
-  /** What is wrong at a path in the file, with the name of the file, the line and the path. */
+  /** The mistake at a path in the file, with the name of the file, the line and the path. */
   readonly mistake: (at: FileKeys, about: string) => string;
 };
 

@@ -72,8 +72,8 @@ export type StepContext = {
 const newUuidOf = ({ name, uuid }: FileProvider): string => uuid ?? providerUuid(name);
 
 /**
- * Compares a file with what is there. It reads and writes nothing: what a provider of the file leaves out stays, and so do all providers
- * that the file does not name, unless they are pruned and a file of the same pool has created them.
+ * Compares a file with the present providers. It reads and writes nothing: fields that a provider of the file lacks stay, and so do all
+ * providers that the file does not name, unless they are pruned and a file of the same pool has created them.
  */
 export function planApply(
   file: FleetFile,

@@ -93,7 +93,7 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
       change(provider, bits & allParts);
       if (bits & descendantsBit) for (const each of movedWith(provider)) change(each, partBits.provider);
     } else if (uuid !== null) deleted.add(uuid);
-    // Without a UUID it is a part of a provider that was deleted, which has a row of its own.
+    // Without a UUID it is a part of a deleted provider, for which the log has another row.
   }
   const names: readonly Change[] = [
     ...(kinds.traits ? [{ traits: true } as const] : []),

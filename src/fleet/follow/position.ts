@@ -6,8 +6,8 @@ import type { LogState } from '../../../db/fleet/log_position.ts';
 /**
  * A point of a change log. The client has got all rows of the transactions before `next`, but none of the transactions in
  * `underWay`, which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may
- * have a higher number, but after a crash of the server that number may be given again. The number of a committed transaction is
- * never given again.
+ * have a higher number, but after a crash of the server that number may be assigned again. The number of a committed transaction is
+ * never assigned again.
  *
  * Transaction ids are numbers here: 2^53 transactions take centuries.
  */

@@ -2,7 +2,7 @@ import { type Reference, references, upstreamTables } from '../../../db/schema/u
 import type { SourceDatabase, SourceRow } from './source.ts';
 import type { SourceSchema } from './source_schema.ts';
 
-/** What is wrong with the data of the source, one sentence for each problem. */
+/** Problems of the data of the source, one sentence for each. */
 export type BadData = {
   /** Data that cannot be stored, each with the statement that corrects it. */
   readonly problems: readonly string[];

@@ -104,7 +104,7 @@ export type SourceRow = readonly (string | null)[];
 export type SourceDatabase = {
   /** The name of the source, without user and password. */
   readonly name: string;
-  /** Runs a statement inside the snapshot; each `?` stands for a value. @throws Error that names the source */
+  /** Runs a statement inside the snapshot; each `?` is a parameter. @throws Error that names the source */
   query(statement: string, values?: readonly (string | number)[]): Promise<readonly SourceRow[]>;
   close(): void;
 };

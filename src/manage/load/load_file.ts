@@ -189,7 +189,7 @@ const attempts = 3;
 /**
  * Writes some lines in one transaction. The triggers log the change, so that every process of the service reads it.
  *
- * @returns how many providers were written; or what is wrong with the lines, and then none is written
+ * @returns how many providers were written; or the mistakes in the lines, and then none is written
  */
 async function writePart({ unlimited }: Database, part: readonly FileProvider[]): Promise<number | readonly Problem[]> {
   const uuids = new Set(part.map(({ uuid }) => uuid));

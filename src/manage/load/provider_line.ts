@@ -21,7 +21,7 @@ export type FileProvider = {
   readonly aggregates: readonly string[];
 };
 
-/** What is wrong with a line: the field, its value, and why. */
+/** A mistake in a line: the field, its value, and the reason. */
 export type Problem = { readonly line: number; readonly problem: string };
 
 const providerLine = object({

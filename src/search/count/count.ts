@@ -264,7 +264,7 @@ type TreeCounter = {
 /** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
 type Filling = (anchor: Provider, max: number, overlay: Overlay) => Pieces<number>;
 
-/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the others. */
+/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the other trees. */
 const mostStepsAtTree = 200_000;
 /** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
@@ -311,7 +311,7 @@ function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work, tur
   };
 }
 
-/** What is counted, and with what work. */
+/** The tree to count in, and the budget. */
 type Counted = {
   readonly request: ResolvedRequest;
   readonly sharing: Sharing;

@@ -203,7 +203,7 @@ export type Verdict = boolean | undefined;
 /** Whether a tree fits a variant of a query. */
 type Probe = (anchor: Provider) => Verdict;
 
-/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the others. */
+/** How many steps one search at one tree may take, so that a hard tree does not use up the budget of the other trees. */
 const mostStepsAtTree = 200_000;
 
 /** Probes that run the search for candidates. All of them share one budget. */
