@@ -90,7 +90,7 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
   }
 }
 
-/** @throws an error whose message says why the bytes are no text */
+/** @throws an error with the reason why the bytes are no text */
 function textOf(bytes: Uint8Array): string {
   try {
     return decodeUtf8(bytes);

@@ -241,8 +241,8 @@ function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet
 type NewInventory = FieldsOfClass & { readonly className: string };
 
 /**
- * The write that puts some inventories of a provider and removes others. The names of the classes are a guard of it: the request names
- * them, and the entity tags are made of them.
+ * The write that sets some inventories of a provider and removes others. The names of the classes are guarded: the request names
+ * them, and they are part of the entity tags.
  */
 export function inventoriesWrite(
   fleet: Fleet,
