@@ -30,7 +30,7 @@ test('is not stored again, and its request learns that the wait was ended', asyn
         {
           index: 0,
           precedence: {
-            isGivenUp: () => false,
+            isCancelled: () => false,
             isBehind: () => false,
             noteHeldUp: () => {},
             waitingRow: { claim: '', process, projectId, line, isStored: true },
