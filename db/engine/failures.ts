@@ -101,13 +101,14 @@ export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '2
 const isAccessRefused = (error: unknown): boolean =>
   isRefusedLogin(error) ||
   hasSqlstate(error, sqlstate.unknownDatabase) ||
-  (isDatabaseError(error) && error.code === sqlstate.notInThisState && ofLogins.includes(error.routine ?? ''));
+  isRefusedBy(error, 'CheckMyDatabase', 'InitPostgres');
 
 /**
- * Where PostgreSQL refuses a database that is closed or invalid. The same SQLSTATE has other meanings, such as a table without a replica
- * identity whose deletions are published.
+ * Whether one of these routines of PostgreSQL refuses the state of the server, or of a database that is closed or invalid. The same SQLSTATE
+ * has other meanings, such as a table without a replica identity whose deletions are published.
  */
-const ofLogins: readonly string[] = ['CheckMyDatabase', 'InitPostgres'];
+const isRefusedBy = (error: unknown, ...routines: readonly string[]): boolean =>
+  isDatabaseError(error) && error.code === sqlstate.notInThisState && routines.includes(error.routine ?? '');
 
 /**
  * Whether the database could not be reached, or does not serve now: the connection broke or was refused; the server
@@ -116,7 +117,8 @@ const ofLogins: readonly string[] = ['CheckMyDatabase', 'InitPostgres'];
  */
 export function isUnavailable(error: unknown): boolean {
   if (isDatabaseError(error)) {
-    return isAccessRefused(error) || /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
+    if (isAccessRefused(error) || isReadOnly(error)) return true;
+    return /^(08...|57P0[1235]|53...|58...|25P0[34])$/.test(error.code);
   }
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
@@ -135,9 +137,10 @@ export const isOutOfRoom = (error: unknown): boolean =>
 
 /**
  * Whether the server refused a write because its transactions are read-only: it is a standby, or `default_transaction_read_only` is on for
- * the server, the database or the role. Reads succeed meanwhile.
+ * the server, the database or the role. Reads succeed meanwhile, but for that of the state of the change log: a standby has none.
  */
-export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlstate.readOnlyTransaction);
+export const isReadOnly = (error: unknown): boolean =>
+  hasSqlstate(error, sqlstate.readOnlyTransaction) || isRefusedBy(error, 'pg_current_wal_insert_lsn');
 
 /**
  * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode assigned the service

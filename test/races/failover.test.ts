@@ -1,6 +1,8 @@
 /** The primary is killed under load. A standby takes over at the same address. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { isReadOnly } from '../../db/engine/failures.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../support/postgresql.ts';
@@ -153,6 +155,10 @@ test('a start on a standby ends with what to do', async () => {
       openService(testConfig({ placementDatabase: { connection } })),
       /^Error: The database is read-only: it is a standby, .*Name the primary in \[placement_database\] connection/,
     );
+    // A load that reaches the standby by a connection of its own, while others lead to the primary, is refused for the same reason.
+    const database = await openDatabase({ connection, maxPoolSize: 1 });
+    await assert.rejects(loadFleet(database), isReadOnly);
+    await database.close();
   } finally {
     await standby.stop();
     await primary.stop();
