@@ -24,10 +24,10 @@ async function withRemedy<T>(
  * @throws Error with the statement that grants the missing privilege; any other error as it is.
  */
 export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise<T>): Promise<T> =>
-  withRemedy(database, change, (message, { role, name, hasTablesOfOthers }) => {
-    // An OpenStack Placement uses another role, for example.
-    const remedy = hasTablesOfOthers
-      ? 'Set [placement_database] connection to the role that owns the tables.'
+  withRemedy(database, change, (message, { role, name, othersOwn }) => {
+    // An OpenStack Placement uses another role, for example. Who gives the tables to another role may forget the functions.
+    const remedy = othersOwn
+      ? `Set [placement_database] connection to the role that owns the ${othersOwn}.`
       : `Let it own the database, as a superuser: alter database ${name} owner to ${role};`;
     return `Role ${role} may not change the schema of database ${name}: ${message}. ${remedy}`;
   });
@@ -66,8 +66,8 @@ type RoleInDatabase = {
   readonly role: string;
   readonly name: string;
   readonly schema: string;
-  /** Whether the tables are there, and belong to a role that this one is no member of. */
-  readonly hasTablesOfOthers: boolean;
+  /** What is there, and belongs to a role that this one is no member of. */
+  readonly othersOwn: 'tables' | 'functions' | null;
 };
 
 const readRole = ({ kysely }: Database) =>
@@ -75,7 +75,9 @@ const readRole = ({ kysely }: Database) =>
     kysely,
     sql<RoleInDatabase>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
       quote_ident(coalesce(current_schema(), 'public')) as schema,
-      exists (select from pg_class join pg_namespace n on n.oid = relnamespace where nspname = current_schema()
-        and relname in ('resource_providers', 'kysely_migration', 'alembic_version')
-        and not pg_has_role(relowner, 'usage')) as "hasTablesOfOthers"`,
+      case when exists (select from pg_class join pg_namespace n on n.oid = relnamespace where nspname = current_schema()
+          and relname in ('resource_providers', 'kysely_migration', 'alembic_version')
+          and not pg_has_role(relowner, 'usage')) then 'tables'
+        when exists (select from pg_proc join pg_namespace n on n.oid = pronamespace where nspname = current_schema()
+          and proname in ('etag_consumers', 'etag_parts') and not pg_has_role(proowner, 'usage')) then 'functions' end as "othersOwn"`,
   );

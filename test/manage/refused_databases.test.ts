@@ -253,6 +253,29 @@ test("the error for a role that does not own upstream's tables says to use the o
   });
 });
 
+test('the error for a role that owns the tables, but not the functions, says to use the owner', async () => {
+  await withRole(async ({ role, admin, as }) => {
+    const sync = (url: string) => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });
+    assert.equal((await sync(admin)).code, 0);
+    await execute(
+      admin,
+      `do $$ declare each record; begin
+        for each in select oid::regclass as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+          execute format('alter table %s owner to ${role}', each.name);
+        end loop;
+        execute format('alter database %I owner to ${role}', current_database());
+      end $$;
+      alter function etag_parts reset jit;
+      delete from kysely_migration where name = '017_no_compilation'`,
+    );
+    const { code, stderr } = await sync(as);
+    assert.equal(code, 77);
+    const remedy = 'Set [placement_database] connection to the role that owns the functions.\n';
+    assert.ok(stderr.endsWith(`: must be owner of function etag_parts. ${remedy}`), stderr);
+    assert.equal((await sync(admin)).code, 0);
+  });
+});
+
 test('the error for a role without privileges on the tables has the statements that grant them', async () => {
   await withCommands('postgresql', 'migrated', async ({ config, folder }) => {
     const owner = config.connection ?? '';
