@@ -9,8 +9,8 @@ import { horizon, newestIn } from './change_log.ts';
 export type LogState = {
   /**
    * The database on its server, the timeline of the server's write-ahead log, our tables, and the age of our schema. A restart keeps the
-   * identity. After a failover, or in a restored copy, transactions may be missing or have other numbers, and the identity is another one. If commits
-   * do not wait for the disk, the run of the server is part of the identity: a crash loses transactions that clients may have got.
+   * identity. After a failover, or in a restored copy, transactions may be missing or have other numbers, and the identity is another one.
+   * If commits do not wait for the disk, the run of the server is part of the identity: a crash loses transactions that clients may have got.
    */
   readonly identity: string;
   /** The newest transaction in the log, as the text of an `xid8`. */
