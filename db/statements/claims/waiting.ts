@@ -15,7 +15,7 @@ export type WaitingClaim = {
   /** How long the claim has waited, and still may wait. */
   readonly waitedMs: number;
   readonly waitMs: number;
-  /** When its request came, by the clock of the database, in milliseconds since 1970. Computed once, for all processes. */
+  /** When its request came, by the clock of the database, in whole milliseconds since 1970. Computed once, for all processes. */
   readonly askedAtMs: number;
   readonly waitsFor: 'room' | 'limit';
   /** Why the claim was refused; empty where it was not judged yet. */
@@ -29,8 +29,6 @@ export type EnteredClaim = {
   readonly number: number;
   /** How long it has waited, with earlier requests for the same. */
   readonly waitedMs: number;
-  /** When its request came, by the clock of the database, in milliseconds since 1970. */
-  readonly askedAtMs: number;
   /** Whether no claim that came before, with an earlier statement, waits in its line. */
   readonly isFirst: boolean;
 };
@@ -110,6 +108,7 @@ const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<u
 /**
  * Stores claims that wait, and assigns their numbers. If a claim with the same consumers came before, for the same project and line, the
  * later claim gets its number; if the earlier claim still waits in another process, that process reads of it (`fetchWaitingNews`).
+ * A request that is stored again after DELETE /waiting has ended its wait stays ended, and its process reads that.
  *
  * @returns the claims that were stored: all except those for which a later request came to another process
  */
@@ -129,11 +128,11 @@ export async function enterWaiting(
         former_process = case when w.process = excluded.process then w.former_process when w.left_at is null then w.process end,
         consumers = excluded.consumers, names = excluded.names, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
         process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
-        left_at = null, is_removed = false
+        left_at = null, is_removed = w.is_removed and w.asked_at = excluded.asked_at
       where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${refusesOlder}
-      returning claim, number, since, asked_at, project_id, line
+      returning claim, number, since, project_id, line
     )
-    select claim, number::float8 as number, ${inMs(sql`clock_timestamp() - since`)} as "waitedMs", ${inMs(sql`asked_at`)} as "askedAtMs",
+    select claim, number::float8 as number, ${inMs(sql`clock_timestamp() - since`)} as "waitedMs",
       line is null or not ${hasEarlier(sql`entered.project_id`, sql`entered.line`, sql`entered.number`)} as "isFirst"
     from entered`;
   const before = lockLines(claims.filter(({ line }) => line !== null));
@@ -198,11 +197,14 @@ export type WaitingNews = {
   readonly claim: string;
   /**
    * Of a claim of `firsts`, `first`: no claim of its line is before it; `in line`: a claim of this process is before it;
-   * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more. `taken over`: another process has stored a request
+   * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more, or was ended. `taken over`: another process has stored a request
    * for the same consumers in its row. `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
-  /** When the request came that has taken the row over, by the clock of the database, in milliseconds since 1970; null with other news. */
+  /**
+   * When the request came that has taken the row over, or whose row DELETE /waiting has ended, by the clock of the database, in milliseconds
+   * since 1970; null otherwise.
+   */
   readonly askedAtMs: number | null;
 };
 
@@ -240,7 +242,8 @@ export async function lostRows(
 }
 
 /**
- * Reads what has happened to the claims of a process. Each news is returned once.
+ * Reads what has happened to the claims of a process. `taken over` and `removed` are returned once: if the answer is lost, a claim of
+ * `firsts` is found `gone` next, and `lostRows` finds the others.
  *
  * @param firsts in each line the first claim of the process
  */
@@ -262,10 +265,10 @@ export async function fetchWaitingNews(
       union all
       select claim, 'removed', ${inMs(sql`asked_at`)} from removed
       union all
-      select f.claim, case when o.claim is null then 'gone' when e.process is null then 'first'
-        when e.process = o.process then 'in line' else 'elsewhere' end, null
+      select f.claim, case when o.claim is null or o.is_removed then 'gone' when e.process is null then 'first'
+        when e.process = o.process then 'in line' else 'elsewhere' end, case when o.is_removed then ${inMs(sql`o.asked_at`)} end
       from unnest(${firsts}::text[]) as f (claim)
-      left join waiting o on o.claim = f.claim and o.process = ${process}::uuid and o.left_at is null and not o.is_removed
+      left join waiting o on o.claim = f.claim and o.process = ${process}::uuid and (o.left_at is null or o.is_removed)
       left join lateral (
         select w.process from waiting w where w.project_id = o.project_id and w.line = o.line and w.number < o.number and ${stillWaits}
         order by w.number limit 1

@@ -75,7 +75,7 @@ export function openWaitingLines(
   }: {
     readonly waiters: ReadonlyMap<string, Waiter>;
     readonly seats: { readonly size: number };
-    readonly rows: Pick<WaitingRows, 'enter' | 'entered'>;
+    readonly rows: Pick<WaitingRows, 'enter'>;
   },
   events: LineEvents,
 ): WaitingLines {
@@ -123,15 +123,12 @@ export function openWaitingLines(
     const waiter = waiters.get(claim);
     if (waiter === undefined) return;
     if (what === 'taken over') {
-      const isOlder = waiter.askedAtMs !== null && waiter.askedAtMs <= (askedAtMs ?? 0);
+      // The row may be of an earlier request, which this request replaces.
+      const isOlder = waiter.isStored && (waiter.askedAtMs ?? 0) <= (askedAtMs ?? 0);
       if (isOlder) endWithoutRow(waiter, takenOver());
       else enterAgain(waiter);
-    } else if (what === 'removed') {
-      // The row may be of an earlier request, which this request replaces, or has replaced since the row was read.
-      const isOwn = waiter.isStored && waiter.askedAtMs === askedAtMs;
-      if (isOwn) endWithoutRow(waiter, waitEnded());
-      else void endIfRemoved(waiter);
-    } else if (waiter.state !== 'in line') return;
+    } else if (askedAtMs !== null && askedAtMs === waiter.askedAtMs) endWithoutRow(waiter, waitEnded());
+    else if (what === 'removed' || waiter.state !== 'in line') return;
     else if (inDoubt.delete(waiter)) {
       waiter.isStored = what !== 'gone';
       events.onMayFit(waiter);
@@ -144,14 +141,6 @@ export function openWaitingLines(
     waiter.isStored = false;
     waiter.mayHaveRow = false;
     events.onEnded(waiter, error);
-  };
-  const endIfRemoved = async (waiter: Waiter): Promise<void> => {
-    await rows.entered(waiter);
-    // The row was of an earlier request. The read below would be older than the row that this request may get meanwhile.
-    if (!waiter.isStored) return;
-    // If the database is unavailable, `keepRows` looks for the row again within a second.
-    const lost = await repeatLostRaces(() => lostRows(database, process, [waiter.key])).catch(() => []);
-    if (lost.length > 0 && waiter.isStored) endWithoutRow(waiter, waitEnded());
   };
 
   /** Stores a claim that has no row of this process any more; the statement finds which of several requests for it came last. */

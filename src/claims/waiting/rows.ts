@@ -118,7 +118,6 @@ export function openWaitingRows(
       for (const waiter of coming) {
         const claim = byKey.get(waiter.key);
         waiter.isStored = claim !== undefined;
-        waiter.askedAtMs = claim?.askedAtMs ?? null;
         if (claim === undefined) events.onOlder(waiter);
         else if (waiter.state === 'settled') leaving.push({ waiter, how: 'left' });
         else events.onEntered(waiter, claim);
@@ -184,7 +183,10 @@ const descriptionOf = ({ key, endsAtMs, waitsFor, condition }: Waiter) => ({
 
 /** @param aheadMs how far the clock of the database is ahead */
 const waitingClaimOf = (waiter: Waiter, aheadMs: number): WaitingClaim => {
-  const { claim, wait, sinceMs, cameAtMs, askedAtMs } = waiter;
+  const { claim, wait, sinceMs, cameAtMs } = waiter;
+  // If the answer is lost, the request is stored again with the same time: it is known by this, also where its wait was ended meanwhile.
+  const askedAtMs = waiter.askedAtMs ?? Math.round(cameAtMs + aheadMs);
+  waiter.askedAtMs = askedAtMs;
   const consumers = inOrderOfUuids(claim.consumers);
   return {
     ...descriptionOf(waiter),
@@ -194,6 +196,6 @@ const waitingClaimOf = (waiter: Waiter, aheadMs: number): WaitingClaim => {
     userId: wait.owner.userId,
     line: wait.line ?? null,
     waitedMs: performance.now() - sinceMs,
-    askedAtMs: askedAtMs ?? cameAtMs + aheadMs,
+    askedAtMs,
   };
 };

@@ -42,7 +42,7 @@ export type Waiter = {
   sinceMs: number;
   /** When this request came, by `performance.now()`. */
   readonly cameAtMs: number;
-  /** The same by the clock of the database, in milliseconds since 1970; null until it is stored. */
+  /** The same by the clock of the database, in whole milliseconds since 1970; null until it is first sent to be stored. */
   askedAtMs: number | null;
   readonly endsAtMs: number;
   /** Its number in its line. */
