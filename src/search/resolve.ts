@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import type { Resources, TraitFilter } from '../placement/filters.ts';
-import { badRequest, noSuchClass, noSuchTraits } from '../request/errors.ts';
+import { ApiError, badRequest, noSuchClass, noSuchTraits } from '../request/errors.ts';
 import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
@@ -76,7 +76,11 @@ export function* resolveRequest(
 ): Pieces<Resolution> {
   const order = resolveOrder(fleet, request.order);
   const { required, forbidden } = request.rootTraits;
-  const rootTraits = traitIdsOf(fleet, { required: required.map((name) => [name]), forbidden });
+  const rootTraits = traitIdsOf(
+    fleet,
+    { required: required.map((name) => [name]), forbidden },
+    { parameter: 'root_required' },
+  );
   const filtersRoots = rootTraits.required.length + rootTraits.forbidden.length > 0;
   const groups: ResolvedGroup[] = [];
   for (const group of request.groups) {
@@ -143,10 +147,10 @@ function* resolveGroup(
   areFew: boolean,
   satisfiable: Satisfiable | undefined,
 ): Pieces<ResolvedGroup | 'nothing'> {
-  const resources = amountsOf(fleet, group.resources);
+  const resources = amountsOf(fleet, group.resources, `resources${group.suffix}`);
   const memberOf = group.aggregates.required;
   if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
-  const traits = traitIdsOf(fleet, group.traits);
+  const traits = traitIdsOf(fleet, group.traits, { parameter: `required${group.suffix}` });
   const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
   if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
@@ -161,31 +165,41 @@ function* resolveGroup(
 /** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to be queried again. */
 const longestKey = 2000;
 
-/** Looks up the classes of amounts. @throws ApiError 400 for a class that does not exist */
-export const amountsOf = ({ classes }: Pick<KnownNames, 'classes'>, amounts: Resources): ProviderFilter['resources'] =>
+/** Looks up the classes of the amounts in a parameter. @throws ApiError 400 for a class that does not exist */
+export const amountsOf = (
+  { classes }: Pick<KnownNames, 'classes'>,
+  amounts: Resources,
+  parameter: string,
+): ProviderFilter['resources'] =>
   Array.from(amounts, ([name, amount]) => {
     const resourceClass = classes.byName.get(name);
     if (resourceClass === undefined) {
-      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
+      const problem = noSuchClass(name);
+      throw unknownIn(parameter, problem, `Invalid resource class in resources parameter: ${problem}`);
     }
     return { classId: resourceClass.id, amount };
   });
 
+/** Upstream's text does not say which parameter of a query with several groups has the unknown name. */
+const unknownIn = (parameter: string, problem: string, upstreams: string): ApiError =>
+  new ApiError(400, upstreams, { sentence: `Invalid query string parameters: '${parameter}': ${problem}` });
+
 /**
- * Looks up traits.
+ * Looks up the traits in a parameter.
  *
- * @param problem the text before upstream's text in the error
+ * @param named.before what upstream has before its text
  * @throws ApiError 400 for a trait that does not exist
  */
 export function traitIdsOf(
   { traits }: Pick<KnownNames, 'traits'>,
   { required, forbidden }: TraitFilter,
-  problem = '',
+  { parameter, before = '' }: { readonly parameter: string; readonly before?: string },
 ): TraitIds {
   const idOf = (name: string): number => {
     const trait = traits.byName.get(name);
-    if (trait === undefined) throw badRequest(problem + noSuchTraits([name]));
-    return trait.id;
+    if (trait !== undefined) return trait.id;
+    const problem = noSuchTraits([name]);
+    throw unknownIn(parameter, problem, before + problem);
   };
   return { required: required.map((anyOf) => anyOf.map(idOf)), forbidden: forbidden.map(idOf) };
 }

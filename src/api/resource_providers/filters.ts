@@ -12,8 +12,8 @@ import { checkQuery } from '../../rest/schema_check.ts';
 import type { RequestGroup } from '../../search/request.ts';
 import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 
-/** The text before upstream's text about a trait of `required` that does not exist. */
-export const inRequired = 'Invalid trait(s) in "required" parameter: ';
+/** Where a trait of `required` that does not exist is named, and the text before upstream's text about it. */
+export const inRequired = { parameter: 'required', before: 'Invalid trait(s) in "required" parameter: ' };
 
 /** The parameters of GET /resource_providers, to which later versions added one each. */
 const string = v.optional(text());
@@ -85,7 +85,7 @@ function* resolve(
     const { forbidden } = traitIdsOf(fleet, { ...traits, required: [] }, inRequired);
     const { required: memberOf, forbidden: forbiddenAggregates } = aggregates;
     if (memberOf.length > 0) before.push({ ...anyProvider, memberOf });
-    const amounts = amountsOf(fleet, resources);
+    const amounts = amountsOf(fleet, resources, 'resources');
     return { resources: amounts, traits: { required, forbidden }, memberOf, forbiddenAggregates, treeRoot };
   } catch (error) {
     for (const { few, isWanted, rounds } of before.map((filter) => wantedBy(fleet, filter))) {
