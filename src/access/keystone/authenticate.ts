@@ -70,7 +70,7 @@ export function openKeystone(
   let observer: KeystoneObserver | undefined;
   const transport = openTransport({
     url,
-    tls: tlsOptions(settings),
+    tls: () => tlsOptions(settings),
     timeoutMs: settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : budgetMs,
     timeoutSource: settings.httpConnectTimeout
       ? '[keystone_authtoken] http_connect_timeout'

@@ -40,7 +40,8 @@ export class KeystoneUnreachable extends Error {}
 export type TransportOptions = {
   /** The address of the API, `http://127.0.0.1:5000/v3`. */
   readonly url: string;
-  readonly tls: TlsOptions;
+  /** Read for each new connection, since certificates are renewed. @throws Error where a file cannot be read */
+  readonly tls: () => TlsOptions;
   /** How long one attempt may take, in milliseconds. */
   readonly timeoutMs: number;
   /** What decides how long, for the error of an attempt that took longer. */
@@ -58,14 +59,34 @@ const longestDelayMs = 60_000;
 /** The longest answer that is read. Catalogs of large clouds have some hundred kilobytes. */
 const maxAnswerBytes = 8 * 1024 * 1024;
 
-/** Opens no connection before the first request. */
+/** Verifies each new connection by the present files; while these cannot be read, by the last ones that could. */
+class SecureAgent extends https.Agent {
+  readonly #read: () => TlsOptions;
+  #tls: TlsOptions;
+
+  constructor(settings: https.AgentOptions, first: TlsOptions, read: () => TlsOptions) {
+    super(settings);
+    this.#tls = first;
+    this.#read = read;
+  }
+
+  override createConnection(...[options, callback]: Parameters<https.Agent['createConnection']>) {
+    try {
+      this.#tls = this.#read();
+    } catch {
+      // A file is being replaced. If the former ones are wrong, the attempt fails, and its error says so.
+    }
+    return super.createConnection({ ...options, ca: trustedAuthorities(), ...this.#tls }, callback);
+  }
+}
+
+/** Opens no connection before the first request. @throws Error where a file of `tls` cannot be read */
 export function openTransport(options: TransportOptions): Transport {
-  const { url, tls: tlsSettings, timeoutMs, timeoutSource, maxRetries, maxConnections, onAttempt } = options;
+  const { url, tls, timeoutMs, timeoutSource, maxRetries, maxConnections, onAttempt } = options;
   const settings = { keepAlive: true, maxSockets: maxConnections };
   const secure = url.startsWith('https:');
-  const agent = secure
-    ? new https.Agent({ ...settings, ca: trustedAuthorities(), ...tlsSettings })
-    : new http.Agent(settings);
+  const first = tls(); // a file that is missing is found at the start, whatever the URL
+  const agent = secure ? new SecureAgent(settings, first, tls) : new http.Agent(settings);
   const open = secure ? https.request : http.request;
 
   function attempt({ method, path, headers, json }: KeystoneRequest, withinMs: number): Promise<KeystoneAnswer> {

@@ -75,7 +75,7 @@ export async function readUnifiedLimits(settings: KeystoneSettings, selection: L
   if (settings.authUrl === undefined || problems.length > 0) throw new Error(problems.join(' '));
   const transport = openTransport({
     url: identityUrl(settings.authUrl),
-    tls: tlsOptions(settings),
+    tls: () => tlsOptions(settings),
     timeoutMs: attemptMs,
     timeoutSource: `${budgetMs / 1000} s for all requests to Keystone`,
     maxRetries: settings.httpRequestMaxRetries,
