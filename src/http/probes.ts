@@ -58,6 +58,8 @@ function reasonOf(error: unknown): string {
       return 'The role of the service lacks a privilege in the database';
     case 'other schema':
       return 'Tables of the database are gone, or of another release';
+    case 'no space left':
+      return 'The database has no disk or memory left, or cannot use its files';
     case 'no connection left':
       return 'The database has no connection left for the service';
     case 'prepared statements lost':

@@ -58,6 +58,14 @@ const changes: Readonly<Record<string, Change>> = {
     reason: /does not exist/,
     ...accessRefused,
   },
+  'a library for its sessions that is not there': {
+    made: ({ role }) => `alter role ${role} set session_preload_libraries = ''`, // a list of one empty name
+    undone: ({ role }) => `alter role ${role} reset session_preload_libraries`,
+    on: 'server',
+    reason: /could not access file/,
+    ready: 'The database has no disk or memory left, or cannot use its files',
+    line: 'The database has no disk or memory left, or cannot use its files',
+  },
   'tables of another role': {
     made: ({ role }) => `revoke all on all tables in schema public from ${role}`,
     undone: ({ role }) => `grant all on all tables in schema public to ${role}`,
