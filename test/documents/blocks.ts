@@ -25,10 +25,16 @@ async function readBlocks(document: string): Promise<readonly Block[]> {
  *
  * @param url of the service, in the place of the one that the document names
  * @param folder in which the blocks run
+ * @param edit changes a block before it runs
  * @returns how many blocks there are
  */
-export async function runBlocks(document: string, url: string, folder: string = project): Promise<number> {
-  const blocks = await readBlocks(document);
+export async function runBlocks(
+  document: string,
+  url: string,
+  folder: string = project,
+  edit: (code: string) => string = (code) => code,
+): Promise<number> {
+  const blocks = (await readBlocks(document)).map((block) => ({ ...block, code: edit(block.code) }));
   const here = (code: string) =>
     code
       .replaceAll('http://127.0.0.1:8778', url)

@@ -1,16 +1,19 @@
 /** The blocks of the documents for people with curl and Python do what the documents say. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { teamsPolicy } from '../../src/access/policy/teams.ts';
+import { project } from '../client/documentation.ts';
 import { startServer, type TestServer } from '../client/servers.ts';
+import type { ConfigOverrides } from '../support/services.ts';
 import { hasPython, runBlocks } from './blocks.ts';
 
 const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
 
-async function onService(use: (server: TestServer) => Promise<void>): Promise<void> {
-  const server = await startServer();
+async function onService(use: (server: TestServer) => Promise<void>, overrides: ConfigOverrides = {}): Promise<void> {
+  const server = await startServer({}, overrides);
   try {
     await use(server);
   } finally {
@@ -18,7 +21,16 @@ async function onService(use: (server: TestServer) => Promise<void>): Promise<vo
   }
 }
 
-for (const document of ['README.md', 'docs/http.md', 'docs/recipes.md', 'docs/limits.md', 'docs/lost_updates.md']) {
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-document-'));
+  try {
+    await use(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+for (const document of ['README.md', 'docs/http.md', 'docs/limits.md', 'docs/lost_updates.md']) {
   test(`the blocks of ${document} print what it says`, { skip }, () =>
     onService(async ({ url }) => {
       assert.ok((await runBlocks(document, url)) >= 2);
@@ -26,13 +38,37 @@ for (const document of ['README.md', 'docs/http.md', 'docs/recipes.md', 'docs/li
   );
 }
 
+test(
+  'the blocks of docs/recipes.md print what it says, that of the urgent job with a token of a member',
+  { skip },
+  () =>
+    inFolder(async (folder) => {
+      const policyFile = path.join(folder, 'teams.yaml');
+      await writeFile(policyFile, teamsPolicy());
+      let edited = 0;
+      const asMember = (code: string): string => {
+        if (!code.includes('urgent = ')) return code;
+        edited += 1;
+        return [
+          `api.headers.update({'X-Auth-Token': 'ada:ci', 'X-Roles': 'member'})`,
+          code,
+          `api.headers.update({'X-Auth-Token': 'admin', 'X-Roles': None})`,
+        ].join('\n');
+      };
+      await onService(
+        async ({ url }) => {
+          assert.ok((await runBlocks('docs/recipes.md', url, project, asMember)) >= 2);
+          assert.equal(edited, 1);
+        },
+        { osloPolicy: { policyFile } },
+      );
+    }),
+);
+
 test('the blocks of docs/fleet_files.md print what it says, in a folder where they write their file', { skip }, () =>
-  onService(async ({ url }) => {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-fleet-file-'));
-    try {
+  inFolder((folder) =>
+    onService(async ({ url }) => {
       assert.ok((await runBlocks('docs/fleet_files.md', url, folder)) >= 6);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  }),
+    }),
+  ),
 );

@@ -313,6 +313,60 @@ suite('a consumer of another project', () => {
   });
 });
 
+test('from 2.9 on empty allocations need what DELETE needs, and release no consumer of another project', async () => {
+  await withTwo(async ({ admin, mine, host, own, foreign, nobody }) => {
+    const heldBy = async (uuid: string) => (await admin('GET', `/consumers/${uuid}`)).text;
+    const owner = { project_id: 'mine', user_id: 'u', consumer_type: 'JOB' };
+    const released = (consumer_generation: number | null) => ({ ...owner, allocations: {}, consumer_generation });
+    const exchange = (victim: string, generation: number | null, urgent = randomUUID()) => ({
+      [victim]: released(generation),
+      [urgent]: byQuery('mine', 'resources=VCPU:7'),
+    });
+    const before = await heldBy(foreign);
+    for (const generation of [null, 1, 9]) {
+      for (const body of [exchange(foreign, generation), { [foreign]: released(generation) }]) {
+        for (const more of [{}, { dry_run: true }]) {
+          const { status, text } = await mine('POST', '/allocations', { ...body, ...more });
+          assert.equal(status, 403, text);
+          assert.ok(!text.includes('other') && !text.includes('generation'), text);
+        }
+      }
+      const { status, text } = await mine('PUT', `/allocations/${foreign}`, released(generation));
+      assert.equal(status, 403, text);
+      assert.match(text, /placement:allocations:delete/);
+    }
+    const toOther = { ...exchange(own, 1), [own]: { ...released(1), project_id: 'other' } };
+    assert.equal((await mine('POST', '/allocations', toOther)).status, 403);
+    const naming = {
+      ...exchange(own, 1),
+      [nobody]: { ...released(null), allocations: { [host]: { resources: { VCPU: 1 } } } },
+    };
+    assert.match((await mine('POST', '/allocations', naming)).text, /A claim that names its providers needs it/);
+    assert.equal((await mine('POST', '/allocations', exchange(own, 1), 'placement 2.8')).status, 403);
+    assert.equal(await heldBy(foreign), before);
+
+    assert.equal((await mine('POST', '/allocations', exchange(own, 9))).status, 409);
+    const urgent = randomUUID();
+    // The foreign consumer has one of the eight, so that seven are only free without the own one.
+    assert.equal((await mine('PUT', `/allocations/${urgent}`, byQuery('mine', 'resources=VCPU:7'))).status, 409);
+    const placed = await mine('POST', '/allocations', exchange(own, 1, urgent));
+    assert.equal(placed.status, 200, placed.text);
+    assert.deepEqual(at(placed.json, own, 'allocations'), {});
+    assert.deepEqual(at(placed.json, urgent, 'allocations', host, 'resources'), { VCPU: 7 });
+    assert.equal((await mine('PUT', `/allocations/${urgent}`, released(1))).status, 204);
+    assert.equal(await heldBy(foreign), before);
+  });
+});
+
+test('empty allocations need the rule of DELETE also where claims by query are allowed', () =>
+  withPolicy(`"placement:allocations:place": role:member and project_id:%(project_id)s\n`, async (service) => {
+    const member = callerIn(service, 'mine', 'member');
+    const released = { ...byQuery('mine'), candidates: undefined, allocations: {} };
+    const { status, text } = await member('POST', '/allocations', { [randomUUID()]: released }, newest);
+    assert.equal(status, 403, text);
+    assert.match(text, /placement:allocations:delete/);
+  }));
+
 test('a member cannot leave its consumer a type that does not count for limits', async () => {
   await withTeams(
     async (service) => {

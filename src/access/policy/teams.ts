@@ -26,7 +26,7 @@ const rules: readonly (readonly [comment: string, ...rules: readonly (readonly [
 /**
  * A policy file for teams that share a pool: members claim by query, renew, release and see for their own project, readers see,
  * and administrators and services do everything. Requests that show or name hosts (candidates, explanations,
- * changes, providers, claims that name their providers) are allowed to administrators and services only.
+ * changes, providers, claims that name their providers) are allowed to administrators and services only. Empty allocations name none.
  */
 export function teamsPolicy(): string {
   const groups = rules.map(([comment, ...named]) =>

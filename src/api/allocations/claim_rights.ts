@@ -16,6 +16,9 @@ const mostPlaced = 500;
 const placeRule = 'placement:allocations:place';
 const candidatesRule = 'placement:allocation_candidates:list';
 
+/** The rule of empty allocations, which name no provider and do what DELETE does, where the rule of the write allows no owner. */
+const deleteRule = 'placement:allocations:delete';
+
 /** The decision of the policy about a request to write allocations, before its body is read. */
 export type ClaimRules = {
   /** The rule of claims that name their providers. */
@@ -42,27 +45,32 @@ export function claimRules(request: ApiRequest, rule: string): ClaimRules {
 }
 
 /**
- * The rights that the policy grants to the client of a claim; undefined where they do not depend on the owners of consumers.
+ * The rights that the policy grants to the client of a claim; undefined where they do not depend on the owners of consumers. Each rule that
+ * a consumer of the claim needs must allow the owners of all of them.
  *
- * @param placed how many of the consumers are by query
  * @throws ApiError 403 if the claim sets an owner whose consumers the client may not write
  */
 function rightsOf(
   consumers: readonly ConsumerClaim[],
-  placed: number,
   request: ApiRequest,
   { rule, named, isPlaceWritten }: ClaimRules,
 ): Pick<ClaimRights, 'allows' | 'rule'> | undefined {
-  const isAllPlaced = isPlaceWritten && placed === consumers.length;
-  if (!isAllPlaced && named === undefined) {
+  const isRelease = ({ queries, allocations }: ConsumerClaim): boolean =>
+    named === undefined && request.version >= since.names && queries === undefined && allocations.size === 0;
+  const isNamed = !isPlaceWritten || consumers.some((each) => each.queries === undefined && !isRelease(each));
+  if (isNamed && named === undefined) {
     throw request.forbidden(rule, `A claim that names its providers needs it; one by 'candidates' needs ${placeRule}.`);
   }
-  const ofQueries = placed === 0 ? undefined : isPlaceWritten ? placeRule : candidatesRule;
-  const byName = isAllPlaced ? undefined : named?.owners;
-  const byQuery = ofQueries === undefined ? undefined : request.allowedOwners(ofQueries);
-  if (byName === undefined && byQuery === undefined) return undefined;
-  const allows = (owner: Owner): boolean => byName?.(owner) !== false && byQuery?.(owner) !== false;
-  const deciding = ofQueries ?? rule;
+  const ofQueries = isPlaceWritten ? placeRule : candidatesRule;
+  const placing = consumers.some(({ queries }) => queries !== undefined) ? ofQueries : undefined;
+  const releasing = consumers.some(isRelease) ? deleteRule : undefined;
+  const byName = isNamed ? named?.owners : undefined;
+  const byQuery = placing === undefined ? undefined : request.allowedOwners(placing);
+  const byRelease = releasing === undefined ? undefined : request.allowedOwners(releasing);
+  const rules = [byName, byQuery, byRelease].filter((allowed) => allowed !== undefined);
+  if (rules.length === 0) return undefined;
+  const allows = (owner: Owner): boolean => rules.every((allowed) => allowed(owner));
+  const deciding = placing ?? releasing ?? rule;
   const other = consumers.find((consumer) => !allows(consumer));
   if (other !== undefined) {
     const { uuid, name, projectId, userId } = other;
@@ -120,7 +128,7 @@ export function claimOf(
   const count = consumers.filter(({ queries }) => queries !== undefined).length;
   for (const consumer of consumers) requireUncounted(consumer, request, uncountedTypes);
   const uncounted = uncountedRights(request, uncountedTypes);
-  const ofOwners = rightsOf(consumers, count, request, rules);
+  const ofOwners = rightsOf(consumers, request, rules);
   const rights: ClaimRights | undefined =
     ofOwners === undefined && uncounted === undefined
       ? undefined
