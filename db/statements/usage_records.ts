@@ -34,6 +34,10 @@ export type UsageFilter = {
   readonly userId: string | undefined;
   /** `unknown` selects consumers without a type. */
   readonly consumerType: string | undefined;
+  /** Spellings of the UUID of one consumer, which need not exist any more; undefined for all. */
+  readonly consumers: readonly string[] | undefined;
+  /** The name of the consumer: an open record has the present one, a closed one that of its end. */
+  readonly name: string | undefined;
   /** The UUIDs of the providers, which need not exist any more; undefined for all. */
   readonly providers: readonly string[] | undefined;
   /** The name of a class, which need not exist any more. */
@@ -117,14 +121,16 @@ const presentNames = sql`cross join lateral (
 /** The same for a closed record. */
 const namesAtEnd = sql`cross join lateral (select u.provider_uuid, u.provider_name, u.class_name, u.ended offset 0) as n`;
 
-/** Whether a record is of an owner. Without an owner it belongs to the configured one. */
-function ownerConditions(
+/** Whether a record is of a consumer, its name and its owner. Without an owner it belongs to the configured one. */
+function consumerConditions(
   table: RawBuilder<unknown>,
-  { projectId, userId, consumerType, incomplete }: UsageFilter,
+  { consumers, name, projectId, userId, consumerType, incomplete }: UsageFilter,
 ): RawBuilder<unknown>[] {
   const isOf = (column: RawBuilder<unknown>, id: RawBuilder<unknown>, orNone: boolean) =>
     orNone ? sql`(${column} = ${id} or ${column} is null)` : sql`${column} = ${id}`;
   return [
+    ...(consumers === undefined ? [] : [sql`${table}.consumer_id = any(${consumers}::text[])`]),
+    ...(name === undefined ? [] : [sql`${table}.name = ${name}`]),
     ...(projectId === undefined
       ? []
       : [isOf(sql`${table}.project_id`, idOfProject(projectId), projectId === incomplete.projectId)]),
@@ -152,7 +158,7 @@ function ownerConditions(
 const idOfProject = (projectId: string) => sql`(select id from projects where external_id = ${projectId})`;
 
 const endedConditions = (filter: UsageFilter): RawBuilder<unknown>[] => [
-  ...ownerConditions(sql`u`, filter),
+  ...consumerConditions(sql`u`, filter),
   ...(filter.providers === undefined ? [] : [sql`u.provider_uuid = any(${filter.providers}::text[])`]),
   ...(filter.className === undefined ? [] : [sql`u.class_name = ${filter.className}`]),
   ...(filter.from === undefined ? [] : [sql`u.ended_at > ${filter.from}::timestamptz`]),
@@ -163,7 +169,7 @@ const idsOfProviders = (uuids: readonly string[]) =>
   sql`array(select id from resource_providers where uuid = any(${uuids}::text[]))`;
 
 const openConditions = (filter: UsageFilter): RawBuilder<unknown>[] => [
-  ...ownerConditions(sql`o`, filter),
+  ...consumerConditions(sql`o`, filter),
   ...(filter.providers === undefined ? [] : [sql`o.resource_provider_id = any(${idsOfProviders(filter.providers)})`]),
   ...(filter.className === undefined
     ? []
@@ -173,15 +179,24 @@ const openConditions = (filter: UsageFilter): RawBuilder<unknown>[] => [
 
 /**
  * Table `o`: the open records of consumers that may meet the filter, from one consumer on. Present allocations are in `allocations` and
- * `consumers` as well: so the consumers are found by the allocations of the providers, or by the project.
+ * `consumers` as well: so the consumers are found by the allocations of the providers, by their name, or by the project.
  */
-function openRecords({ projectId, providers, incomplete }: UsageFilter, consumer: string): RawBuilder<unknown> {
+function openRecords(
+  { consumers, name, projectId, providers, incomplete }: UsageFilter,
+  consumer: string,
+): RawBuilder<unknown> {
   const ofEach = (consumers: RawBuilder<unknown>) => sql`(
         select r.* from (${consumers}) as h (uuid) cross join lateral (select * from open_usage_records where consumer_id = h.uuid offset 0) as r
       ) as o`;
+  if (consumers !== undefined) return ofEach(sql`select unnest(${consumers}::text[]) order by 1`);
   if (providers !== undefined) {
     return ofEach(sql`select distinct consumer_id from allocations
           where resource_provider_id = any(${idsOfProviders(providers)}) and consumer_id >= ${consumer}::text order by consumer_id offset 0`);
+  }
+  if (name !== undefined) {
+    return ofEach(sql`select c.uuid from (select consumer_id from consumer_names where name = ${name} offset 0) as n
+          cross join lateral (select uuid from consumers where id = n.consumer_id offset 0) as c
+          where c.uuid >= ${consumer}::text order by c.uuid offset 0`);
   }
   if (projectId === undefined || projectId === incomplete.projectId) return sql`open_usage_records as o`;
   const id = idOfProject(projectId);

@@ -15,9 +15,10 @@ import { since } from '../placement/microversions.ts';
 import { spellingsOf } from '../placement/uuid.ts';
 import { badRequest } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { object, oneOf, text, time } from '../rest/json_schema.ts';
+import { object, oneOf, text, time, uuidText } from '../rest/json_schema.ts';
 import { checkUnrepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
+import { consumerName } from './allocations/bodies.ts';
 import { pageJson, pageParameters, usualLimit } from './answers.ts';
 import { incompleteOwner, ownerOf } from './consumers/consumer.ts';
 import { ofOneProject, ownerParameters, treeNamed } from './consumers/filter.ts';
@@ -42,6 +43,8 @@ export const usageRecordEndpoints: readonly Endpoint<Dependencies>[] = [
 // Request schemas
 
 const filters = {
+  consumer: v.optional(uuidText),
+  name: v.optional(consumerName),
   ...ownerParameters,
   resource_class: v.optional(text()),
   from: v.optional(time),
@@ -123,6 +126,8 @@ async function filterOf(requested: RecordFilters, { config, fleet }: Dependencie
   const tree = inTree === undefined ? undefined : treeNamed(await fleet.fresh(), inTree).map(({ uuid }) => uuid);
   const provider = named === undefined ? undefined : spellingsOf(named);
   return {
+    consumers: requested.consumer === undefined ? undefined : spellingsOf(requested.consumer),
+    name: requested.name,
     projectId: requested.project_id,
     userId: requested.user_id,
     consumerType: requested.consumer_type,

@@ -9,6 +9,8 @@ import { findUuid } from './find_provider.ts';
 
 /** The options of commands about the history of usages. */
 export type UsageFilterOptions = ConsumerFilterOptions & {
+  readonly consumer?: string;
+  readonly name?: string;
   readonly from?: string;
   readonly until?: string;
   readonly class?: string;
@@ -19,6 +21,8 @@ export const takeUsageFilter = (command: Command): Command =>
   command
     .option('--from <time>', 'from this time on, such as 2026-11-01T00:00:00Z; or 8h, which is so long ago', readTime)
     .option('--until <time>', 'until this time, or until so long ago', readTime)
+    .option('--consumer <uuid>', 'only of this consumer, which need not exist any more')
+    .option('--name <name>', 'only of consumers with this name now, or when they released')
     .option('--project <id>', 'only of this project')
     .option('--user <id>', 'only of this user')
     .addOption(typeOption('only of consumers of this type; unknown for those without one', 'unknown'))
@@ -29,10 +33,12 @@ export const takeUsageFilter = (command: Command): Command =>
 /** The parameters of a query for these options. Records of a provider stay when it is deleted. */
 export const usageFilter = async (
   placement: Placement,
-  { provider, class: resource_class, from, until, ...options }: UsageFilterOptions,
+  { provider, class: resource_class, consumer, name, from, until, ...options }: UsageFilterOptions,
 ) => ({
   ...(await consumerFilter(placement, options)),
   resource_provider: provider === undefined ? undefined : await findUuid(placement, provider),
+  consumer,
+  name,
   resource_class,
   from,
   until,

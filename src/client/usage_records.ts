@@ -27,6 +27,10 @@ export type UsageRecord = ConsumerOwner & {
 
 /** Which records count. All these conditions must hold. */
 export type UsageRecordQuery = Omit<HoldingQuery, 'name_contains'> & {
+  /** The UUID of a consumer, which need not exist any more. */
+  readonly consumer?: string | undefined;
+  /** The name of consumers: of an open record the present one, of a closed one that of its end. */
+  readonly name?: string | undefined;
   /** Records of allocations that existed between these times, such as `2026-11-01T00:00:00Z`. */
   readonly from?: Date | string | undefined;
   readonly until?: Date | string | undefined;
@@ -76,8 +80,8 @@ type RecordPage = {
 };
 
 const parametersOf = ({ from, until, ...others }: UsageRecordQuery) => {
-  const { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class } = others;
-  const named = { project_id, user_id, consumer_type, resource_provider, in_tree, resource_class };
+  const { consumer, name, project_id, user_id, consumer_type, resource_provider, in_tree, resource_class } = others;
+  const named = { consumer, name, project_id, user_id, consumer_type, resource_provider, in_tree, resource_class };
   const times = { from: timeText(from), until: timeText(until) };
   return allOptional({ ...named, ...times });
 };

@@ -60,6 +60,8 @@ const holdings: Required<HoldingQuery & Page> = {
   resource_class: 'VCPU',
 };
 const records: Required<UsageRecordQuery> = {
+  consumer: uuid,
+  name: 'train-7',
   project_id: 'p',
   user_id: 'u',
   consumer_type: 'unknown',

@@ -16,6 +16,7 @@ import {
 } from '../../db/fleet/change_log.ts';
 import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import { switchHistoryOn } from '../../db/statements/usage_history.ts';
+import { listEndedRecords, listOpenRecords, sumUsage, type UsageFilter } from '../../db/statements/usage_records.ts';
 import type { Tables } from '../../db/tables.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
@@ -164,6 +165,76 @@ test('triggers look up the allocations of a consumer by its index, while others 
     } finally {
       await database.close();
       await other.close();
+    }
+  });
+});
+
+test('records of one consumer or name are looked up by it where it holds something, and else in those of the project', async () => {
+  await withFreshDatabase(anyEngine, async ({ settings }) => {
+    // One connection, which keeps its plans.
+    const database = await openDatabase({ ...settings, maxPoolSize: 1 });
+    const { kysely } = database;
+    try {
+      await sql`insert into projects (external_id) select 'p' || n from generate_series(1, 100) as n`.execute(kysely);
+      await sql`insert into consumers (uuid, project_id, user_id, generation)
+        select md5(n::text), 1 + n % 100, 1, 1 from generate_series(1, 10000) as n`.execute(kysely);
+      await sql`insert into consumer_names (consumer_id, name) select id, 'job ' || id / 2 from consumers`.execute(
+        kysely,
+      );
+      await sql`insert into open_usage_records (consumer_id, project_id, name, resource_provider_id, resource_class_id, amount, began_at)
+        select c.uuid, c.project_id, n.name, 1, 1, 1, now() from consumers c join consumer_names n on n.consumer_id = c.id`.execute(
+        kysely,
+      );
+      await sql`insert into usage_records (id, consumer_id, project_id, name, amount, began_at, ended_at)
+        select n, md5((n % 10000)::text), 1 + n % 100, 'job ' || n % 10000, 1, now() - interval '1 year', now() - interval '1 second' * n
+        from generate_series(1, 20000) as n`.execute(kysely);
+      await sql`analyze`.execute(kysely);
+      const { uuid, name, project } = await onlyRow(
+        kysely,
+        sql<{ uuid: string; name: string; project: string }>`select c.uuid, n.name, p.external_id as project
+          from consumers c join consumer_names n on n.consumer_id = c.id join projects p on p.id = c.project_id where c.uuid = md5('4321')`,
+      );
+      const of = (more: Partial<UsageFilter>): UsageFilter => ({
+        consumers: undefined,
+        name: undefined,
+        projectId: project,
+        userId: undefined,
+        consumerType: undefined,
+        providers: undefined,
+        className: undefined,
+        from: undefined,
+        until: undefined,
+        incomplete: { projectId: 'none', userId: 'none' },
+        ...more,
+      });
+      const rowsRead = (table: string, read: (within: Database) => Promise<unknown>): Promise<number> =>
+        kysely.transaction().execute(async (transaction) => {
+          const soFar = () =>
+            onlyRow(
+              transaction,
+              sql<{ rows: number }>`select (seq_tup_read + idx_tup_fetch)::integer as rows
+                from pg_stat_xact_user_tables where relname = ${table}`,
+            );
+          const before = await soFar();
+          await read({ ...database, kysely: transaction });
+          return (await soFar()).rows - before.rows;
+        });
+      for (const asked of [{ consumers: [uuid] }, { name }]) {
+        for (const owner of [{}, { projectId: undefined }]) {
+          const filter = of({ ...asked, ...owner });
+          const open = await rowsRead('open_usage_records', (within) =>
+            listOpenRecords(within, filter, undefined, 1001),
+          );
+          assert.ok(open > 0 && open < 20, `${JSON.stringify(filter)} read ${open} open records`);
+        }
+        const filter = of(asked);
+        const ended = await rowsRead('usage_records', (within) => listEndedRecords(within, filter, undefined, 1001));
+        assert.ok(ended > 0 && ended <= 300, `${JSON.stringify(filter)} read ${ended} closed records`);
+        const summed = await rowsRead('usage_records', (within) => sumUsage(within, filter, ['day'], 100));
+        assert.ok(summed > 0 && summed <= 300, `${JSON.stringify(filter)} summed ${summed} closed records`);
+      }
+    } finally {
+      await database.close();
     }
   });
 });

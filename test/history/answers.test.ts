@@ -84,7 +84,7 @@ async function fill(service: PlacementService, send: Send, seed: number) {
   const column = (name: keyof (typeof rows)[number]) => rows.map((row) => row[name]);
   await sql`insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
       amount, began_at, ended_at, ended)
-    select nextval('usage_record_id_seq'), gen_random_uuid()::text, null, p.id, u.id, null, host, 'name', class, amount,
+    select nextval('usage_record_id_seq'), gen_random_uuid()::text, case when amount = 9 then 'gone' end, p.id, u.id, null, host, 'name', class, amount,
       to_timestamp(began / 1000), to_timestamp(ended / 1000), 'released'
     from unnest(${column('project')}::text[], ${column('user')}::text[], ${column('host')}::text[], ${column('className')}::text[],
       ${column('amount')}::integer[], ${column('beganMs')}::float8[], ${column('endedMs')}::float8[]) as r (project, owner, host, class, amount, began, ended)
@@ -106,7 +106,11 @@ for (const engine of engines) {
       const all = await recordsOf(send, 'limit=1000');
       assert.equal(all.length, 400 + 24);
       assert.equal(new Set(all.map(key)).size, all.length);
+      const [ofName, ended] = [all.find(({ name }) => name === 'job p'), all.find(({ name }) => name === 'gone')];
+      assert.ok(ofName !== undefined && ended !== undefined);
       const choices: Readonly<Record<string, readonly string[]>> = {
+        consumer: [ofName.consumer, ended.consumer, ended.consumer.toUpperCase(), randomUUID()],
+        name: ['job p', 'job q', 'job P', 'gone'],
         project_id: ['p', 'q', 'nobody', '00000000-0000-0000-0000-000000000000'],
         user_id: ['u', 'v'],
         consumer_type: ['JOB', 'unknown'],
@@ -128,6 +132,8 @@ for (const engine of engines) {
         ];
         const expected = all.filter(
           (record) =>
+            query.get('consumer')?.toLowerCase() === (query.has('consumer') ? record.consumer : undefined) &&
+            is('name', record.name ?? '') &&
             is('project_id', record.project_id) &&
             is('user_id', record.user_id) &&
             is('consumer_type', record.consumer_type) &&
@@ -348,7 +354,12 @@ for (const engine of engines) {
         'from=2026-11-02T00:00:00Z&until=2026-11-01T00:00:00Z': 'until',
         'from=2026-11-02T00:00:00Z&until=2026-11-02T00:00:00Z': 'until',
         'project_id=a&project_id=b': 'project_id',
-        'name=a': 'name',
+        'consumer=z': 'z',
+        'consumer=': 'consumer',
+        [`consumer=${randomUUID()}&consumer=${randomUUID()}`]: 'consumer',
+        'name=': 'name',
+        'name=a&name=b': 'name',
+        'name_contains=a': 'name_contains',
       };
       const ofRecords = {
         'limit=0': 'limit',
