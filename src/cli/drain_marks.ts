@@ -1,4 +1,5 @@
-import { ApiError, type Placement, VersionError, type WholeProvider } from '../client/index.ts';
+import { forEach } from '../client/for_each.ts';
+import { ApiError, isNotFound, type Placement, VersionError, type WholeProvider } from '../client/index.ts';
 import { shellWord } from './shell_word.ts';
 
 /*
@@ -97,7 +98,7 @@ function markOf(name: string, reserved: number): string {
 }
 
 /**
- * The UUIDs of drained providers. Empty if they cannot be read: the service is too old for traits, or this user may not read them.
+ * The UUIDs of providers with the mark of a drain, also where they accept claims again. Empty if they cannot be read: the service is too old for traits, or this user may not read them.
  *
  * @param in_tree any provider of a tree, if only this tree matters
  */
@@ -112,6 +113,28 @@ export async function drainedProviders({ providers }: Placement, in_tree?: strin
     throw error;
   }
 }
+
+/** The drained providers as `drainOf` judges them, by UUID. @param in_tree any provider of a tree, if only this tree matters */
+export async function drainStates(
+  placement: Placement,
+  in_tree?: string,
+): Promise<ReadonlyMap<string, ReturnType<typeof drainOf>>> {
+  const marked = [...(await drainedProviders(placement, in_tree))];
+  const states = await forEach(marked, async (uuid) => {
+    try {
+      const { inventories } = await placement.inventories.list(uuid);
+      return [uuid, drainOf({ inventories, traits: [drainedTrait] })] as const;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return [uuid, undefined] as const;
+    }
+  });
+  return new Map(states);
+}
+
+/** What to do about a drained provider whose inventories were written since. */
+export const openAgain = (name: string): string =>
+  `${name} is drained, and accepts claims again. Drain it once more: placement drain ${shellWord(name)}`;
 
 /** How to undo a drain. @param name of any provider of the tree */
 export const undrainHint = (name: string): string =>

@@ -2,14 +2,13 @@ import type { Command } from 'commander';
 import type { Inventories, NewInventory, Placement } from '../client/index.ts';
 import { printError } from '../text/print.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
-import { drainedProviders } from './drain_marks.ts';
+import { drainedProviders, openAgain } from './drain_marks.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { overuseOf, warnOfOveruse } from './overuse.ts';
 import { inventoryColumns, inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
-import { shellWord } from './shell_word.ts';
 
 /** Adds the commands of `placement inventory`. */
 export function addInventoryCommands(program: Command): void {
@@ -58,9 +57,7 @@ export function addInventoryCommands(program: Command): void {
       warnOfOveruse(overuseOf(changed, usages));
       const isOpen = Object.values(written.inventories).some(({ reserved, total }) => reserved < total);
       if (isOpen && (await drainedProviders(placement, uuid)).has(uuid)) {
-        printError(
-          `Warning: ${name} is drained, and accepts claims again. Drain it once more: placement drain ${shellWord(name)}`,
-        );
+        printError(`Warning: ${openAgain(name)}`);
       }
     });
   inventory

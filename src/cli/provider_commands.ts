@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
-import type { Resources } from '../client/index.ts';
+import type { Placement, Provider, Resources } from '../client/index.ts';
+import { printError } from '../text/print.ts';
 import { compareNames } from '../text/strings.ts';
 import { collect, collectAmounts, resourcesText } from './amounts.ts';
+import { drainedProviders } from './drain_marks.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
+import { shellWord } from './shell_word.ts';
 import { fields } from './table.ts';
 
 type ProviderOptions = {
@@ -85,6 +88,7 @@ export function addProviderCommands(program: Command): void {
           ['parent', parent ?? ''],
         ]),
       );
+      await warnOfDrainAbove(placement, created);
     });
   const set = provider
     .command('set')
@@ -117,6 +121,7 @@ export function addProviderCommands(program: Command): void {
           return placement.providers.update(found.uuid, change, { ifMatch });
         });
         print(changed, () => `Provider ${changed.name} (${changed.uuid}) is changed.`);
+        if (typeof parent === 'string') await warnOfDrainAbove(placement, changed);
       },
     );
   refuseBothParents(set);
@@ -169,4 +174,18 @@ function addProviderSummaries(provider: Command): void {
         ]),
       }));
     });
+}
+
+/** Warns of a provider that was put below a drained one, and is not drained itself: the tree of a drained host accepts no claims. */
+async function warnOfDrainAbove(
+  placement: Placement,
+  { uuid, name, parent_provider_uuid: parent }: Provider,
+): Promise<void> {
+  if (typeof parent !== 'string') return;
+  const drained = await drainedProviders(placement, parent);
+  if (!drained.has(parent) || drained.has(uuid)) return;
+  printError(
+    `Warning: ${name} is below a drained provider, and accepts claims for what it has. Drain it when it has its inventories: ` +
+      `placement drain ${shellWord(name)}`,
+  );
 }

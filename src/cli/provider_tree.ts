@@ -3,7 +3,7 @@ import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { compareNames } from '../text/strings.ts';
-import { drainedProviders, undrainHint } from './drain_marks.ts';
+import { drainStates, openAgain, undrainHint } from './drain_marks.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
@@ -28,12 +28,12 @@ export function addProviderTree(provider: Command): void {
     .action(async (which: string | undefined, { usage }: { readonly usage?: true }, command: Command) => {
       const { placement, print, format } = shellOf(command);
       const found = which === undefined ? undefined : await findProvider(placement, which);
-      const [providers, drained] = await Promise.all([
+      const [providers, drains] = await Promise.all([
         placement.providers.list(found === undefined ? {} : { in_tree: found.uuid }),
-        drainedProviders(placement, found?.uuid),
+        drainStates(placement, found?.uuid),
       ]);
       const used = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
-      const nodes = used.map((one) => ({ ...one, drained: drained.has(one.uuid) }));
+      const nodes = used.map((one) => ({ ...one, drained: drains.get(one.uuid) === 'drained' }));
       const trees = treesOf(nodes);
       const lines = linesOf(trees);
       const nameOf = (line: Line) => (format === 'table' ? drawn(line) : line.node.name);
@@ -48,6 +48,7 @@ export function addProviderTree(provider: Command): void {
           undrawn: firstDrained === undefined ? ['drained'] : [],
         },
         ...(firstDrained === undefined ? [] : [undrainHint(firstDrained)]),
+        ...lines.flatMap(({ node: { uuid, name } }) => (drains.get(uuid) === 'open' ? [`${openAgain(name)}.`] : [])),
       ];
       const isDeep = lines.some(({ level }) => level > drawnLevels);
       print(trees, text, isDeep ? () => compactJson(trees) : undefined);

@@ -145,6 +145,31 @@ test('a drained host is named as drained, with the command that lifts it', async
   );
 });
 
+test('a provider that is open since its drain is not called drained, and one that comes below a drained one is warned of', async () => {
+  await run('drain', host);
+  await hostedPlacement(['inventory', 'set', cell, 'VCPU:reserved=0'], env());
+  const tree = await run('provider', 'tree', cell);
+  assert.match(
+    tree,
+    new RegExp(`${host} +\\| [0-9a-f-]{36} \\| drained \\|\n.* ${cell} +\\| [0-9a-f-]{36} \\| +\\|\n`),
+  );
+  assert.match(tree, new RegExp(`^${cell} is drained, and accepts claims again\\. .*placement drain ${cell}\\.$`, 'm'));
+  const [root] = JSON.parse(await run('provider', 'tree', cell, '--json'));
+  assert.deepEqual([root.drained, root.children[0].drained], [true, false]);
+
+  const warning = (name: string) =>
+    new RegExp(`^Warning: ${name} is below a drained provider, .*: placement drain ${name}\n$`);
+  const created = await hostedPlacement(['provider', 'create', `new-${host}`, '--parent', host], env());
+  assert.match(created.stderr, warning(`new-${host}`));
+  const moved = await hostedPlacement(['provider', 'set', other, '--parent', cell], env());
+  assert.match(moved.stderr, warning(other));
+  const deeper = await hostedPlacement(['provider', 'create', `below-${other}`, '--parent', other], env());
+  assert.equal(deeper.stderr, '');
+  await run('drain', host);
+  assert.doesNotMatch(await run('provider', 'tree', host), /accepts claims again/);
+  await run('undrain', host);
+});
+
 test('any undrain deletes the traits that a drain has created but not assigned before it was stopped', async () => {
   assert.ok(await interrupted(3, 'drain', host), 'it is stopped when it has made traits');
   assert.notDeepEqual(await customTraits(), ['CUSTOM_DRAINED']);
