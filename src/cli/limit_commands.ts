@@ -105,9 +105,15 @@ export function addLimitCommands(program: Command): void {
     .argument('[project]', 'the project')
     .option(...defaultOption)
     .action(async (project: string | undefined, { default: isDefault }: DefaultOption, command: Command) => {
-      const { placement } = shellOf(command, []);
-      if (isDefault) await placement.limits.deleteDefaults();
-      else await placement.limits.delete(given(command, project));
+      const { placement, print } = shellOf(command, []);
+      if (isDefault) {
+        await placement.limits.deleteDefaults();
+        print({}, () => 'The default limits are deleted.');
+        return;
+      }
+      const project_id = given(command, project);
+      await placement.limits.delete(project_id);
+      print({ project_id }, () => `The limits of project ${project_id} are deleted; the defaults hold.`);
     });
 }
 

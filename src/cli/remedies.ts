@@ -67,8 +67,11 @@ export function withRemedy(problem: unknown, ran: Command | undefined): unknown 
   }
   const remedy = remedyBy(problem.detail, ran) ?? remediesByStatus[problem.status];
   if (remedy === undefined) return problem;
-  const more = problem.status === 403 && mayNameProject(ran) ? ` ${ownProject}` : '';
-  return new Error(`${problem.message}\n${remedy}${more}`, { cause: problem });
+  const mayName = problem.status === 403 && mayNameProject(ran);
+  // The service names the parameter where it knows that the project is what is missing.
+  const message = mayName ? problem.message.replace(namesParameter, '$1--project ') : problem.message;
+  const more = mayName && message === problem.message ? ` ${ownProject}` : '';
+  return new Error(`${message}\n${remedy}${more}`, { cause: problem });
 }
 
 /** Names what has chosen the version, if anything has. */
@@ -92,6 +95,9 @@ function remedyBy(detail: string, ran: Command | undefined): string | undefined 
   }
   return undefined;
 }
+
+/** How the service says how a member asks for what its own project has. */
+const namesParameter = /(It may ask for what its own project has: )project_id=/;
 
 const ownProject = 'Where a policy lets users see what their own project has, name it by --project.';
 

@@ -74,7 +74,7 @@ export function addTokenCommands(program: Command, flags: () => ConfigFlags): vo
     .argument('<id>', 'the id that "token list" shows', uuid)
     .action((id: string) =>
       withTokenStore(flags(), async (store) => {
-        if (await store.revoke(id)) return;
+        if (await store.revoke(id)) return print(`Token ${id} is revoked. Within 5 s no process takes it any more.`);
         printError(`placement-manage: there is no token ${id}. "placement-manage token list" prints all.`);
         process.exitCode = 1;
       }),

@@ -38,8 +38,11 @@ test('limits are set, listed, shown and deleted; what a command does not name st
     ['PGPU', '4'],
     ['VCPU', '8'],
   ]);
-  await commands.run('limit', 'delete', 'ci');
-  await commands.run('limit', 'delete', '--default');
+  assert.equal(
+    await commands.run('limit', 'delete', 'ci'),
+    'The limits of project ci are deleted; the defaults hold.\n',
+  );
+  assert.equal(await commands.run('limit', 'delete', '--default'), 'The default limits are deleted.\n');
   assert.deepEqual(await run('limit', 'show', 'ci'), []);
   await commands.fails('wrongInput', /no limits of project ci/, ['limit', 'delete', 'ci']);
   await commands.fails('wrongInput', /CUSTOM_X/, ['limit', 'set', 'ci', 'CUSTOM_X=1']);

@@ -8,7 +8,7 @@ import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { commandsOn, hostedPlacement } from './command.ts';
 import { project } from './documentation.ts';
 import { startKeystone } from './keystone_server.ts';
-import { type Handler, startFront, startServer, type TestServer } from './servers.ts';
+import { forward, type Handler, startFront, startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
 before(async () => {
@@ -146,6 +146,19 @@ test('a service that does not answer, one that has an error, and one that refuse
     await fails('forbidden', /needs? the role admin or service\. .*noauth2.*OS_TOKEN=admin\.\n$/, words, {
       OS_TOKEN: 'joe',
     });
+  }
+  // Where the service says how a reader asks for its own, the command says it once, with its own option.
+  const asReader = await startFront((incoming, response) => {
+    incoming.headers['x-roles'] = 'reader';
+    forward(server.url, incoming, response);
+  });
+  try {
+    const once = /^(?!.*(?:name it by|project_id)).*what its own project has: --project joe, and no provider\./s;
+    for (const words of [['holdings'], ['consumer', 'list'], ['waiting', 'list'], ['usage', 'records']]) {
+      await fails('forbidden', once, words, { OS_TOKEN: 'joe', OS_ENDPOINT: asReader.url });
+    }
+  } finally {
+    await asReader.close();
   }
   await fails('failed', /needs microversion 2\.9/, ['holdings', '--os-placement-api-version', '2.8']);
 });
