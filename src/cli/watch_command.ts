@@ -3,6 +3,7 @@ import { mayPass } from '../client/changes.ts';
 import type { FollowedChange, FollowOptions, Placement, WholeProvider } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { withName } from '../placement/uuid.ts';
+import { messageOf, printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
 import { resourcesText } from './amounts.ts';
 import { differences, listChanges } from './differences.ts';
@@ -52,10 +53,11 @@ export function addWatchCommand(program: Command): void {
       const seen = knownState(placement, options);
       // A wrong address is reported at once. All later requests wait for a service that does not answer.
       await placement.serverVersion();
-      if (since !== undefined) await persistently(seen.read);
+      const outage = reportedOutage();
+      if (since !== undefined) await persistently(seen.read, outage);
       const print = printLines(columns);
-      for await (const change of untilUnread((signal) => placement.changes({ ...options, signal }))) {
-        const line = await persistently(() => seen.lineOf(change));
+      for await (const change of untilUnread((signal) => placement.changes({ ...options, ...outage, signal }))) {
+        const line = await persistently(() => seen.lineOf(change), outage);
         const { what, uuid, name, root } = line;
         const time = new Date().toISOString();
         print({ ...change, ...line, time }, [time, what, name, root, uuid, line.change], () => {
@@ -81,13 +83,38 @@ async function* untilUnread<Item>(items: (signal: AbortSignal) => AsyncIterable<
 /** The longest wait before a retry, in milliseconds: a random time up to this, so that commands do not retry at the same time. */
 const longestPauseMs = 5_000;
 
+/** What is called when the service does not answer, and when it does. */
+type Outage = { onUnavailable(error: unknown): void; onCurrent(): void };
+
+/** Prints a line on standard error when an outage begins, and one when it is over. */
+function reportedOutage(): Outage {
+  let isAway = false;
+  const say = (text: string) => printError(`${new Date().toISOString().slice(0, 19)}Z ${text}`);
+  return {
+    onUnavailable: (error) => {
+      if (!isAway) say(`The service does not answer, and is asked again until it does: ${messageOf(error)}`);
+      isAway = true;
+    },
+    onCurrent: () => {
+      if (isAway) say('The service answers again.');
+      isAway = false;
+    },
+  };
+}
+
 /** Reads again while the service is unavailable, as `changes` follows it over an outage. */
-async function persistently<Result>(read: () => Promise<Result>): Promise<Result> {
+async function persistently<Result>(
+  read: () => Promise<Result>,
+  { onUnavailable, onCurrent }: Outage,
+): Promise<Result> {
   for (;;) {
     try {
-      return await read();
+      const result = await read();
+      onCurrent();
+      return result;
     } catch (error) {
       if (!mayPass(error)) throw error;
+      onUnavailable(error);
       await pause(Math.random() * longestPauseMs);
     }
   }

@@ -43,6 +43,11 @@ export type FollowOptions = {
    * date. With it the first request does not wait for a change.
    */
   readonly onCurrent?: (() => void) | undefined;
+  /**
+   * Called each time that the server is unavailable, before the request is repeated. With `onCurrent` the next request does not wait for a
+   * change, so that `onCurrent` tells at once when the server answers again.
+   */
+  readonly onUnavailable?: ((error: unknown) => void) | undefined;
   /** Stops following: the iteration then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 };
@@ -107,6 +112,8 @@ export function changesCall(call: Call): ChangesCall {
       } catch (error) {
         if (error instanceof ApiError && error.status === 410) token = undefined;
         else if (!mayPass(error)) throw error;
+        else options.onUnavailable?.(error);
+        mayWait = options.onCurrent === undefined;
         await pause(Math.random() * pauseMs, options.signal);
       }
     }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { until } from '../support/until.ts';
 import { commandsOn, startPlacement } from './command.ts';
-import { startServer, type TestServer } from './servers.ts';
+import { forward, startFront, startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
 before(async () => {
@@ -78,6 +78,43 @@ test('lines about consumers say what they have and had', async () => {
     await run('allocation', 'delete', 'ci/job-1');
     await said(/\(job-1\): gone: released, had VCPU=3 of host-1$/m);
   });
+});
+
+test('on standard error one line says that the service is away, and one that it answers again', async () => {
+  let isAway = false;
+  const front = await startFront((incoming, response) => {
+    if (isAway) response.destroy();
+    else forward(server.url, incoming, response);
+  });
+  const child = startPlacement(['watch', '--json'], env({ OS_ENDPOINT: front.url }));
+  let [output, errors] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  try {
+    await until('it follows', () => output.includes('was read'));
+    isAway = true;
+    await run('trait', 'create', 'CUSTOM_MEANWHILE');
+    await until('the outage is told', () => errors.includes('\n'));
+    const before = front.seen.length;
+    await until('it asks again', () => front.seen.length > before + 1);
+    isAway = false;
+    await until('the end of the outage is told', () => errors.includes('answers again'));
+    await until('the change is told', () => output.includes('+CUSTOM_MEANWHILE'));
+  } finally {
+    child.kill('SIGKILL');
+    await front.close();
+  }
+  const time = String.raw`\d{4}-\d\d-\d\dT[\d:]{8}Z`;
+  assert.match(
+    errors,
+    new RegExp(
+      `^${time} The service does not answer, and is asked again until it does: .+\n${time} The service answers again\\.\n$`,
+    ),
+  );
 });
 
 test('it ends where nobody reads its output any more, and where no service answers at the start', async () => {
