@@ -16,6 +16,7 @@ import { openOutages } from '../../src/log/outages.ts';
 import { claim } from '../races/judged_claim.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { engines, withFreshDatabase } from '../support/engines.ts';
+import { reportReads } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
 
 const logger = pino({ level: 'silent' });
@@ -64,7 +65,7 @@ for (const engine of engines) {
       const { kysely } = database;
       const reading = () => readConsumers(database, ['of many 7', 'none']);
       const scans = async (): Promise<number> => {
-        await sql`select pg_stat_force_next_flush()`.execute(kysely);
+        await reportReads(kysely);
         const count = sql<{ count: number }>`select seq_scan::integer as count from pg_stat_user_tables
           where relname = 'former_consumers'`;
         return (await onlyRow(kysely, count)).count;

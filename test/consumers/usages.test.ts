@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
+import { reportReads } from '../support/postgresql.ts';
 
 const projects = ['p1', 'p2', 'incomplete'];
 const users = ['u1', 'u2', 'incomplete'];
@@ -114,7 +115,7 @@ test('the allocations of a project with very many consumers are read in one pass
 });
 
 async function workOf({ kysely }: Database): Promise<{ readonly lookups: number; readonly temp_files: number }> {
-  await sql`select pg_stat_force_next_flush()`.execute(kysely);
+  await reportReads(kysely);
   const query = sql<{ lookups: number; temp_files: number }>`
     select idx_scan::integer as lookups, (select sum(temp_files)::integer from pg_stat_database where datname = current_database()) as temp_files
     from pg_stat_user_tables where relname = 'allocations'`;

@@ -13,6 +13,7 @@ import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { catchUp, loadFleet } from '../../src/fleet/keep/load.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { anyEngine, engines, type TestDatabase, withFreshDatabase } from '../support/engines.ts';
+import { reportReads } from '../support/postgresql.ts';
 
 /** Makes providers with ten inventories each, as an import does: nothing of this is logged. */
 async function makeProviders({ kysely }: Database, count: number): Promise<void> {
@@ -91,7 +92,7 @@ test('the parts of changed providers are read by indexes', async () => {
 
 /** How often the connection on which fleets are read has read a whole table of parts of providers. */
 async function wholeReads({ unlimited }: Database): Promise<number> {
-  await sql`select pg_stat_force_next_flush()`.execute(unlimited);
+  await reportReads(unlimited);
   const { count } = await onlyRow(
     unlimited,
     sql<{ count: number }>`select sum(seq_scan)::integer as count from pg_stat_user_tables

@@ -5,7 +5,7 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { asNova, services, withRegistry } from '../compute/nova.ts';
 import { postgresqlServer, type TestDatabase } from '../support/engines.ts';
-import { databaseUrl, execute } from '../support/postgresql.ts';
+import { databaseUrl, execute, majorVersion } from '../support/postgresql.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 
@@ -13,10 +13,8 @@ import { openServiceOn } from '../support/services.ts';
 async function withSqlAscii(use: (database: TestDatabase) => Promise<void>): Promise<void> {
   const server = await postgresqlServer();
   const name = 'placement_in_sql_ascii';
-  await execute(
-    server,
-    `create database ${name} template template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'`,
-  );
+  const provider = (await majorVersion(server)) < 15 ? '' : 'locale_provider libc'; // PostgreSQL 14 has no other
+  await execute(server, `create database ${name} template template0 encoding 'SQL_ASCII' ${provider} locale 'C'`);
   const connection = databaseUrl(server, name);
   const settings = { connection, maxPoolSize: 10 };
   const drop = async () => {

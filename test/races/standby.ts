@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { appendFile, cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
+import { execute, majorVersion, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
 
 /** A primary that a standby can follow. Its committed data survives its end. */
@@ -56,12 +56,19 @@ export async function backUp(primary: PostgresqlServer, data: string): Promise<v
   const files = ['postmaster.pid', 'postmaster.opts'].map((name) => path.join(from, name));
   const contents = ['pg_wal', 'pg_replslot'].map((name) => path.join(from, name));
   const filter = (file: string) => !files.includes(file) && !contents.includes(path.dirname(file));
+  const [start, stop] =
+    (await majorVersion(primary.url)) < 15
+      ? [
+          "pg_start_backup('copy', fast => true, exclusive => false)",
+          'pg_stop_backup(exclusive => false, wait_for_archive => false)',
+        ]
+      : ["pg_backup_start('copy', fast => true)", 'pg_backup_stop(wait_for_archive => false)'];
   const client = new pg.Client({ connectionString: primary.url });
   await client.connect();
   try {
-    await client.query("select pg_backup_start('copy', fast => true)");
+    await client.query(`select ${start}`);
     await cp(from, data, { recursive: true, filter });
-    const { rows } = await client.query('select labelfile from pg_backup_stop(wait_for_archive => false)');
+    const { rows } = await client.query(`select labelfile from ${stop}`);
     await writeFile(path.join(data, 'backup_label'), rows[0].labelfile);
   } finally {
     await client.end();

