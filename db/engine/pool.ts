@@ -54,6 +54,9 @@ export const graceMs = 5_000;
  * length. With the default, which is for disks that are slow to seek, the server would read a whole table of a thousand
  * rows where a few look-ups in an index are enough. The rows that are read all the time are in memory.
  *
+ * `max_parallel_workers_per_gather`: the one plan may expect very many rows where a request reads a few. Starting parallel workers for it took
+ * 40 ms of each page of a history, and the server has 8 of them for all its databases.
+ *
  * @param timeoutMs the time limit of a statement; 0 means no limit
  */
 export function prepareConnection(client: pg.PoolClient, timeoutMs: number): void {
@@ -64,6 +67,7 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
     ...reliedOn,
     'set plan_cache_mode = force_generic_plan',
     'set random_page_cost = 1.1',
+    'set max_parallel_workers_per_gather = 0',
     ...(timeoutMs > 0 ? limits : []),
   ]);
 }

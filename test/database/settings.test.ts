@@ -82,6 +82,20 @@ for (const engine of engines) {
   });
 }
 
+test('requests start no parallel workers, for which a plan that reads a few rows would wait', async () => {
+  await withFreshDatabase('postgresql', async ({ settings: opened, config: { connection = '' } }) => {
+    const name = 'max_parallel_workers_per_gather';
+    await execute(connection, `alter database ${new URL(connection).pathname.slice(1)} set ${name} = 2`);
+    const database = await openDatabase(opened);
+    try {
+      const all = Object.entries(await ways(database, shown([name])));
+      for (const [way, row] of all) if (!way.startsWith('an unlimited')) assert.deepEqual(row, { [name]: '0' }, way);
+    } finally {
+      await database.close();
+    }
+  });
+});
+
 test('the service answers the same on a database with other defaults', async () => {
   const answersWith = (names: readonly string[]) =>
     withFreshDatabase('postgresql', async (database) => {
