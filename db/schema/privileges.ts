@@ -18,17 +18,19 @@ async function withRemedy<T>(
 }
 
 /**
- * Runs a change of the schema. Since PostgreSQL 15 a role may create tables in schema public only if it owns the
- * database.
+ * Runs a change of the schema. In a database that PostgreSQL 15 or newer has made, a role may create tables in schema public only if it owns
+ * the database. In older ones everyone may, unless that was revoked, and the schema is not of the owner of the database.
  *
  * @throws Error with the statement that grants the missing privilege; any other error as it is.
  */
 export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise<T>): Promise<T> =>
-  withRemedy(database, change, (message, { role, name, othersOwn }) => {
+  withRemedy(database, change, (message, { role, name, schema, isOfDatabaseOwner, othersOwn }) => {
     // An OpenStack Placement uses another role, for example. Who gives the tables to another role may forget the functions.
     const remedy = othersOwn
       ? `Set [placement_database] connection to the role that owns the ${othersOwn}.`
-      : `Let it own the database, as a superuser: alter database ${name} owner to ${role};`;
+      : isOfDatabaseOwner
+        ? `Let it own the database, as a superuser: alter database ${name} owner to ${role};`
+        : `Let it create tables there, in this database as a superuser: grant create on schema ${schema} to ${role};`;
     return `Role ${role} may not change the schema of database ${name}: ${message}. ${remedy}`;
   });
 
@@ -66,6 +68,8 @@ type RoleInDatabase = {
   readonly role: string;
   readonly name: string;
   readonly schema: string;
+  /** Whether the schema belongs to whoever owns the database. */
+  readonly isOfDatabaseOwner: boolean;
   /** What is there, and belongs to a role that this one is no member of. */
   readonly othersOwn: 'tables' | 'functions' | null;
 };
@@ -75,6 +79,8 @@ const readRole = ({ kysely }: Database) =>
     kysely,
     sql<RoleInDatabase>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
       quote_ident(coalesce(current_schema(), 'public')) as schema,
+      exists (select from pg_namespace where nspname = coalesce(current_schema(), 'public')
+        and nspowner = 'pg_database_owner'::regrole) as "isOfDatabaseOwner",
       case when exists (select from pg_class join pg_namespace n on n.oid = relnamespace where nspname = current_schema()
           and relname in ('resource_providers', 'kysely_migration', 'alembic_version')
           and not pg_has_role(relowner, 'usage')) then 'tables'

@@ -212,30 +212,35 @@ async function withRole(
   }
 }
 
-test('the error for a role that may not create tables has the statement that permits it', async () => {
-  await withRole(async ({ role, admin, as }) => {
-    const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
-    const refused = await sync();
-    assert.equal(refused.code, 77);
-    const [, statement] = /permission denied for schema public\. .*as a superuser: (alter database .*;)\n$/.exec(
-      refused.stderr,
-    ) ?? [refused.stderr];
-    assert.match(refused.stderr, new RegExp(`^placement-manage: Role ${role} may not change the schema`));
-    const translated = await inOtherLanguage(as);
-    const { stderr: inOther } = await runToEnd('placement-manage', ['db', 'sync'], '/', {
-      DATABASE_URL: translated.url,
+// In a database from before PostgreSQL 15, also after an upgrade, schema public is of a superuser.
+for (const owner of ['pg_database_owner', 'postgres']) {
+  test(`the error for a role that may not create tables has the statement that permits it, in a schema of ${owner}`, async () => {
+    await withRole(async ({ role, admin, as }) => {
+      await execute(admin, `alter schema public owner to ${owner}; revoke create on schema public from public`);
+      const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
+      const refused = await sync();
+      assert.equal(refused.code, 77);
+      const [, statement] =
+        /permission denied for schema public\. .*as a superuser: ((?:alter database|grant create) .*;)\n$/.exec(
+          refused.stderr,
+        ) ?? [refused.stderr];
+      assert.match(refused.stderr, new RegExp(`^placement-manage: Role ${role} may not change the schema`));
+      const translated = await inOtherLanguage(as);
+      const { stderr: inOther } = await runToEnd('placement-manage', ['db', 'sync'], '/', {
+        DATABASE_URL: translated.url,
+      });
+      translated.stop();
+      assert.equal(
+        inOther,
+        refused.stderr.replace('permission denied for schema public', 'xxxxxxxxxx xxxxxx xxx xxxxxx xxxxxx'),
+      );
+      await execute(admin, statement ?? refused.stderr);
+      const { code, stderr } = await sync();
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, new RegExp(`applied ${migrationNames.join(', ')}\\.\n$`));
     });
-    translated.stop();
-    assert.equal(
-      inOther,
-      refused.stderr.replace('permission denied for schema public', 'xxxxxxxxxx xxxxxx xxx xxxxxx xxxxxx'),
-    );
-    await execute(admin, statement ?? refused.stderr);
-    const { code, stderr } = await sync();
-    assert.equal(code, 0, stderr);
-    assert.match(stderr, new RegExp(`applied ${migrationNames.join(', ')}\\.\n$`));
   });
-});
+}
 
 test("the error for a role that does not own upstream's tables says to use the owner", async () => {
   await withRole(async ({ role, admin, as }) => {
