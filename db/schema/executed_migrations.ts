@@ -73,7 +73,7 @@ export async function pendingMigrations(database: Database): Promise<readonly st
   return missingMigrations(await executedMigrations(database));
 }
 
-/** Those of the executed migrations that are neither among these names nor unreleased ones. */
+/** The executed migrations that are neither in a list of names nor in `unreleasedNames`. */
 export const newerOf = (executed: readonly string[], names: readonly string[]): readonly string[] =>
   executed.filter((name) => !names.includes(name) && !isUnreleased(name));
 

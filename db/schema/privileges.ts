@@ -25,7 +25,7 @@ async function withRemedy<T>(
  */
 export const withPrivilegeRemedy = <T>(database: Database, change: () => Promise<T>): Promise<T> =>
   withRemedy(database, change, (message, { role, name, schema, isOfDatabaseOwner, othersOwn }) => {
-    // An OpenStack Placement uses another role, for example. Who gives the tables to another role may forget the functions.
+    // An OpenStack Placement uses another role, for example. A handover of tables to another role may leave out the functions.
     const remedy = othersOwn
       ? `Set [placement_database] connection to the role that owns the ${othersOwn}.`
       : isOfDatabaseOwner
@@ -68,9 +68,9 @@ type RoleInDatabase = {
   readonly role: string;
   readonly name: string;
   readonly schema: string;
-  /** Whether the schema belongs to whoever owns the database. */
+  /** Whether each owner of the database owns the schema too (role pg_database_owner). */
   readonly isOfDatabaseOwner: boolean;
-  /** What is there, and belongs to a role that this one is no member of. */
+  /** The objects of the service that belong to a role of which the current role is no member; null if there are none. */
   readonly othersOwn: 'tables' | 'functions' | null;
 };
 

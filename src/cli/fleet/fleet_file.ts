@@ -102,7 +102,7 @@ const fields = object(
   },
   'an inventory',
 );
-/** What is no object is the total: a number in quotes, as a spreadsheet writes it, is told to be no number. */
+/** A value that is no object is the total: the mistake for a number in quotes, as spreadsheets write it, says that it is no number. */
 const inventory = v.lazy((value) =>
   isMap(value)
     ? fields
