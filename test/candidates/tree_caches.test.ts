@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { candidatesJson } from '../../src/api/candidates/answer.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
-import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
+import { changeFleet } from '../fleet/change_fleet.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { textOfChunks } from '../support/chunks.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { anyChange, changes } from './random_change.ts';
+import { anyChange } from './random_change.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
 import { classNames, rowsOf } from './topology.ts';
@@ -70,20 +70,16 @@ test('the cache of a tree is up to date after any change, and right for any requ
         const requests = [...plainRequests, ...more.flatMap(alike)];
         const answers = (fleet: Fleet) => requests.map((request) => answerTo(fleet, request));
         let rows = rowsOf(topology);
-        const { fleet, apply } = createFleet(rows);
+        const living = createFleet(rows);
+        const { fleet } = living;
         answers(fleet);
-        for (const { kind, at, what } of list) {
-          const id = rows.providers[at % rows.providers.length]?.id;
-          if (id === undefined) return;
-          const [next, reported, ownWrite] = changes[kind](rows, id, what);
-          if (ownWrite === undefined) apply(reported);
-          else showEffects(fleet, ownWrite, 1);
-          rows = next;
+        for (const change of list) {
+          rows = changeFleet(living, rows, change);
           // Each request on a new fleet, which has cached nothing.
           const expected = requests.map((request) => answerTo(createFleet(rows).fleet, request));
-          assert.deepEqual(answers(fleet), expected, kind);
+          assert.deepEqual(answers(fleet), expected, change.kind);
           // The same again, from what was just cached.
-          assert.deepEqual(answers(fleet), expected, kind);
+          assert.deepEqual(answers(fleet), expected, change.kind);
           found += expected.slice(plainRequests.length).filter(hasCandidates).length;
         }
       },

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
-import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
+import { changeFleet } from '../fleet/change_fleet.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { candidateKey } from './candidate_key.ts';
 import { groupOf, requestOf } from './plain_request.ts';
@@ -125,23 +125,19 @@ test('candidates come in the order of their trees, whatever changed before', () 
           ...wanted.map(([, order]) => ({ ...requestOf([groupOf('', { VCPU: 1 })]), order })),
         ];
         let rows = rowsOf(topology);
-        const { fleet, apply } = createFleet(rows);
+        const living = createFleet(rows);
+        const { fleet } = living;
         for (const request of ordered) keysOf(fleet, request);
-        for (const { kind, at, what } of list) {
-          const id = rows.providers[at % rows.providers.length]?.id;
-          if (id === undefined) return;
-          const [next, reported, ownWrite] = changes[kind](rows, id, what);
-          if (ownWrite === undefined) apply(reported);
-          else showEffects(fleet, ownWrite, 1);
-          rows = next;
+        for (const change of list) {
+          rows = changeFleet(living, rows, change);
           for (const request of ordered) {
             const expected = found(() => expectedTrees(rows, fleet, request));
             const actual = found(() => keysOf(fleet, request));
             if (typeof expected === 'string' || typeof actual === 'string') {
-              assert.equal(actual, expected, kind);
+              assert.equal(actual, expected, change.kind);
               continue;
             }
-            assert.deepEqual(cutLike(expected, actual), expected, kind);
+            assert.deepEqual(cutLike(expected, actual), expected, change.kind);
             if (expected.filter(({ length }) => length > 0).length > 1) several += 1;
             const [first] = keysOf(fleet, request, { ...steady, limited: true });
             assert.equal(first, actual[0]);
@@ -213,15 +209,10 @@ test('among many trees the search passes exactly those that cannot fit', () => {
       (stream, orders, rounds) => {
         const random = (most: number): number => (stream.next().value ?? 0) % most;
         let rows = rowsOf(manyTrees(random));
-        const { fleet, apply } = createFleet(rows);
+        const living = createFleet(rows);
+        const { fleet } = living;
         for (const list of [[], ...rounds]) {
-          for (const { kind, at, what } of list) {
-            const id = rows.providers[at % rows.providers.length]?.id ?? 0;
-            const [next, reported, ownWrite] = changes[kind](rows, id, what);
-            if (ownWrite === undefined) apply(reported);
-            else showEffects(fleet, ownWrite, 1);
-            rows = next;
-          }
+          for (const change of list) rows = changeFleet(living, rows, change);
           for (const [number, order] of orders.entries()) {
             const request = requests[number % requests.length];
             if (request === undefined) return;

@@ -6,9 +6,9 @@ import { pageOf } from '../../db/fleet/rows.ts';
 import type { Demand } from '../../src/fleet/index/tree_room.ts';
 import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
-import { type Change, changes } from '../candidates/random_change.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
 import { classNames, nodeAt, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
+import { changeFleet } from './change_fleet.ts';
 import { type AllRows, createFleet } from './made_up_fleet.ts';
 
 /** The amounts that fit into each provider by itself, by the id of its root: one of each class, the largest. */
@@ -56,15 +56,6 @@ function check({ fleet }: LivingFleet, rows: AllRows, demands: readonly Demand[]
   return expected.length;
 }
 
-function perform(living: LivingFleet, rows: AllRows, { kind, at, what }: Change): AllRows {
-  const id = rows.providers[at % rows.providers.length]?.id;
-  if (id === undefined) return rows;
-  const [next, reported, ownWrite] = changes[kind](rows, id, what);
-  if (ownWrite === undefined) living.apply(reported);
-  else showEffects(living.fleet, ownWrite, 1);
-  return next;
-}
-
 const anyDemand: fc.Arbitrary<Demand> = fc
   .record({ classId: fc.integer({ min: 1, max: classNames.length }), ofOne: fc.nat(6), more: fc.nat(4) })
   .map(({ classId, ofOne, more }) => ({ classId, ofOne, total: ofOne + more }));
@@ -85,7 +76,7 @@ test('the trees with room are equal to those that plain sums find, whatever chan
         const living = createFleet(rows);
         for (const demands of wanted) check(living, rows, demands);
         for (const change of list) {
-          rows = perform(living, rows, change);
+          rows = changeFleet(living, rows, change);
           for (const demands of wanted) some += Number(check(living, rows, demands, change.kind) > 0);
         }
       },
@@ -118,7 +109,7 @@ test('the trees with room are right among thousands of trees, with more changes 
             showEffects(living.fleet, { effects: [{ providerId: id, bump: 1, used: [{ classId: 1, delta: 1 }] }] }, 1);
             showEffects(living.fleet, { effects: [{ providerId: id, bump: 1, used: [{ classId: 1, delta: -1 }] }] }, 1);
           }
-          for (const change of list) rows = perform(living, rows, change);
+          for (const change of list) rows = changeFleet(living, rows, change);
           for (const demands of wanted) check(living, rows, demands);
           check(living, rows, [...(wanted[1] ?? []), { classId: 3, ofOne: 9, total: 9 }]);
         }
