@@ -36,20 +36,21 @@ export function endOf({ cert }: Pick<Tls, 'cert'>): number {
   const [first, ...others] = (cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [cert]).map(
     (certificate) => new X509Certificate(certificate),
   );
-  const endAmong = (certificate: X509Certificate, left: readonly X509Certificate[]): number => {
-    const issuers = certificate.checkIssued(certificate) ? [] : left.filter((each) => certificate.checkIssued(each));
-    const ends = issuers.map((issuer) =>
-      issuer.checkIssued(issuer)
-        ? Number.POSITIVE_INFINITY
-        : endAmong(
-            issuer,
-            left.filter((each) => each !== issuer),
-          ),
-    );
-    const own = certificate.validToDate.getTime();
-    return ends.length === 0 ? own : Math.min(own, Math.max(...ends));
-  };
-  return first === undefined ? Number.POSITIVE_INFINITY : endAmong(first, others);
+  return first === undefined ? Number.POSITIVE_INFINITY : endOfChain(first, others);
+}
+
+const isRoot = (certificate: X509Certificate): boolean => certificate.checkIssued(certificate);
+
+/** @param others the certificates that may have issued it, or that may be further up */
+function endOfChain(certificate: X509Certificate, others: readonly X509Certificate[]): number {
+  const ownEnd = certificate.validToDate.getTime();
+  const issuers = others.filter((each) => certificate.checkIssued(each));
+  if (issuers.length === 0 || issuers.some(isRoot)) return ownEnd;
+  const ends = issuers.map((issuer) => {
+    const above = others.filter((each) => each !== issuer);
+    return endOfChain(issuer, above);
+  });
+  return Math.min(ownEnd, Math.max(...ends));
 }
 
 async function readPem(option: string, file: string): Promise<string> {
