@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { connect } from '../../src/client/index.ts';
+import { connect, type Placement } from '../../src/client/index.ts';
 import { until } from '../support/until.ts';
 import { commandsOn, hostedPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
@@ -100,26 +100,14 @@ test('a class that does not exist gives a warning if nothing is found', async ()
   }
   const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
   await client.resourceClasses.create('CUSTOM_GONE');
-  const { uuid } = await client.providers.create({ name: 'gone' });
-  await client.inventories.set(uuid, { inventories: { CUSTOM_GONE: { total: 1 } }, resource_provider_generation: 0 });
-  const claim = { project_id: 'gone', user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
-  const consumer = randomUUID();
-  await client.allocations.set(consumer, { allocations: { [uuid]: { resources: { CUSTOM_GONE: 1 } } }, ...claim });
-  await client.allocations.delete(consumer);
-  await client.providers.delete(uuid);
+  await useAndDelete(client, 'gone', 'CUSTOM_GONE');
   await client.resourceClasses.delete('CUSTOM_GONE');
   assert.match(await run('usage', 'records', '--class', 'CUSTOM_GONE'), /released/);
 });
 
 test('what was used of a provider that was deleted is found by its UUID', async () => {
   const client = connect({ endpoint: server.url, auth: 'admin', version: '2.9' });
-  const { uuid } = await client.providers.create({ name: 'retired' });
-  await client.inventories.set(uuid, { inventories: { VCPU: { total: 1 } }, resource_provider_generation: 0 });
-  const claim = { project_id: 'retired', user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
-  const consumer = randomUUID();
-  await client.allocations.set(consumer, { allocations: { [uuid]: { resources: { VCPU: 1 } } }, ...claim });
-  await client.allocations.delete(consumer);
-  await client.providers.delete(uuid);
+  const uuid = await useAndDelete(client, 'retired', 'VCPU');
   assert.match(await run('usage', 'records', '--provider', uuid.toUpperCase()), /retired.*released/);
   assert.match(await run('usage', 'report', '--provider', uuid, '--by', 'provider'), /retired/);
   await fails('wrongInput', /no provider "retired" now.*UUID/, ['usage', 'records', '--provider', 'retired']);
@@ -159,3 +147,15 @@ test('a wrong month, key or version is refused in a sentence', async () => {
   await fails('wrongInput', /is no time/, ['usage', 'report', '--from', '2026-11-01T99:00:00Z']);
   await fails('failed', /2\.9/, ['usage', 'report', '--os-placement-api-version', '2.8']);
 });
+
+/** Creates a provider, claims and releases it for a project of the same name, and deletes the provider. @returns the UUID of the provider */
+async function useAndDelete(client: Placement, name: string, className: string): Promise<string> {
+  const { uuid } = await client.providers.create({ name });
+  await client.inventories.set(uuid, { inventories: { [className]: { total: 1 } }, resource_provider_generation: 0 });
+  const claim = { project_id: name, user_id: 'u', consumer_generation: null, consumer_type: 'JOB' };
+  const consumer = randomUUID();
+  await client.allocations.set(consumer, { allocations: { [uuid]: { resources: { [className]: 1 } } }, ...claim });
+  await client.allocations.delete(consumer);
+  await client.providers.delete(uuid);
+  return uuid;
+}
