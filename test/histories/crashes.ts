@@ -54,9 +54,9 @@ async function kill(pid: number, other: pg.Client): Promise<void> {
 }
 
 /**
- * Kills a backend just after some transactions were rolled back, which one process of the service knows of, but the write-ahead log not
- * yet: so the server assigns their numbers again. They become those of writes by the other process. Meanwhile the process that knows
- * the rolled back transactions gets no request.
+ * Kills a backend just after some transactions were rolled back. One process of the service knows these transactions, but the write-ahead
+ * log has no record of them yet: so the server assigns their numbers again, to writes of the other process. Meanwhile the first process
+ * gets no request.
  *
  * @param isOver whether no more requests come
  */

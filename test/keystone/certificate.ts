@@ -11,7 +11,7 @@ export const selfSigned = (seconds = 3600): Certificate => issue({ name: 'test',
  *
  * @param options.seconds how long it is valid, from now on; below 0 it has ended
  * @param options.key of the certificate; a new one by default
- * @param options.issuer who signs it; without one it signs itself
+ * @param options.issuer the certificate that signs the new one; if undefined, the new certificate is self-signed
  */
 export function issue(options: {
   readonly name: string;

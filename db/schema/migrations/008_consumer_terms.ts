@@ -6,10 +6,9 @@ import { qualifyNames } from '../qualified_names.ts';
  * `expires_at`. Only this service knows the table. When another program or an older release rewrites a consumer, it
  * raises the generation, and so the consumer has no term any more. When it deletes the consumer, a trigger removes the term.
  *
- * Former consumers: how many generations the removed consumers with a UUID had together. A consumer that is made again
- * begins at generation 1, as in OpenStack Placement. From microversion 1.40 on its generation continues after those of the
- * former ones: the sum is added where it is shown and where it is compared. So a client that knows a former consumer has
- * a generation that the new one never has.
+ * Former consumers: how many generations the removed consumers with a UUID had together. The record of a new consumer
+ * begins at generation 1, as in OpenStack Placement. From microversion 1.40 on the sum is added where the generation is shown
+ * and where it is compared. So a client that knows a former consumer has a generation that the new consumer never has.
  *
  * The same trigger writes them, so that deletions by other programs and older releases count as well. Each former consumer counts one more
  * than its last generation, because OpenStack Placement also makes records with generation 0. Who removes a record that was never

@@ -28,7 +28,7 @@ export function parseShapes(text: string): readonly Shape[] {
   return shapes;
 }
 
-/** The error in a shape, for people who write configurations. */
+/** A mistake in a shape of the configuration. */
 export class ShapeError extends Error {
   constructor(name: string, problem: string) {
     super(`the shape "${name}": ${problem}`);

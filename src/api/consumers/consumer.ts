@@ -31,8 +31,8 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config
 }
 
 /**
- * Whether, at a version, the generation of a consumer continues after those of former consumers with the same UUID. Versions
- * of OpenStack Placement show the generation of the record, which begins at 1 again.
+ * Whether a version raises the generation of a new consumer above the generations of deleted consumers with the same UUID. In versions
+ * of OpenStack Placement each new consumer begins at generation 1.
  */
 export const goesOn = (version: number): boolean => version >= since.entityTags;
 
