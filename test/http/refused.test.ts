@@ -135,15 +135,11 @@ async function withServer(
 }
 
 async function start(args: readonly string[], folder: string) {
-  const { child, ended: end, said } = startCommand('placement-api', args, folder);
+  const { child, ended: end, log, said } = startCommand('placement-api', args, folder);
   const [, url = ''] = await said(/listens on (http\S+)\n/);
   const port = Number(new URL(url).port);
-  let log = '';
-  child.stderr.on('data', (more: string) => {
-    log += more;
-  });
   const logged = (): readonly Logged[] =>
-    log
+    log()
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line));

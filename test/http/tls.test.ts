@@ -57,11 +57,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     assert.deepEqual([created.status, created.location], [201, `${url}/resource_providers/${uuid}`]);
     await assert.rejects(send(`${url}/`, selfSigned().cert, 'GET'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
 
-    let log = '';
-    server.child.stderr.on('data', (text: string) => {
-      log += text;
-    });
-    const logged = (pattern: RegExp) => until(`the log has ${pattern}`, () => pattern.test(log));
+    const logged = (pattern: RegExp) => until(`the log has ${pattern}`, () => pattern.test(server.log()));
     const renewed = selfSigned();
     await writeFile(file('cert.pem'), 'no certificate');
     server.child.kill('SIGHUP');

@@ -113,15 +113,12 @@ test('a worker that ends is replaced, and connections that come meanwhile are an
     const server = startCommand('placement-api', await configured(world, '[api]\nworkers = 2\n'), world.folder, {
       OS_API__HOST: `unix:${socket}`,
     });
-    let log = '';
-    server.child.stderr.on('data', (text: string) => {
-      log += text;
-    });
     await server.said(/listens on unix:/);
-    const [, pid] = /"pid":(\d+),"msg":"This worker serves"/.exec(log) ?? [];
-    process.kill(Number(pid), 'SIGKILL');
+    const serving = () => [...server.log().matchAll(/"pid":(\d+),"msg":"This worker serves"/g)];
+    await until('both workers have logged that they serve', () => serving().length === 2);
+    process.kill(Number(serving()[0]?.[1]), 'SIGKILL');
     for (let count = 0; count < 20; count += 1) assert.equal((await ask(socket, '/resource_providers'))[0], 200);
-    await until('its successor serves', () => log.match(/This worker serves/g)?.length === 3);
+    await until('its successor serves', () => serving().length === 3);
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
   }));

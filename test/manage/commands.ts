@@ -125,6 +125,8 @@ export function startCommand(
   return {
     child,
     ended,
+    /** Standard error so far. What was written to it before a text on standard output may come after this text. */
+    log: (): string => stderr,
     /** Waits for a text on standard output. */
     said: (pattern: RegExp): Promise<RegExpExecArray> =>
       new Promise((resolve, reject) => {

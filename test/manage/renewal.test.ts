@@ -168,11 +168,7 @@ test('SIGHUP does not end a service that still waits for its database', () =>
         'max_retries = -1\nretry_interval = 1\n',
     );
     const server = startCommand('placement-api', ['--config-file', file], folder);
-    let log = '';
-    server.child.stderr.on('data', (text: string) => {
-      log += text;
-    });
-    const tries = () => log.match(/cannot be reached/g)?.length ?? 0;
+    const tries = () => server.log().match(/cannot be reached/g)?.length ?? 0;
     await until('it waits', () => tries() > 0);
     server.child.kill('SIGHUP');
     const before = tries();

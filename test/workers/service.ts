@@ -21,13 +21,12 @@ export type WorkersService = {
 export async function start({ folder, configFile }: CommandWorld, workers: number): Promise<WorkersService> {
   const args = ['--config-file', configFile, '--workers', String(workers)];
   const server = startCommand('placement-api', args, folder);
-  let text = '';
-  server.child.stderr.on('data', (chunk: string) => {
-    text += chunk;
-  });
   const [, url = ''] = await server.said(/^placement-api \d\S* listens on (http:\/\/\S+)\n/m);
   const log = () =>
-    text.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
+    server
+      .log()
+      .split('\n')
+      .flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
   const pids = () =>
     new Map<number, number>(
       log().flatMap(({ msg, worker, pid }) => (msg === 'This worker serves' ? [[Number(worker), Number(pid)]] : [])),

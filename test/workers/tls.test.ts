@@ -40,31 +40,28 @@ test('every worker serves the certificate that SIGHUP renewed, or the old one if
       OS_SSL__CERT_FILE: certFile,
       OS_SSL__KEY_FILE: keyFile,
     });
-    let log = '';
-    server.child.stderr.on('data', (text: string) => {
-      log += text;
-    });
     const [, digits] = await server.said(/listens on https:\/\/127\.0\.0\.1:(\d+)\n/);
     const port = Number(digits);
     assert.deepEqual(await certificates(port), [fingerprintOf(first.cert)]);
 
     await install({ ...second, cert: 'no certificate' });
     server.child.kill('SIGHUP');
-    await until('the mistake is told', () => log.includes('the TLS certificate stays as it was'));
+    await until('the mistake is told', () => server.log().includes('the TLS certificate stays as it was'));
     assert.deepEqual(await certificates(port), [fingerprintOf(first.cert)]);
 
     await install(second);
     server.child.kill('SIGHUP');
-    await until('the certificate is renewed', () => log.includes('the TLS certificate was read again'));
+    await until('the certificate is renewed', () => server.log().includes('the TLS certificate was read again'));
     await until('both serve it', async () =>
       (await certificates(port)).every((fingerprint) => fingerprint === fingerprintOf(second.cert)),
     );
 
     // The files are broken again. A worker that starts now serves with the good certificate.
     await writeFile(certFile, 'no certificate');
-    const [, pid] = /"pid":(\d+),"msg":"This worker serves"/.exec(log) ?? [];
-    process.kill(Number(pid), 'SIGKILL');
-    await until('its successor serves', () => log.match(/This worker serves/g)?.length === 3);
+    const serving = () => [...server.log().matchAll(/"pid":(\d+),"msg":"This worker serves"/g)];
+    await until('both workers have logged that they serve', () => serving().length === 2);
+    process.kill(Number(serving()[0]?.[1]), 'SIGKILL');
+    await until('its successor serves', () => serving().length === 3);
     assert.deepEqual(await certificates(port), [fingerprintOf(second.cert)]);
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
