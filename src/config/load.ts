@@ -247,7 +247,7 @@ function findWarnings(
   return [
     ...misspelledSections(files, pluginGroup),
     ...misspelledOptions(files, pluginGroup),
-    ...misspelledVariables(env),
+    ...misspelledVariables(env, pluginGroup),
     ...missingPolicyFile(settings),
   ];
 }
@@ -284,10 +284,13 @@ function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): r
 }
 
 /** Only options of a service have such names, so that every unknown one is reported. */
-function misspelledVariables(env: Environment): readonly string[] {
+function misspelledVariables(env: Environment, pluginGroup: string): readonly string[] {
+  const ofPlugin = new Set(
+    options.filter(({ plugin }) => plugin).map(({ name }) => variableOf({ group: pluginGroup, name })),
+  );
   return Object.keys(env).flatMap((variable) => {
     const [, prefix = '', section, option = ''] = /^(DEFAULT_)?OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
-    if (section === undefined) return [];
+    if (section === undefined || ofPlugin.has(variable.slice(prefix.length))) return [];
     const name = option.toLowerCase();
     const named = section === 'DEFAULT' ? section : section.toLowerCase();
     const group = groups.has(named) ? named : nearName(named, groups);

@@ -115,6 +115,22 @@ suite('options that are probably misspelled are reported with file and line', ()
     });
   });
 
+  test('in the environment, of the section that auth_section names', () => {
+    withConf('[keystone_authtoken]\nauth_section = service_user\n', ({ load }) => {
+      const { config, warnings } = load({
+        env: {
+          OS_SERVICE_USER__PASSWORD: 'p',
+          DEFAULT_OS_SERVICE_USER__USERNAME: 'u',
+          OS_SERVICE_USER__USERNAMES: 'n',
+        },
+      });
+      assert.deepEqual([config.keystoneAuthtoken.password, config.keystoneAuthtoken.username], ['p', 'u']);
+      assert.deepEqual(warnings, [
+        'environment: OS_SERVICE_USER__USERNAMES is no option of this service and is ignored.',
+      ]);
+    });
+  });
+
   test('older names, options without effect, and those of libraries are not reported', () => {
     const text =
       '[DEFAULT]\nlogfile = a\nlog_config_append = a\nuse_journal = true\nuse_syslog = true\nlog_date_format = a\n' +
