@@ -9,7 +9,6 @@ import {
   groups,
   isMemberSection,
   knownNames,
-  memberOptions,
   type Option,
   options,
   variableOf,
@@ -120,8 +119,7 @@ function settleAll(
     return locate(value === option.default ? [file, file.replace(/\.yaml$/, '.json')] : [file], found);
   }
 
-  const members = memberOptions(found.files.flatMap(({ sections }) => [...sections.keys()]));
-  const settings = [...options, ...members].map(settle);
+  const settings = sources.options.map(settle);
   for (const problem of [...contradictions(settings), ...unknownOfMembers(found.files)]) problems.add(problem);
   return { settings, problems: [...problems] };
 }

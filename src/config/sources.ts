@@ -1,4 +1,4 @@
-import { ignoredOptions, type Option, options, variableOf } from './config.ts';
+import { ignoredOptions, memberOptions, type Option, options, variableOf } from './config.ts';
 import { maskUrls } from './database_url.ts';
 import { normalizeSection } from './oslo_ini.ts';
 import type { ConfigFile } from './search.ts';
@@ -37,6 +37,8 @@ export type Written = {
 
 /** All sources of values, combined. */
 export type Sources = {
+  /** All options, also those of the sections `[jwt:NAME]` of the files. */
+  readonly options: readonly Option[];
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined if there is no such name. */
   readonly named: (name: string, from: Option) => { readonly option: Option } | { readonly text: string } | undefined;
@@ -51,7 +53,6 @@ type SettingName = readonly [group: string, name: string];
 const defaultPrefix = 'DEFAULT_';
 
 const key = (group: string, name: string): string => `${group}.${name}`;
-const known = new Map(options.map((option) => [key(option.group, option.name), option]));
 const ignored = new Set(ignoredOptions.map(([group, name]) => key(group, name)));
 
 /**
@@ -65,6 +66,8 @@ export function openSources(
 ): Sources {
   const authSection = fromEnvironment('keystone_authtoken', 'auth_section') ??
     fromFiles([['keystone_authtoken', 'auth_section']], false) ?? { texts: ['keystone_authtoken'] };
+  const all = [...options, ...memberOptions(files.flatMap(({ sections }) => [...sections.keys()]))];
+  const known = new Map(all.map((option) => [key(option.group, option.name), option]));
   const pluginGroup = normalizeSection(authSection.texts[0] || 'keystone_authtoken');
 
   function fromCommandLine(option: Option): Written | undefined {
@@ -137,7 +140,7 @@ export function openSources(
     return undefined;
   }
 
-  return { find, named, pluginGroup };
+  return { options: all, find, named, pluginGroup };
 }
 
 /** The source of a value, as messages show it: `/etc/placement/placement.conf:12`. */

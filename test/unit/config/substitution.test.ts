@@ -62,6 +62,14 @@ suite('references between options', () => {
   test('an unknown option stays as written, although the file has it', () =>
     assert.equal(region(`[DEFAULT]\nmine = 1\n${here('$mine')}`), '$mine'));
 
+  test('an option of a section [jwt:NAME] is found from the same section only', () => {
+    const section = (name: string, more: string) => `[jwt:${name}]\nissuer = https://${name}\n${more}\n`;
+    const text =
+      section('one', 'jwks_uri = ${issuer}/keys') + section('two', 'jwks_uri = $issuer/keys\ncafile = $audience');
+    const { one, two } = withConf(text, ({ load }) => load().config.jwt);
+    assert.deepEqual([one?.jwksUri, two?.jwksUri, two?.cafile], ['https://one/keys', 'https://two/keys', undefined]);
+  });
+
   test('a circle of references is an error', () => {
     withConf('[keystone_authtoken]\nusername = $region_name\nregion_name = ${username}\n', ({ problems }) => {
       assert.deepEqual(problems(), [
