@@ -252,13 +252,14 @@ function findWarnings(
 
 /**
  * Real files have sections of many libraries. So only a name that is almost the name of one of our sections is
- * reported.
+ * reported; also that of an issuer without the colon and its name, whose tokens would all be refused.
  */
 function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections.keys()].flatMap((section) => {
       if (groups.has(section) || section === pluginGroup || isMemberSection(section)) return [];
-      const meant = nearName(section, groups);
+      const isOfIssuer = nearName(/^[a-z]*/.exec(section)?.[0] ?? '', ['jwt']) !== undefined;
+      const meant = nearName(section, groups) ?? (isOfIssuer ? 'jwt:NAME' : undefined);
       return meant === undefined
         ? []
         : [`${file}: section [${section}] has no option of this service and is ignored. Did you mean [${meant}]?`];

@@ -20,6 +20,10 @@ suite('sections that are probably misspelled are reported', () => {
     ['apii', 'api'],
     ['SL', 'ssl'],
     ['pai', 'api'],
+    ['jwt', 'jwt:NAME'],
+    ['jwt:', 'jwt:NAME'],
+    ['jwt.github', 'jwt:NAME'],
+    ['JTW:github', 'jwt:NAME'],
   ]) {
     test(`${written}`, () => {
       const [warning = '', ...more] = warningsOf(`[${written}]\nconnection = postgresql://u:hunter2@h/d\n`);
