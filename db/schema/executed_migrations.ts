@@ -128,9 +128,12 @@ const needed = {
   usage_records: true,
 } as const satisfies Record<Exclude<keyof Tables, 'alembic_version'>, true>;
 
+/** The names of these tables. */
+export const neededTables: readonly string[] = Object.keys(needed);
+
 const selectMissing = sql<{
   name: string;
-}>`select name from unnest(${Object.keys(needed)}::text[]) as name where to_regclass(name) is null`;
+}>`select name from unnest(${neededTables}::text[]) as name where to_regclass(name) is null`;
 
 /**
  * Makes sure that the database takes writes, and still has the schema with which the service started. The first statement is refused where

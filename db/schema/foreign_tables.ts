@@ -1,31 +1,12 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import type { Tables } from '../tables.ts';
+import { neededTables } from './executed_migrations.ts';
 import { missingColumns, upstreamTables } from './upstream_tables.ts';
 
 /** The tables that this service has and OpenStack Placement does not have. */
-export const ownTables: readonly (keyof Tables)[] = [
-  'cells',
-  'consumer_names',
-  'consumer_terms',
-  'deleted_limits',
-  'doubtful_usages',
-  'former_consumers',
-  'inventory_changes',
-  'limits',
-  'open_usage_records',
-  'project_usages',
-  'provider_changes',
-  'provider_changes_horizon',
-  'resource_provider_etags',
-  'services',
-  'tokens',
-  'usage_counting',
-  'usage_history',
-  'usage_records',
-  'waiting',
-  'waiting_processes',
-];
+export const ownTables: readonly string[] = neededTables
+  .filter((table) => upstreamTables.every(({ name }) => name !== table))
+  .toSorted();
 
 /** A table of Nova's API database, which also has most tables of Placement: it had them before Placement had a database. */
 export const tableOfNova = 'cell_mappings';
