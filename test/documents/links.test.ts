@@ -9,7 +9,10 @@ const read = (file: string): Promise<string> => readFile(path.join(project, file
 const listed = async (folder: string, recursive = false): Promise<readonly string[]> =>
   (await readdir(path.join(project, folder), { recursive })).map((file) => path.join(folder, file));
 
-const documents = [...(await listed('.')), ...(await listed('docs'))].filter((file) => file.endsWith('.md'));
+const folders = ['.', 'docs', 'client', 'deploy/cluster', 'deploy/kubernetes'];
+const documents = (await Promise.all(folders.map((folder) => listed(folder))))
+  .flat()
+  .filter((file) => file.endsWith('.md'));
 const codeFolders = ['src', 'db', 'test', 'gabbits', 'deploy', 'docs'];
 const files = (await Promise.all(codeFolders.map((folder) => listed(folder, true)))).flat();
 
