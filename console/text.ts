@@ -24,17 +24,17 @@ export const numberText = (value: number): string =>
 const bytes = /^(?:i?b)?$/i;
 const bits = /^(?:bits?|bps|bits?\/s)?$/i;
 
-/** The units of classes, by the end of their names, each with the next larger ones. */
+/** The units of classes, by the end of their names, each with the next larger ones. `consumers of type CI_GB` is no class. */
 const units: readonly {
   readonly end: RegExp;
   readonly step: number;
   readonly written: RegExp;
   readonly names: readonly [string, ...string[]];
 }[] = [
-  { end: /_KB$/, step: 1024, written: bytes, names: ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'] },
-  { end: /_MB$/, step: 1024, written: bytes, names: ['MiB', 'GiB', 'TiB', 'PiB'] },
-  { end: /_GB$/, step: 1024, written: bytes, names: ['GiB', 'TiB', 'PiB'] },
-  { end: /_KILOBIT_PER_SEC$/, step: 1000, written: bits, names: ['kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] },
+  { end: /^\w+_KB$/, step: 1024, written: bytes, names: ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /^\w+_MB$/, step: 1024, written: bytes, names: ['MiB', 'GiB', 'TiB', 'PiB'] },
+  { end: /^\w+_GB$/, step: 1024, written: bytes, names: ['GiB', 'TiB', 'PiB'] },
+  { end: /^\w+_KILOBIT_PER_SEC$/, step: 1000, written: bits, names: ['kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] },
 ];
 
 /** An amount of a class in a unit that is easy to read: `367.2 TiB` of MEMORY_MB; a number where the class names none. */

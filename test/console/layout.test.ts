@@ -165,6 +165,8 @@ test('amounts have units where the class names one, and the exact number', () =>
     ['CUSTOM_CACHE_KB', 2048, '2 MiB'],
     ['NET_BW_EGR_KILOBIT_PER_SEC', 10_000_000, '10 Gbit/s'],
     ['MEMORY_MB', 0, '0 MiB'],
+    // A limit on the number of consumers of a type.
+    ['consumers of type CI_GB', 3000, '3,000'],
   ] as const) {
     assert.equal(amountText(resourceClass, amount), text, `${amount} ${resourceClass}`);
   }
