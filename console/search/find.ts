@@ -1,4 +1,5 @@
 import { byText } from '../text.ts';
+import { uuidOf } from '../uuid.ts';
 
 /** A thing that a search may find, by its name or its UUID. */
 export type Findable = {
@@ -19,9 +20,10 @@ function rankOf({ uuid, name }: Findable, wanted: string): number | undefined {
 }
 
 const below = ({ parent_provider_uuid: parent = null }: Findable): number => Number(parent !== null);
+
 /** Finds things by a text in their name or UUID: exact matches first, then matches at the beginning, and roots before children. */
 export function findAll<T extends Findable>(all: Iterable<T>, text: string): readonly T[] {
-  const wanted = text.trim().toLowerCase();
+  const wanted = uuidOf(text.trim()) ?? text.trim().toLowerCase();
   if (wanted === '') return [];
   const found: { readonly each: T; readonly rank: number }[] = [];
   for (const each of all) {

@@ -429,6 +429,11 @@ test('a search ranks exact names first, and a part of a UUID has a UUID before i
     ['host-1', 'host-10', 'a-host-1', 'a-child-of-host-1'],
   );
   assert.deepEqual(names('3-a'), ['other']);
+  const uuid = randomUUID();
+  assert.equal(
+    findAll([...all, { uuid, name: 'late' }], ` ${uuid.replaceAll('-', '').toUpperCase()}`)[0]?.name,
+    'late',
+  );
   assert.deepEqual(names(' '), []);
   assert.equal(uuidBefore('1'), '0fffffff-ffff-ffff-ffff-ffffffffffff');
   assert.equal(uuidBefore('ab12cd34-00'), 'ab12cd33-ffff-ffff-ffff-ffffffffffff');
