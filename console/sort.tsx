@@ -1,5 +1,5 @@
+import { compareNames } from '../src/text/strings.ts';
 import type { Heading } from './table.tsx';
-import { byText } from './text.ts';
 
 /** An order: a column, and whether the largest comes first. */
 export type Sort = { readonly by: string; readonly isDown: boolean };
@@ -23,7 +23,7 @@ export function sortedBy<Row>(
     .map((row) => ({ row, value: valueIn(row, by) }))
     .sort(({ value: a }, { value: b }) => {
       if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-      if (typeof a === 'string' || typeof b === 'string') return sign * byText.compare(String(a), String(b));
+      if (typeof a === 'string' || typeof b === 'string') return sign * compareNames(String(a), String(b));
       return a === b ? 0 : sign * (a < b ? -1 : 1);
     })
     .map(({ row }) => row);

@@ -11,9 +11,6 @@ export const visible = (text: string): string =>
     (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
   );
 
-/** The order of names and other texts: numbers in them count as numbers, so that host2 is before host10. */
-export const byText = new Intl.Collator('en', { numeric: true });
-
 const numbers = new Intl.NumberFormat('en');
 
 /** `12,345`; with at most one digit behind the point. */

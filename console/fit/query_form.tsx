@@ -1,6 +1,7 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { compareNames } from '../../src/text/strings.ts';
 import { ProviderLink } from '../provider_link.tsx';
-import { amountFrom, amountText, byText, counted, exactText, hasUnit, visible } from '../text.ts';
+import { amountFrom, amountText, counted, exactText, hasUnit, visible } from '../text.ts';
 import { uuidOf } from '../uuid.ts';
 import { type Named, named, withNames, withUuids } from './named.ts';
 import {
@@ -150,7 +151,7 @@ function unclearTree(text: string, providers: Iterable<Named>): readonly string[
   const found = named(text, providers);
   if (found.length === 1) return [];
   if (found.length === 0) return [`No provider has “${visible(text)}” in its name.`];
-  const names = found.map(({ name }) => visible(name)).toSorted(byText.compare);
+  const names = found.map(({ name }) => visible(name)).toSorted(compareNames);
   const some = names.slice(0, 3);
   return [
     `${counted(found.length, 'provider')} have “${visible(text)}” in their name: ${some.join(', ')}${found.length > 3 ? ' …' : ''}`,

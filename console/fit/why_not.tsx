@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks';
 import type { CandidateQuery } from '../../src/client/candidates.ts';
 import { isNotFound } from '../../src/client/errors.ts';
+import { compareNames } from '../../src/text/strings.ts';
 import { mirror } from '../mirror.ts';
 import { Name } from '../name.tsx';
 import { Reading } from '../reading.tsx';
 import { Link, navigate, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
-import { byText, counted } from '../text.ts';
+import { counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -77,7 +78,7 @@ export function WhyNot({
           </p>
           <ul class="chips">
             {value.several
-              .toSorted((a, b) => byText.compare(a.name, b.name))
+              .toSorted((a, b) => compareNames(a.name, b.name))
               .slice(0, mostChoices)
               .map(({ uuid, name }) => (
                 <li key={uuid}>

@@ -1,4 +1,5 @@
-import { byText, shortUuid, visible } from '../text.ts';
+import { compareNames } from '../../src/text/strings.ts';
+import { shortUuid, visible } from '../text.ts';
 import { type Amounts, sumOf, type Tree } from './trees.ts';
 
 /** Some trees under one heading. */
@@ -91,7 +92,7 @@ function byKeys(
     if (!isIn) none.push(tree);
   }
   const groups = [...members].map(([key, list]) => [key, labelOf(key, list), list] as const);
-  groups.sort(([, a], [, b]) => byText.compare(a, b));
+  groups.sort(([, a], [, b]) => compareNames(a, b));
   return none.length === 0 ? groups : [...groups, ['', labelOfNone, none]];
 }
 

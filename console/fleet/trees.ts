@@ -1,7 +1,7 @@
 import { drainOf } from '../../src/cli/drain_marks.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { byText } from '../text.ts';
+import { compareNames } from '../../src/text/strings.ts';
 
 /** The trait of a provider that shares with the providers of its aggregates. */
 export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
@@ -88,7 +88,7 @@ export function openTrees(): (all: { readonly providers: ReadonlyMap<string, Who
     sorted =
       inOldOrder.length === now.size
         ? inOldOrder
-        : [...now.values()].map(({ tree }) => tree).sort((a, b) => byText.compare(a.name, b.name));
+        : [...now.values()].map(({ tree }) => tree).sort((a, b) => compareNames(a.name, b.name));
     return sorted;
   };
 }

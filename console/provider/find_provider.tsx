@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { compareNames } from '../../src/text/strings.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { navigate, urlOf, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
-import { byText, counted } from '../text.ts';
+import { counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { uuidOf } from '../uuid.ts';
 
@@ -23,7 +24,7 @@ export function FindProvider() {
     if (wanted === '') return [];
     return [...providers.values()]
       .filter(({ uuid, name }) => name.toLowerCase().includes(wanted) || uuid.includes(wanted))
-      .sort((a, b) => byText.compare(a.name, b.name));
+      .sort((a, b) => compareNames(a.name, b.name));
   }, [searched, version]);
   const find = (event: SubmitEvent) => {
     event.preventDefault();

@@ -1,10 +1,11 @@
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { compareNames } from '../../src/text/strings.ts';
 import { DrainTag } from '../fleet/drain.tsx';
 import { amountsOf, drainOfTree, fullness } from '../fleet/trees.ts';
 import { Bar } from '../meter.tsx';
 import { Name } from '../name.tsx';
 import { Link, urlOf } from '../route.tsx';
-import { byText, percentText } from '../text.ts';
+import { percentText } from '../text.ts';
 
 type Line = { readonly provider: WholeProvider; readonly level: number };
 
@@ -20,7 +21,7 @@ function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
   const sorted = (parent: string, level: number) =>
     (children.get(parent) ?? [])
       .map((provider): Line => ({ provider, level }))
-      .sort((a, b) => byText.compare(b.provider.name, a.provider.name));
+      .sort((a, b) => compareNames(b.provider.name, a.provider.name));
   const lines: Line[] = [];
   const rest = sorted('', 0);
   for (let line = rest.pop(); line !== undefined; line = rest.pop()) {

@@ -1,4 +1,4 @@
-import { byText } from '../text.ts';
+import { compareNames } from '../../src/text/strings.ts';
 import { uuidOf } from '../uuid.ts';
 
 /** A thing that a search may find, by its name or its UUID. */
@@ -31,7 +31,7 @@ export function findAll<T extends Findable>(all: Iterable<T>, text: string): rea
     if (rank !== undefined) found.push({ each, rank });
   }
   return found
-    .sort((a, b) => a.rank - b.rank || below(a.each) - below(b.each) || byText.compare(a.each.name, b.each.name))
+    .sort((a, b) => a.rank - b.rank || below(a.each) - below(b.each) || compareNames(a.each.name, b.each.name))
     .map(({ each }) => each);
 }
 
