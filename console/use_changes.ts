@@ -1,6 +1,7 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { FollowedChange } from '../src/client/changes.ts';
 import { follow } from './following.ts';
+import type { Loaded } from './use_loaded.ts';
 
 /** How long changes are collected before a view reads again, in milliseconds. */
 const usualPauseMs = 300;
@@ -43,3 +44,16 @@ const concerns = (change: FollowedChange, uuids: ReadonlySet<string>): boolean =
     (uuids.has(change.resource_provider) ||
       ('parts' in change &&
         change.parts.some((part) => part === 'provider' || part === 'aggregates' || part === 'traits'))));
+
+/** Loads several parts of a view again soon after any change. */
+export function useAnyChange(parts: readonly Loaded<unknown>[], pauseMs: number): void {
+  // `again` of each part stays the same.
+  const [again] = useState(() => parts.map((part) => part.again));
+  useChanges(
+    'any',
+    useCallback(() => {
+      for (const read of again) read();
+    }, [again]),
+    pauseMs,
+  );
+}

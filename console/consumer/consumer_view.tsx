@@ -1,4 +1,3 @@
-import { useCallback, useState } from 'preact/hooks';
 import { ApiError, isNotFound, VersionError } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { ResourcesText } from '../amount.tsx';
@@ -14,7 +13,7 @@ import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.ts';
 import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
-import { useChanges } from '../use_changes.ts';
+import { useAnyChange } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { uuidOf } from '../uuid.ts';
@@ -43,15 +42,8 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
     }
   });
   const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
-  const [again] = useState(() => [owner.again, held.again]);
-  useChanges(
-    // The consumer may be created, and may get allocations on any provider.
-    'any',
-    useCallback(() => {
-      for (const read of again) read();
-    }, [again]),
-    pauseMs,
-  );
+  // The consumer may be created, and may get allocations on any provider.
+  useAnyChange([owner, held], pauseMs);
   // Changes include neither its term, name and owner, nor that its claim waits, for which all waiting claims are read.
   useRenewal(owner, isNotFound(owner.error) ? longPauseMs : undefined);
   const consumer = owner.value?.consumer;

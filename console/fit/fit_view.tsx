@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError } from '../../src/client/errors.ts';
 import { ResourcesText } from '../amount.tsx';
 import { AsOf } from '../as_of.tsx';
@@ -12,7 +12,7 @@ import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
 import { counted, numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
-import { useChanges } from '../use_changes.ts';
+import { useAnyChange } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
 import {
@@ -93,14 +93,7 @@ function Answers({
     placement.candidateQuestions.explain({ ...unordered, nearest: mostRead }, { signal }),
   );
   const count = useLoaded(key, (signal) => placement.candidateQuestions.count({ ...unordered, top: 10 }, { signal }));
-  const [parts] = useState(() => [found.again, explained.again, count.again]);
-  useChanges(
-    'any',
-    useCallback(() => {
-      for (const again of parts) again();
-    }, [parts]),
-    pauseMs,
-  );
+  useAnyChange([found, explained, count], pauseMs);
   if (key === undefined) {
     return (
       <div class="empty">

@@ -1,6 +1,6 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { placement } from '../session.ts';
-import { useChanges } from '../use_changes.ts';
+import { useAnyChange } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { type Fits, fitsOf } from './fits.ts';
 import { candidateQueryOf, type QueryFields, searchOf } from './query_fields.ts';
@@ -31,14 +31,7 @@ export function useFits(fields: QueryFields): LoadedFits {
   const explained = useLoaded(key, (signal) =>
     placement.candidateQuestions.explain({ ...unordered, nearest: mostReturned.nearest }, { signal }),
   );
-  const [parts] = useState(() => [count.again, explained.again]);
-  useChanges(
-    'any',
-    useCallback(() => {
-      for (const again of parts) again();
-    }, [parts]),
-    pauseMs,
-  );
+  useAnyChange([count, explained], pauseMs);
   const fits = useMemo(
     () => (count.value === undefined ? undefined : fitsOf(count.value, explained.value?.nearest ?? [])),
     [count.value, explained.value],
