@@ -30,10 +30,8 @@ export function sortedBy<Row>(
 }
 
 /** A time as a value to sort by, in milliseconds. */
-const sortableTime = (time: string | null | undefined): number | undefined => {
-  const ms = Date.parse(time ?? '');
-  return Number.isNaN(ms) ? undefined : ms;
-};
+const sortableTime = (time: string | null | undefined): number | undefined =>
+  time === null || time === undefined ? undefined : Date.parse(time);
 
 /** The age for a time: the older, the larger. */
 export const sortableAge = (since: string | null | undefined): number | undefined => {

@@ -99,11 +99,8 @@ export const shortUuid = (uuid: string): string => uuid.slice(0, 8);
 const times = new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeStyle: 'medium', hourCycle: 'h23' });
 
 /** A time of an answer in the time zone of the user. */
-export function timeText(text: string | null | undefined): string {
-  if (text === null || text === undefined) return '—';
-  const time = new Date(/Z|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
-  return Number.isNaN(time.getTime()) ? text : times.format(time).replace(', ', ' ');
-}
+export const timeText = (text: string | null | undefined): string =>
+  text === null || text === undefined ? '—' : times.format(new Date(text)).replace(', ', ' ');
 
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
 

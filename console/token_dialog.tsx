@@ -38,8 +38,8 @@ export function TokenDialog() {
         <h2 id="token-heading">{isWithoutIdentities ? 'Which user?' : 'Token'}</h2>
         {now.state === 'refused' && !isOdd ? (
           <p class="trouble" role="alert">
-            The service does not accept this token {isWithoutIdentities ? '' : 'any more, or at all'}. Nothing of the
-            page is lost: give another one and go on.
+            The service does not accept this token any more, or at all. Nothing of the page is lost: give another one
+            and go on.
           </p>
         ) : null}
         {isOdd ? (
