@@ -40,8 +40,7 @@ function replacingBroken(pool: pg.Pool): pg.Pool {
 export const graceMs = 5_000;
 
 /**
- * Sends the settings of a connection ahead of its first statement. They are not sent as parameters of the connection,
- * since poolers such as PgBouncer refuse such parameters.
+ * How PostgreSQL plans the statements of requests. Behind PgBouncer its `connect_query` has them (deploy/cluster/pgbouncer.ini).
  *
  * `plan_cache_mode`: a statement keeps one plan for all values until its tables are analysed. By default the server
  * compares the cost of that generic plan with the cost that it once estimated for plans with specific values. When newer
@@ -56,6 +55,16 @@ export const graceMs = 5_000;
  *
  * `max_parallel_workers_per_gather`: the one plan may expect very many rows where a request reads a few. Starting parallel workers for it took
  * 40 ms of each page of a history, and the server has 8 of them for all its databases.
+ */
+export const planning: readonly string[] = [
+  'set plan_cache_mode = force_generic_plan',
+  'set random_page_cost = 1.1',
+  'set max_parallel_workers_per_gather = 0',
+];
+
+/**
+ * Sends the settings of a connection ahead of its first statement. They are not sent as parameters of the connection,
+ * since poolers such as PgBouncer refuse such parameters.
  *
  * @param timeoutMs the time limit of a statement; 0 means no limit
  */
@@ -63,13 +72,7 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
   const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
     (name) => `set ${name} = ${timeoutMs}`,
   );
-  sendSettings(client, [
-    ...reliedOn,
-    'set plan_cache_mode = force_generic_plan',
-    'set random_page_cost = 1.1',
-    'set max_parallel_workers_per_gather = 0',
-    ...(timeoutMs > 0 ? limits : []),
-  ]);
+  sendSettings(client, [...reliedOn, ...planning, ...(timeoutMs > 0 ? limits : [])]);
 }
 
 /**

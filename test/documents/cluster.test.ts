@@ -1,4 +1,4 @@
-/** The README of deploy/cluster documents the values that an operator fills into its files; and HAProxy with its file passes on what it must. */
+/** The files of deploy/cluster: its README has the values that they need, and HAProxy and PgBouncer are set for what the service sends. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,6 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { planning } from '../../db/engine/pool.ts';
 import { filledTemplate } from '../support/filled_template.ts';
 import { freePort } from '../support/free_port.ts';
 import { hasHaproxy, startHaproxy } from '../support/haproxy.ts';
@@ -25,6 +26,15 @@ test('the README of deploy/cluster has each value that its files need, and no ot
   const columns = [...table.matchAll(/^\| (`.*?) \| /gm)].map(([, names = '']) => names).join();
   const documented = [...columns.matchAll(/`([A-Z]\w*_\w+|[A-Z]{4,})`/g)].map(([, name = '']) => name);
   assert.deepEqual(documented.sort(), [...new Set(named)].sort());
+});
+
+test('PgBouncer of the cluster sets on each connection how PostgreSQL plans the statements of requests', () => {
+  const [, query = ''] = /connect_query='([^']*)'/.exec(read('pgbouncer.ini')) ?? [];
+  const set = query.split('; ');
+  assert.deepEqual(
+    planning.filter((each) => !set.includes(each)),
+    [],
+  );
 });
 
 test('HAProxy of the cluster passes on 128 KiB of headers, and says in the form of the API that a process broke off', async (t) => {
