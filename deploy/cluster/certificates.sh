@@ -2,6 +2,10 @@
 # Makes a certificate authority in a folder, unless it is there, and certificates for nodes: sh certificates.sh FOLDER NAME ADDRESS [NAME ADDRESS ...]
 # NAME.pem and NAME.key are for the node of this name; ca.pem is for all. ca.key stays where it was made: with it, everything can be done.
 set -eu
+if [ $(($# % 2)) -eq 0 ]; then
+  echo "Each name needs an address: sh certificates.sh FOLDER NAME ADDRESS [NAME ADDRESS ...]" >&2
+  exit 2
+fi
 umask 077
 folder=$1
 shift
@@ -12,7 +16,7 @@ if [ ! -e ca.key ]; then
   openssl req -x509 $new_key -keyout ca.key -out ca.pem -days 3650 -subj "/CN=placement cluster" \
     -addext "keyUsage = critical, keyCertSign, cRLSign"
 fi
-while [ $# -ge 2 ]; do
+while [ $# -gt 0 ]; do
   openssl req $new_key -keyout "$1.key" -out "$1.csr" -subj "/CN=$1"
   # Each node is a server and a client of the others.
   printf 'subjectAltName = DNS:%s, IP:%s\nextendedKeyUsage = serverAuth, clientAuth\n' "$1" "$2" >"$1.ext"

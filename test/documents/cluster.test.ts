@@ -1,6 +1,6 @@
 /** The files of deploy/cluster: its README has the values that they need, and HAProxy and PgBouncer are set for what the service sends. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -26,6 +26,14 @@ test('the README of deploy/cluster has each value that its files need, and no ot
   const columns = [...table.matchAll(/^\| (`.*?) \| /gm)].map(([, names = '']) => names).join();
   const documented = [...columns.matchAll(/`([A-Z]\w*_\w+|[A-Z]{4,})`/g)].map(([, name = '']) => name);
   assert.deepEqual(documented.sort(), [...new Set(named)].sort());
+});
+
+test('certificates.sh makes nothing where a name has no address, or no folder is named', () => {
+  for (const args of [[], ['placement-cluster', 'n1']]) {
+    const { status, stderr } = spawnSync('sh', [path.join(folder, 'certificates.sh'), ...args], { encoding: 'utf8' });
+    assert.equal(status, 2);
+    assert.match(stderr, /^Each name needs an address: sh certificates\.sh FOLDER NAME ADDRESS/);
+  }
 });
 
 test('PgBouncer of the cluster sets on each connection how PostgreSQL plans the statements of requests', () => {
