@@ -29,10 +29,17 @@ const words: readonly (readonly [word: string, meaning: string])[] = [
 /** The keys of the console, and an explanation of its words. */
 export function HelpDialog({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    // Otherwise its only button has the focus, and a low window begins with the end of the text.
+    heading.current?.focus();
+  }, []);
   return (
     <dialog ref={dialog} class="help" aria-labelledby="help-heading" onClose={close}>
-      <h2 id="help-heading">Keys and words</h2>
+      <h2 id="help-heading" ref={heading} tabIndex={-1}>
+        Keys and words
+      </h2>
       <dl class="meanings">
         {keys.map(([key, what]) => (
           <div key={key}>

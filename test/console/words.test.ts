@@ -76,6 +76,21 @@ testView(
   { viewport: { width: 390, height: 800 } },
 );
 
+testView(
+  'the help begins with its heading, also in a window that is too low for it',
+  'limits',
+  async (page) => {
+    await page.locator('h1').waitFor();
+    await page.getByRole('button', { name: 'Keys and words (?)' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Keys and words' });
+    await dialog.getByRole('heading').waitFor();
+    await until('the heading has the focus', async () => (await page.locator('h2:focus').count()) === 1);
+    assert.equal(await dialog.evaluate((opened: { scrollTop: number }) => opened.scrollTop), 0);
+    await checkAccessibility(page, 'the help in a low window');
+  },
+  { viewport: { width: 390, height: 700 } },
+);
+
 testView('what is forbidden is not being read', 'fleet', async (page) => {
   for (const view of ['fleet', 'aggregates', 'providers?name=a', 'aggregates/f81d4fae-7dec-11d0-a765-00a0c91e6bf6']) {
     await openView(page, served.url, view, 'ada:vision');
