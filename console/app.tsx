@@ -38,7 +38,8 @@ const withThings: ReadonlySet<View> = new Set(['aggregates', 'providers', 'consu
 
 /** The page: the parts that all views share, and the view of the URL. */
 export function App() {
-  const { view, id } = useRoute();
+  const route = useRoute();
+  const { view, id } = route;
   const isNothing = id !== undefined && !withThings.has(view);
   const [open, setOpen] = useState<Opened>();
   useEffect(() => onKeys(setOpen), []);
@@ -53,10 +54,10 @@ export function App() {
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useEffect(() => {
-    // The link that was followed may be gone with its view: keyboard and screen reader go on in the new one.
+    // What had the focus may be gone with what was shown, such as a link: keyboard and screen reader go on in the view.
     if (!isFirst.current && document.activeElement === document.body) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
-  }, [view, id]);
+  }, [route]);
   return (
     <>
       <a class="skip" href="#view">

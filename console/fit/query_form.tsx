@@ -35,6 +35,7 @@ export function QueryForm({
   const [fields, setFields] = useState(() => withRow(initial));
   const [trouble, setTrouble] = useState('');
   const classes = useId();
+  const addGroup = useRef<HTMLButtonElement>(null);
   const changeGroup = (index: number, group: GroupFields | undefined) =>
     setFields({
       ...fields,
@@ -75,7 +76,14 @@ export function QueryForm({
           classes={classes}
           known={known}
           onChange={(changed) => changeGroup(index, changed)}
-          onRemove={index === 0 ? undefined : () => changeGroup(index, undefined)}
+          onRemove={
+            index === 0
+              ? undefined
+              : () => {
+                  changeGroup(index, undefined);
+                  addGroup.current?.focus(); // the button that was pressed is removed
+                }
+          }
         />
       ))}
       {fields.groups.length > 1 ? (
@@ -128,6 +136,7 @@ export function QueryForm({
           Where does it fit?
         </button>
         <button
+          ref={addGroup}
           type="button"
           onClick={() => setFields({ ...fields, groups: [...fields.groups, newGroup(fields.groups)] })}
         >
@@ -179,6 +188,7 @@ function GroupFieldset({
       ),
     });
   const inTree = uuidOf(group.in_tree);
+  const addClass = useRef<HTMLButtonElement>(null);
   return (
     <fieldset class="group">
       <legend>
@@ -202,7 +212,10 @@ function GroupFieldset({
           <button
             type="button"
             aria-label={`Remove ${name === '' ? `row ${index + 1}` : name}`}
-            onClick={() => change(index, undefined)}
+            onClick={() => {
+              change(index, undefined);
+              addClass.current?.focus();
+            }}
           >
             ×
           </button>
@@ -211,6 +224,7 @@ function GroupFieldset({
       ))}
       <div class="buttons">
         <button
+          ref={addClass}
           type="button"
           class="small"
           onClick={() => onChange({ ...group, resources: [...group.resources, { name: '', amount: '1' }] })}

@@ -1,4 +1,4 @@
-import { useId, useState } from 'preact/hooks';
+import { useId, useRef, useState } from 'preact/hooks';
 import { visible } from '../text.ts';
 import { withWord } from './query_fields.ts';
 
@@ -28,6 +28,7 @@ export function TokenField({
   readonly onChange: (values: readonly string[]) => void;
 }) {
   const [text, setText] = useState('');
+  const field = useRef<HTMLInputElement>(null);
   const list = useId();
   const input = useId();
   const add = (value: string) => {
@@ -46,13 +47,17 @@ export function TokenField({
             <button
               type="button"
               aria-label={`Remove ${visible(shown(value))}`}
-              onClick={() => onChange(values.filter((each) => each !== value))}
+              onClick={() => {
+                onChange(values.filter((each) => each !== value));
+                field.current?.focus(); // the button is removed
+              }}
             >
               ×
             </button>
           </span>
         ))}
         <input
+          ref={field}
           id={input}
           name={name}
           type="text"

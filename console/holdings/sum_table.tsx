@@ -52,7 +52,8 @@ export function SumTable({
     <section>
       <div class="heading-row">
         <AsOf at={at} />
-        <button type="button" class="small" onClick={again} disabled={isLoading}>
+        {/* A disabled button would lose the focus. */}
+        <button type="button" class="small" onClick={() => isLoading || again()} aria-disabled={isLoading}>
           Read again
         </button>
       </div>

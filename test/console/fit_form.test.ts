@@ -7,6 +7,7 @@ import { worthwhile } from '../../console/fit/reason.ts';
 import { amountFrom } from '../../console/text.ts';
 import type { UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { anyEngine } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { checkAccessibility } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
@@ -179,3 +180,46 @@ testView(
     await page.getByText('it is another tree').waitFor();
   },
 );
+
+testView('by keyboard the focus stays in the form, or goes to the view', 'fit?resources=VCPU:2', async (page) => {
+  const focused = () =>
+    page.evaluate<string>(
+      `[document.activeElement.tagName, document.activeElement.textContent || document.activeElement.name].join(' ')`,
+    );
+  const press = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).focus();
+    await page.keyboard.press('Enter');
+  };
+  const isFocused = (what: RegExp) => until(`the focus is on ${what}`, async () => what.test(await focused()));
+  await page.getByLabel('Traits', { exact: true }).focus();
+  for (const trait of ['HW_CPU_X86_AVX2', 'HW_CPU_X86_AVX']) {
+    await page.keyboard.type(trait);
+    await page.keyboard.press('Enter');
+  }
+  await press('Remove HW_CPU_X86_AVX');
+  await isFocused(/^INPUT required$/);
+  await press('Add a class');
+  await press('Remove row 2');
+  await isFocused(/^BUTTON Add a class$/);
+  await press('Add a group');
+  await press('Remove the group');
+  await isFocused(/^BUTTON Add a group$/);
+  // The form and the answers of another query take the place of those that had the focus.
+  await press('Where does it fit?');
+  await page.waitForURL(/required=HW_CPU_X86_AVX2$/);
+  await isFocused(/^MAIN /);
+  await page.getByRole('link', { name: 'Drop required=HW_CPU_X86_AVX2' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/resources=VCPU:2$/);
+  await isFocused(/^MAIN /);
+});
+
+testView('sums that are read again by keyboard keep the focus', 'holdings?sum=project', async (page) => {
+  await page.getByText('No consumer holds this.').waitFor();
+  const again = page.getByRole('button', { name: 'Read again' });
+  await again.focus();
+  const answered = page.waitForResponse((response) => response.url().includes('/holdings?'));
+  await page.keyboard.press('Enter');
+  await answered;
+  await page.locator('button[aria-disabled="false"]:focus').waitFor();
+});
