@@ -83,7 +83,7 @@ export type IdUse = {
   /** Which part of the ids is used: 0 to 1. Where the sequence begins again at its end, the part that rows have. */
   readonly used: number;
   /** Whether the sequence wraps around; taken ids are skipped (db/engine/taken_ids.ts). */
-  readonly comesRound: boolean;
+  readonly wraps: boolean;
 };
 
 /**
@@ -97,14 +97,14 @@ export async function readIdUse({ kysely }: Pick<Database, 'kysely'>): Promise<r
   );
   const { rows } = await sql<IdUse>`
     with numbered as (
-      select s.*, ${last}::float8 as last, seqincrement > 0 as rises, c.reltuples, seqcycle and seqmax <= highest as "comesRound",
+      select s.*, ${last}::float8 as last, seqincrement > 0 as rises, c.reltuples, seqcycle and seqmax <= highest as "wraps",
         greatest(seqmin::float8, -highest - 1) as lowest, least(seqmax::float8, highest) as highest
       from (${sequences}) as s join pg_sequence on seqrelid = sequence join pg_class c on c.oid = relation
         join pg_attribute a on a.attrelid = relation and a.attname = 'id'
         cross join lateral (select case a.atttypid when 'integer'::regtype then 2147483647 else 9223372036854775807 end::float8) as h (highest)
     )
-    select "table", sequence::text, last, case when rises then highest else lowest end as "end", "comesRound",
-      least(1, greatest(0, case when "comesRound" then reltuples when rises then last - lowest + 1 else highest - last + 1 end
+    select "table", sequence::text, last, case when rises then highest else lowest end as "end", "wraps",
+      least(1, greatest(0, case when "wraps" then reltuples when rises then last - lowest + 1 else highest - last + 1 end
         / (highest - lowest + 1))) as used
     from numbered where last is not null order by "table"`.execute(kysely);
   return rows;
@@ -118,12 +118,9 @@ const muchUsed = 0.75;
  *
  * @param limit how much of the ids may be used: 0 to 1
  */
-export function idProblem(
-  { table, sequence, last, end, used, comesRound }: IdUse,
-  limit = muchUsed,
-): string | undefined {
+export function idProblem({ table, sequence, last, end, used, wraps }: IdUse, limit = muchUsed): string | undefined {
   const share = `${Math.floor(used * 100)} %`;
-  if (comesRound) {
+  if (wraps) {
     return used < limit ? undefined : `The rows of table ${table} have ${share} of all ids: remove some of them.`;
   }
   if (used < limit && last >= 0) return undefined;
@@ -131,8 +128,8 @@ export function idProblem(
   // A sequence from before PostgreSQL 10 may have passed the end of its column.
   const restart = last > highestInteger ? ` restart with ${lowestInteger}` : '';
   return (
-    `Table ${table} ${how}: it has used ${share} of them, up to ${last} of ${end}; after that no row can be added to it. This lets ` +
-    `the ids come round, also while the service serves; those that rows have are passed over: ` +
+    `Table ${table} ${how}: it has used ${share} of them, up to ${last} of ${end}; after that no row can be added to it. With ` +
+    `this statement, also while the service serves, the ids begin again at the lowest number, without those that rows have: ` +
     `alter sequence ${sequence} minvalue ${lowestInteger} maxvalue ${highestInteger} cycle${restart};`
   );
 }

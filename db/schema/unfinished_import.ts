@@ -17,10 +17,10 @@ export type UnfinishedImport = {
 };
 
 /** What to do after an import was interrupted. */
-export const importGoesOn = 'Run the same "placement-manage import" again: it goes on where it ended.';
+export const howToContinue = 'Run the same "placement-manage import" again: it continues where it stopped.';
 
 /** The message for an unfinished import, with the remedy. */
-export const unfinishedImportProblem = `The database holds an unfinished import. ${importGoesOn}`;
+export const unfinishedImportProblem = `The database holds an unfinished import. ${howToContinue}`;
 
 type ImportTarget = Pick<Database, 'kysely'>;
 

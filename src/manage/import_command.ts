@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
 import { failureOf, isReadOnly, isUnavailable } from '../../db/engine/failures.ts';
 import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
-import { importGoesOn } from '../../db/schema/unfinished_import.ts';
+import { howToContinue } from '../../db/schema/unfinished_import.ts';
 import { parseOsloIni, substitute } from '../config/oslo_ini.ts';
 import { messageOf, print } from '../text/print.ts';
 import { type Imported, importDeployment } from './import/import_deployment.ts';
@@ -50,7 +50,7 @@ async function importInto(database: Database, source: SourceDatabase): Promise<I
     return await withPrivilegeRemedy(database, () => importDeployment(source, database, showImport(process.stdout)));
   } catch (error) {
     if (!isUnavailable(error) || isReadOnly(error)) throw error;
-    throw new Error(`The target database does not serve any more: ${failureOf(error)}. ${importGoesOn}`, {
+    throw new Error(`The target database does not serve any more: ${failureOf(error)}. ${howToContinue}`, {
       cause: error,
     });
   }

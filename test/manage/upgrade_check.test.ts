@@ -152,11 +152,11 @@ test('while an import is unfinished the upgrade check fails, and no command chan
       check: 'Unfinished Import',
       result: 2,
       details:
-        'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
+        'The database holds an unfinished import. Run the same "placement-manage import" again: it continues where it stopped.',
     });
     const says =
       'placement-manage: The database holds an unfinished import. Run the same "placement-manage import" again: ' +
-      'it goes on where it ended.\n';
+      'it continues where it stopped.\n';
     const file = path.join(folder, 'providers.jsonl');
     await writeFile(file, '');
     const token = ['token', 'create', '--project', 'p', '--user', 'u', '--role', 'member'];

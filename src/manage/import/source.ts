@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import mysql from 'mysql2/promise';
 import { failureOf } from '../../../db/engine/failures.ts';
-import { importGoesOn } from '../../../db/schema/unfinished_import.ts';
+import { howToContinue } from '../../../db/schema/unfinished_import.ts';
 import { splitDatabaseUrl } from '../../config/database_url.ts';
 import { ExitError } from '../../text/sysexits.ts';
 
@@ -130,7 +130,7 @@ export async function openSource(settings: SourceSettings): Promise<SourceDataba
       const isOpen = await connection.ping().catch(() => false);
       if (!isOpen)
         throw new ExitError(
-          `The connection to ${name} broke: ${failureOf(error).replace(/\.$/, '')}. ${importGoesOn}`,
+          `The connection to ${name} broke: ${failureOf(error).replace(/\.$/, '')}. ${howToContinue}`,
           'unavailable',
           error,
         );
