@@ -119,7 +119,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
       )}
       {claim === undefined ? (
         <section>
-          <h2>Has</h2>
+          <h2>What it has</h2>
           {held.error === undefined ? null : <Trouble error={held.error} what="What the consumer has" />}
           {held.value === undefined ? (
             <Reading isLoading={held.isLoading} />

@@ -35,6 +35,6 @@ export function holderFilterOf(query: URLSearchParams): HolderFilter {
 /** The URL that shows these holders. */
 export const urlOfHoldings = (filter: Partial<HolderFilter>): string => urlOf('holdings', undefined, filter);
 
-/** Whether all holders of the service are shown. */
-export const isEveryone = ({ after: _, sum: __, sort: ___, ...filter }: HolderFilter): boolean =>
+/** Whether the holders of the whole service are shown. */
+export const isUnfiltered = ({ after: _, sum: __, sort: ___, ...filter }: HolderFilter): boolean =>
   Object.values(filter).every((value) => value === '');

@@ -10,7 +10,7 @@ import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { longPauseMs, useRenewal } from '../use_renewal.ts';
 import { FilterForm } from './filter_form.tsx';
-import { type HolderFilter, holderFilterOf, isEveryone, urlOfHoldings } from './holder_filter.ts';
+import { type HolderFilter, holderFilterOf, isUnfiltered, urlOfHoldings } from './holder_filter.ts';
 import { HoldingTable } from './holding_table.tsx';
 import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
@@ -96,7 +96,7 @@ function Holders({
       <p role="status">
         {!isFirst ? (
           <NoMore of="holders" first={urlOfHoldings({ ...filter, after: '' })} />
-        ) : isEveryone(filter) ? (
+        ) : isUnfiltered(filter) ? (
           'No consumer holds anything.'
         ) : (
           'No consumer holds this.'
