@@ -1,12 +1,12 @@
 /** The blocks of the documents for people with curl and Python do what the documents say. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { teamsPolicy } from '../../src/access/policy/teams.ts';
 import { project } from '../client/documentation.ts';
 import { startServer, type TestServer } from '../client/servers.ts';
+import { inFolder } from '../support/in_folder.ts';
 import type { ConfigOverrides } from '../support/services.ts';
 import { hasPython, runBlocks } from './blocks.ts';
 
@@ -18,15 +18,6 @@ async function onService(use: (server: TestServer) => Promise<void>, overrides: 
     await use(server);
   } finally {
     await server.close();
-  }
-}
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-document-'));
-  try {
-    await use(folder);
-  } finally {
-    await rm(folder, { recursive: true });
   }
 }
 

@@ -1,8 +1,7 @@
 /** docs/kolla.md: the configurations of kolla-ansible and openstack-helm, with what the document puts over them, and the images. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parse } from 'yaml';
@@ -12,6 +11,7 @@ import { project } from '../client/documentation.ts';
 import { runToEnd, startCommand } from '../manage/commands.ts';
 import { withEmptyDatabase } from '../support/engines.ts';
 import { freePort } from '../support/free_port.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { at } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 
@@ -69,8 +69,7 @@ policy_file = policy.yaml
 suite('docs/kolla.md', () => {
   test("kolla-ansible's configuration with the options of the document serves, and logs in the form of oslo.log", () =>
     withEmptyDatabase(async (url) => {
-      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-kolla-'));
-      try {
+      await inFolder(async (folder) => {
         const [own, over, log] = ['own.conf', 'over.conf', 'placement-api.log'].map((name) => path.join(folder, name));
         assert.ok(own !== undefined && over !== undefined && log !== undefined);
         await writeFile(own, ofKolla(log));
@@ -122,9 +121,7 @@ suite('docs/kolla.md', () => {
         assert.equal(alone.code, 78);
         assert.match(alone.stderr, /MySQL and MariaDB are not supported/);
         assert.ok(!alone.stderr.includes('OldPassword'));
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
+      });
     }));
 
   test('the options for TLS are the files that kolla-ansible copies', () => {
@@ -138,8 +135,7 @@ suite('docs/kolla.md', () => {
   test('the start script runs the service as its user, whatever is meant for Apache or uWSGI', {
     skip: (process.getuid?.() !== 0 || spawnSync('setpriv', ['--version']).status !== 0) && 'needs setpriv, as root',
   }, async () => {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-kolla-'));
-    try {
+    await inFolder(async (folder) => {
       await chmod(folder, 0o755);
       // A user that is on every machine, in the place of kolla's.
       const text = block('sh', 'placement-in-kolla:').replace(
@@ -157,14 +153,11 @@ suite('docs/kolla.md', () => {
       assert.equal(run('apache2', '-DFOREGROUND'), '65534 0 arguments\n');
       const unprivileged = ['setpriv', '--reuid=65533', '--regid=65533', '--clear-groups'];
       assert.equal(run(...unprivileged, 'apache2', '/etc/placement/placement-api-uwsgi.ini'), '65533 0 arguments\n');
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   });
 
   test("openstack-helm's configuration with the values of the document is one that the service takes", async () => {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-helm-'));
-    try {
+    await inFolder(async (folder) => {
       const values: unknown = parse(block('yaml', 'placement_db_sync'));
       // The defaults of the chart, and what it fills in.
       const chart: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -208,9 +201,7 @@ suite('docs/kolla.md', () => {
       );
       assert.equal(at(values, 'images', 'tags', 'placement'), at(values, 'images', 'tags', 'placement_db_sync'));
       assert.ok(Number(at(values, 'pod', 'lifecycle', 'termination_grace_period', 'api', 'timeout')) > 29);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   });
 
   test('the images take what the image of deploy/Dockerfile has', async () => {

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { accepted, at, makeProvider, newClaim, newestVersion, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
@@ -43,21 +43,20 @@ async function shown(service: PlacementService, consumers: readonly string[]) {
 }
 
 test('what consumers have, and the limits, are moved there and back by the program of the document', async () => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-move-'));
-  const program = path.join(folder, 'move.mjs');
-  const document = await readFile(path.join(import.meta.dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
-  const code = /```js\n(\/\/ move\.mjs.*?)^```/ms.exec(document)?.[1] ?? '';
-  assert.match(code, /limit=1000/);
-  await writeFile(program, code.replace('limit=1000', 'limit=10')); // in several pages
-  const move = async (from: PlacementService, to: PlacementService) => {
-    const servers = await Promise.all(
-      [from, to].map(({ app }) => listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 })),
-    );
-    const env = { PATH: process.env.PATH, OS_TOKEN: 'admin' };
-    await promisify(execFile)(process.execPath, [program, ...servers.map(({ url }) => url)], { env });
-    await Promise.all(servers.map(({ close }) => close()));
-  };
-  try {
+  await inFolder(async (folder) => {
+    const program = path.join(folder, 'move.mjs');
+    const document = await readFile(path.join(import.meta.dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
+    const code = /```js\n(\/\/ move\.mjs.*?)^```/ms.exec(document)?.[1] ?? '';
+    assert.match(code, /limit=1000/);
+    await writeFile(program, code.replace('limit=1000', 'limit=10')); // in several pages
+    const move = async (from: PlacementService, to: PlacementService) => {
+      const servers = await Promise.all(
+        [from, to].map(({ app }) => listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 })),
+      );
+      const env = { PATH: process.env.PATH, OS_TOKEN: 'admin' };
+      await promisify(execFile)(process.execPath, [program, ...servers.map(({ url }) => url)], { env });
+      await Promise.all(servers.map(({ close }) => close()));
+    };
     await withTestService('embedded', {}, async (first) => {
       await makeHost(first);
       const send = requestsTo(first, version);
@@ -81,7 +80,5 @@ test('what consumers have, and the limits, are moved there and back by the progr
         });
       });
     });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 });

@@ -1,14 +1,14 @@
 /** docs/teams.md does what it says, from an empty folder; and its sections for issuers take tokens of the form that the platforms give. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openJsonWebTokens } from '../../src/access/tokens/jwt.ts';
 import { load } from '../../src/config/load.ts';
 import { project } from '../client/documentation.ts';
 import { killLeftovers, startCommand } from '../manage/commands.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { hasPython, runBlocks } from './blocks.ts';
 
 const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
@@ -19,15 +19,6 @@ const files = async (): Promise<readonly string[]> => {
   const markdown = await readFile(path.join(project, document), 'utf8');
   return Array.from(markdown.matchAll(/^```ini\n([\s\S]*?)^```$/gm), ([, text = '']) => text);
 };
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-teams-'));
-  try {
-    await use(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
 
 test('three teams share a pool, by curl, Python and the command', { skip }, async () => {
   await inFolder(async (folder) => {

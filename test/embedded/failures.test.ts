@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmod, chown, cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { chmod, chown, cp, mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { startCommand } from '../manage/commands.ts';
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-embedded-'));
-  try {
-    await use(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
+import { inFolder } from '../support/in_folder.ts';
 
 const open = async (embeddedPath: string): Promise<void> => (await openDatabase({ embeddedPath })).close();
 

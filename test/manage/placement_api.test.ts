@@ -1,29 +1,24 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { version } from '../../src/config/version.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { fillEmbedded } from '../support/templates.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-api-'));
-  try {
-    await use(folder);
-  } finally {
-    await killLeftovers();
-    await rm(folder, { recursive: true, force: true });
-  }
-}
+/** Ends what was started in a folder before it removes it. */
+const startedIn = (use: (folder: string) => Promise<void>): Promise<void> =>
+  inFolder((folder) => use(folder).finally(killLeftovers));
 
 const listens = /^placement-api \d\S* listens on (http:\/\/\S+)\n/m;
 
 test('without any configuration the service prints its defaults, and listens on 127.0.0.1', async () => {
-  await inFolder(async (folder) => {
+  await startedIn(async (folder) => {
     const server = startCommand('placement-api', ['--port', '0'], folder);
     const [, url = ''] = await server.said(listens);
     assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
@@ -54,7 +49,7 @@ test('without any configuration the service prints its defaults, and listens on 
 });
 
 test('a mistake ends the start with one line, and its kind is the exit code', async () => {
-  await inFolder(async (folder) => {
+  await startedIn(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     const busy = net.createServer();
     await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
@@ -120,7 +115,7 @@ test('make serve takes the flags of placement-api in ARGS', async () => {
 });
 
 test('a configuration without a database gives a warning at the start, and commands that manage one refuse it', async () => {
-  await inFolder(async (folder) => {
+  await startedIn(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     await writeFile(
       config,
@@ -147,7 +142,7 @@ test('a configuration without a database gives a warning at the start, and comma
 });
 
 test('a configuration that only seems to name the database starts nothing, and makes no embedded database', async () => {
-  await inFolder(async (folder) => {
+  await startedIn(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     for (const [text, meant] of [
       ['[placement_databse]\nconnection', '[placement_database]'],
