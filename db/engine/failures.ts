@@ -132,8 +132,7 @@ export function isUnavailable(error: unknown): boolean {
  * Whether the server answers, but has no disk or memory left for the statement, or cannot use its files. Statements
  * that do not need them succeed meanwhile.
  */
-export const isOutOfRoom = (error: unknown): boolean =>
-  isDatabaseError(error) && /^(53[0124]..|58...)$/.test(error.code);
+const isOutOfRoom = (error: unknown): boolean => isDatabaseError(error) && /^(53[0124]..|58...)$/.test(error.code);
 
 /**
  * Whether the server refused a write because its transactions are read-only: it is a standby, or `default_transaction_read_only` is on for
@@ -146,7 +145,7 @@ export const isReadOnly = (error: unknown): boolean =>
  * Whether a connection of the server lacks a prepared statement, or has it already: a pooler in transaction mode assigned the service
  * another connection. Nothing of the transaction was done.
  */
-export const arePreparedStatementsLost = (error: unknown): boolean =>
+const arePreparedStatementsLost = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.preparedAlready, sqlstate.preparedNowhere);
 
 /** Whether the role of the service lacks a privilege that the statement needs. The statement did nothing, and fails until an operator acts. */
