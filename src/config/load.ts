@@ -288,7 +288,7 @@ function misspelledVariables(env: Environment, pluginGroup: string): readonly st
     options.filter(({ plugin }) => plugin).map(({ name }) => variableOf({ group: pluginGroup, name })),
   );
   return Object.keys(env).flatMap((variable) => {
-    const [, prefix = '', section, option = ''] = /^(DEFAULT_)?OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
+    const [, prefix = '', section, option = ''] = /^(DEFAULT_)?OS_([A-Z0-9_]+?)__([A-Z0-9_]+)$/.exec(variable) ?? [];
     if (section === undefined || ofPlugin.has(variable.slice(prefix.length))) return [];
     const name = option.toLowerCase();
     const named = section === 'DEFAULT' ? section : section.toLowerCase();

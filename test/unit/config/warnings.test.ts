@@ -113,6 +113,10 @@ suite('options that are probably misspelled are reported with file and line', ()
           'environment: OS_NOVA__X is no option of this service and is ignored.',
         ],
       );
+      assert.deepEqual(load({ env: { OS_API__P0RT: '1', OS_API2__HOST: '::' } }).warnings, [
+        'environment: OS_API__P0RT is no option of this service and is ignored. Did you mean OS_API__PORT?',
+        'environment: OS_API2__HOST is no option of this service and is ignored. Did you mean OS_API__HOST?',
+      ]);
       assert.deepEqual(load({ env: { DEFAULT_OS_API__HOST: '::', DEFAULT_OS_API__PROT: '1' } }).warnings, [
         'environment: DEFAULT_OS_API__PROT is no option of this service and is ignored. Did you mean DEFAULT_OS_API__PORT?',
       ]);
