@@ -142,7 +142,7 @@ for (const { name, start } of sourceServers('command')) {
         assert.equal(broken.code, 69);
         assert.match(
           broken.stderr,
-          /^placement-manage: The target database does not serve any more: .* Run the same "placement-manage import" again: it goes on/,
+          /^placement-manage: The target database does not serve any more: .* Run the same "placement-manage import" again: it continues where it stopped/,
         );
         await execute(connection, 'drop function break_connection cascade');
         assert.equal((await importAs(connection)).code, 0);
