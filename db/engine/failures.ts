@@ -124,7 +124,8 @@ export function isUnavailable(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   if ('syscall' in error && error.syscall === 'connect') return true; // also ENOENT and EACCES, of a UNIX socket
   if ('syscall' in error && error.syscall === 'open') return false; // of a file
-  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code) || ofTls.test(error.code);
+  if (isTlsRefused(error)) return true;
+  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
   return isUnheard(error) || brokenConnection.test(error.message);
 }
 
@@ -210,6 +211,10 @@ const networkErrors: ReadonlySet<string> = new Set([
   'ENOBUFS',
   wrongServerCode,
 ]);
+
+/** Whether the server answers, and TLS fails: the certificate is not trusted, has expired, or is for another name. */
+export const isTlsRefused = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' && ofTls.test(error.code);
 
 /** The codes of Node.js if, for example, the certificate of the server has expired, or is for another name. */
 const ofTls =

@@ -6,10 +6,15 @@ const targets = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer
 /** One of these values. */
 export type Target = (typeof targets)[number];
 
+/** libpq's values of `sslmode`. */
+const tlsModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'];
+
 /** The servers of a database URL, and how one of them is chosen. */
 export type Hosts = {
   readonly hosts: readonly Host[];
   readonly target: Target;
+  /** Whether a server without TLS will do (`sslmode=prefer`). */
+  readonly isTlsOptional: boolean;
   /** Whether a connection tries a random server first, instead of the first one in the list. */
   readonly isRandom: boolean;
   /** How long one server may take to answer; undefined without such a parameter in the URL. */
@@ -40,10 +45,13 @@ export function hostsOf(url: string): Hosts {
   const balance = parameters.get('load_balance_hosts') ?? 'disable';
   if (balance !== 'disable' && balance !== 'random')
     throw new Error('must have disable or random as load_balance_hosts');
+  const tlsMode = parameters.get('sslmode') ?? 'disable';
+  if (!tlsModes.includes(tlsMode)) throw new Error(`must have one of ${tlsModes.join(', ')} as sslmode`);
   const connectTimeoutMs = Number(parameters.get('connect_timeout') ?? 0) * 1000;
   return {
     hosts: hosts.map((host, index) => ({ host, port: (ports.length === 1 ? ports[0] : ports[index]) ?? '' })),
     target,
+    isTlsOptional: ['allow', 'prefer'].includes(tlsMode),
     isRandom: balance === 'random',
     connectTimeoutMs: connectTimeoutMs > 0 ? connectTimeoutMs : undefined,
   };

@@ -5,8 +5,10 @@ import { databaseUrlShape, type Host, type Hosts, type Target } from './host_lis
 /**
  * The URL of one server, in a form that node-postgres accepts for every kind of host: an address, a name or a socket
  * folder.
+ *
+ * @param isPlain whether the connection is without TLS, whatever the URL says
  */
-function urlOf(url: string, { host, port }: Host): string {
+function urlOf(url: string, { host, port }: Host, isPlain: boolean): string {
   const { start = '', path = '', query = '' } = databaseUrlShape.exec(url)?.groups ?? {};
   const parameters = new URLSearchParams(query);
   for (const name of ['host', 'port', 'target_session_attrs', 'load_balance_hosts', 'connect_timeout']) {
@@ -14,8 +16,12 @@ function urlOf(url: string, { host, port }: Host): string {
   }
   if (host !== '') parameters.set('host', host.replace(/^\[(.*)\]$/, '$1'));
   if (port !== '') parameters.set('port', port);
+  if (isPlain) parameters.set('sslmode', 'disable');
   return `${start}${path === '' ? '/' : path}${parameters.size === 0 ? '' : `?${parameters}`}`;
 }
+
+/** The error of node-postgres where a server has no TLS. */
+const noTls = 'The server does not support SSL connections';
 
 /** Takes a connection of a pool. @throws the error of the server, or of the network, if there is none */
 export type TakeClient = () => Promise<pg.PoolClient>;
@@ -26,12 +32,15 @@ type HostSearch = {
   current: number;
   /** The error of the last attempt on each server; undefined if the attempt succeeded. */
   readonly failures: (Error | undefined)[];
+  /** The servers that have no TLS, where the URL does not insist on it. */
+  readonly plain: Set<number>;
 };
 
 /** A search that has tried no server yet. */
 export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
   current: isRandom ? Math.floor(Math.random() * hosts.length) : 0,
   failures: hosts.map(() => undefined),
+  plain: new Set(),
 });
 
 /**
@@ -54,9 +63,18 @@ export function openHostsPool(
   const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
+  /** Those of them after which the same server is tried without TLS. */
+  const lacksTls = new WeakSet<Error>();
 
   const failed = (index: number, error: Error): void => {
     causes.add(error);
+    if (list.isTlsOptional && error.message === noTls) {
+      search.plain.add(index);
+      lacksTls.add(error);
+      return;
+    }
+    // TLS comes first again: the server may have been changed.
+    search.plain.delete(index);
     search.failures[index] = error;
     // If several connections to one server fail at the same time, only the first failure moves on to the next server.
     if (search.current === index) search.current = (index + 1) % hosts.length;
@@ -66,7 +84,11 @@ export function openHostsPool(
     constructor(options?: pg.ClientConfig) {
       const index = search.current;
       const host = hosts[index] ?? { host: '', port: '' };
-      super({ ...options, connectionString: urlOf(url, host), connectionTimeoutMillis: eachTimeoutMs });
+      super({
+        ...options,
+        connectionString: urlOf(url, host, search.plain.has(index)),
+        connectionTimeoutMillis: eachTimeoutMs,
+      });
       indexOf.set(this, index);
       const connect = this.connect.bind(this) as (done: (error?: Error) => void) => void; // one of its two forms
       const noted = (done: (error?: Error) => void): void =>
@@ -103,6 +125,10 @@ export function openHostsPool(
       } catch (error) {
         const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
         if (!(cause instanceof Error && causes.has(cause))) throw error;
+        if (lacksTls.has(cause)) {
+          attempt -= 1;
+          continue;
+        }
         // As in libpq, the search ends when a server refuses the user or the database.
         if (isFinal(cause)) {
           const host = hosts[search.failures.indexOf(cause)];

@@ -84,6 +84,9 @@ export function readDatabaseUrl(text: string): { readonly value: string } | { re
       : `${encodeURIComponent(user)}${password === undefined ? '' : `:${encodeURIComponent(password)}`}@`;
   const path = database === undefined ? '' : `/${encodeURI(database)}`;
   const parameters = new URLSearchParams(query);
+  joinHosts(parameters);
+  // node-postgres has no `allow`, which to libpq is `prefer` in another order.
+  if (parameters.get('sslmode') === 'allow') parameters.set('sslmode', 'prefer');
   // Without this parameter node-postgres would treat `require` as `verify-full`.
   if (parameters.has('sslmode') && !parameters.has('uselibpqcompat')) parameters.set('uselibpqcompat', 'true');
   const search = parameters.size === 0 ? '' : `?${parameters}`;
@@ -97,9 +100,21 @@ export function readDatabaseUrl(text: string): { readonly value: string } | { re
   return { value };
 }
 
-/** Hides the passwords in every URL of a text. In doubt it hides more than the password. */
+/** Writes several servers in SQLAlchemy's form, `host=a:5433&host=b`, as libpq has them: `host=a,b&port=5433,`. */
+function joinHosts(parameters: URLSearchParams): void {
+  const written = parameters.getAll('host').flatMap((text) => text.split(','));
+  // An IPv6 address has several colons, the folder of a socket has a slash.
+  const hosts = written.map((text) => (/^[^:/]+:\d+$/.test(text) ? splitPort(text) : { host: text, port: '' }));
+  if (hosts.length > 0) parameters.set('host', hosts.map(({ host }) => host).join(','));
+  if (hosts.some(({ port }) => port !== '')) parameters.set('port', hosts.map(({ port }) => port).join(','));
+}
+
+/** Hides the passwords in every URL of a text, and what only node-postgres needs. In doubt it hides more than the password. */
 export function maskUrls(text: string): string {
-  return text.replace(/(\w:\/\/[^\s/:@]*):[^\n]*@/g, '$1:***@').replace(/([?&]\w*password=)[^&\s]*/gi, '$1***');
+  return text
+    .replace(/(\w:\/\/[^\s/:@]*):[^\n]*@/g, '$1:***@')
+    .replace(/([?&]\w*password=)[^&\s]*/gi, '$1***')
+    .replace(/&uselibpqcompat=true/g, '');
 }
 
 /** Works like Python's `unquote`: a "%" that does not begin an escape stays as it is. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { OnStatement } from '../../db/engine/connection.ts';
 import type { EmbeddedOrigin } from '../../db/engine/embedded.ts';
-import { failureOf, hasSqlstate, isRefusedLogin, sqlstate } from '../../db/engine/failures.ts';
+import { failureOf, hasSqlstate, isRefusedLogin, isTlsRefused, sqlstate } from '../../db/engine/failures.ts';
 import { hostsOf } from '../../db/engine/host_list.ts';
 import { nameOfHost } from '../../db/engine/hosts.ts';
 import { reach } from '../../db/engine/server_state.ts';
@@ -80,6 +80,19 @@ const option = '[placement_database] connection (or DATABASE_URL)';
 function remedyOf(error: unknown, connection: string): string {
   const names = namesIn(connection);
   const [role, database] = [quoted(names.role), quoted(names.database)];
+  const reason = failureOf(error);
+  if (isTlsRefused(error))
+    return (
+      `The server answers, and its certificate is not trusted: in ${option} use the name that the certificate has, and name ` +
+      'its authority by sslrootcert=FILE. With sslmode=require it is not verified.'
+    );
+  if (reason.includes('does not support SSL'))
+    return `The server answers: set its option ssl, or leave sslmode out of ${option}.`;
+  if (reason.endsWith(', no encryption'))
+    return (
+      'The server answers: let pg_hba.conf allow the role or, where it wants TLS, add sslmode=require or ' +
+      `sslmode=verify-full to ${option}.`
+    );
   if (isRefusedLogin(error))
     return `The server answers: correct user and password in ${option}, or let pg_hba.conf allow them.`;
   if (hasSqlstate(error, sqlstate.unknownDatabase))

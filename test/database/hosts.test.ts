@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, suite, test } from 'node:test';
+import tls from 'node:tls';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { failureKind, isUnavailable } from '../../db/engine/failures.ts';
 import { describeDatabase } from '../../src/start/database.ts';
 import { openService } from '../../src/start/service.ts';
+import { selfSigned } from '../keystone/certificate.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { makeHost, startClaimants, untilClaimed } from '../races/claimants.ts';
 import { killServer, promote, requireStandby, startPrimary, startStandby } from '../races/standby.ts';
@@ -75,6 +77,12 @@ suite('several servers in one URL', () => {
       },
     );
 
+  const versionAt = (connection: string) =>
+    runToEnd('placement-manage', ['db', 'version'], '/', {
+      DATABASE_URL: connection,
+      OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',
+    });
+
   test('the first server that answers is used', async () => {
     const [first, second] = [portOf(primary), portOf(standby)];
     assert.equal(await reached(urlFor([first, second])), first);
@@ -84,6 +92,36 @@ suite('several servers in one URL', () => {
     assert.equal(await reached(urlFor([silent(), first], 'connect_timeout=1')), first);
     const listed = `postgresql://postgres@/${name}?host=127.0.0.1,127.0.0.1&port=${nothing},${first}`;
     assert.equal(await reached(listed), first);
+  });
+
+  test('sslmode=prefer takes a server without TLS, and sslmode=require says what to do', async () => {
+    const [first, second] = [portOf(primary), portOf(standby)];
+    assert.equal(await reached(urlFor([first], 'sslmode=prefer&uselibpqcompat=true')), first);
+    assert.equal(await reached(urlFor([nothing, second], 'sslmode=prefer&uselibpqcompat=true')), second);
+    const { code, stderr } = await versionAt(urlFor([first], 'sslmode=require'));
+    assert.match(
+      stderr,
+      /sslmode=require cannot be reached: .*does not support SSL.* set its option ssl, or leave sslmode out/,
+    );
+    assert.equal(code, 69);
+  });
+
+  test('an untrusted certificate of the server is named as such, with what to do', async () => {
+    const secured = net.createServer((socket) => {
+      socket.once('data', () => {
+        socket.write('S');
+        new tls.TLSSocket(socket, { isServer: true, ...selfSigned() }).on('error', () => {});
+      });
+    });
+    await new Promise<void>((resolve) => secured.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = secured.address() as net.AddressInfo; // it listens on a port
+      const { code, stderr } = await versionAt(urlFor([port], 'sslmode=verify-full'));
+      assert.match(stderr, /The server answers, and its certificate is not trusted: .*sslrootcert=FILE/);
+      assert.equal(code, 69);
+    } finally {
+      secured.close();
+    }
   });
 
   test('target_session_attrs selects the kind of server', async () => {
@@ -133,10 +171,7 @@ suite('several servers in one URL', () => {
 
   test('a command names all servers, and never prints the password', async () => {
     const connection = urlFor([nothing, portOf(standby)], 'target_session_attrs=read-write');
-    const { code, stderr } = await runToEnd('placement-manage', ['db', 'version'], '/', {
-      DATABASE_URL: connection,
-      OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',
-    });
+    const { code, stderr } = await versionAt(connection);
     assert.equal(code, 69);
     assert.match(
       stderr,

@@ -24,7 +24,10 @@ const good: readonly (readonly [written: string, url: string])[] = [
     'postgresql://u:p@a,b/d?target_session_attrs=read-write&load_balance_hosts=random',
   ],
   ['postgresql://u:p@/d?host=a,b&port=1,2', 'postgresql://u:p@/d?host=a%2Cb&port=1%2C2'],
+  ['postgresql://u:p@/d?host=a:5433&host=b&host=::1', 'postgresql://u:p@/d?host=a%2Cb%2C%3A%3A1&port=5433%2C%2C'],
+  ['postgresql+psycopg2://u:p@/d?host=a:5433', 'postgresql://u:p@/d?host=a&port=5433'],
   ['postgresql://u:p@h/d?sslmode=require', 'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=true'],
+  ['postgresql://u:p@h/d?sslmode=allow', 'postgresql://u:p@h/d?sslmode=prefer&uselibpqcompat=true'],
 ];
 
 const bad: readonly (readonly [written: string, says: RegExp])[] = [
@@ -49,6 +52,7 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['postgresql://u:p@/d?host=a,b,c&port=1,2', /one port, or one for each of the 3 hosts/],
   ['postgresql://u:p@a,b/d?target_session_attrs=master', /one of any, read-write, .* as target_session_attrs/],
   ['postgresql://u:p@a,b/d?load_balance_hosts=yes', /disable or random as load_balance_hosts/],
+  ['postgresql://u:p@h/d?sslmode=verify_full', /one of disable, allow, .*, verify-full as sslmode/],
   ['postgresql://u:p@h:x/d', /port from 1 to 65535/],
 ];
 
