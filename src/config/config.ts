@@ -111,9 +111,7 @@ export const defaultConfig: Config = configOf(options.map((option) => ({ option,
  */
 export const ignoredOptions: readonly (readonly [group: string, name: string])[] = [
   ...['tempdir', 'pybasedir', 'state_path', 'log_options'].map((name) => ['DEFAULT', name] as const),
-  ...['connection_parameters', 'mysql_sql_mode', 'max_overflow', 'min_pool_size'].map(
-    (name) => ['placement_database', name] as const,
-  ),
+  ...['mysql_sql_mode', 'max_overflow', 'min_pool_size'].map((name) => ['placement_database', name] as const),
   ...['auth_section', 'auth_version', 'memcached_servers'].map((name) => ['keystone_authtoken', name] as const),
 ];
 

@@ -13,6 +13,7 @@ import {
   options,
   variableOf,
 } from './config.ts';
+import { withParameters } from './database_url.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type ConfigLocations, type FoundConfig, findConfig, locate } from './search.ts';
 import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
@@ -63,6 +64,10 @@ export function load(input: ConfigLocations & { readonly overrides?: readonly Ov
   };
 }
 
+const [connection, connectionParameters] = ['connection', 'connection_parameters'].map((wanted) =>
+  options.find(({ group, name }) => group === 'placement_database' && name === wanted),
+);
+
 /** Sets the value of each option. If a value refers to other options, their values are set first. */
 function settleAll(
   sources: Sources,
@@ -101,13 +106,19 @@ function settleAll(
       secret ||= setting.secret;
       return asPythonText(setting.value);
     };
-    const texts = written.literal ? written.texts : written.texts.map((text) => substitute(text, lookup));
+    const whole = written.literal ? written.texts : written.texts.map((text) => substitute(text, lookup));
+    const texts = option === connection ? whole.map(withConfiguredParameters) : whole;
     const reading = loop
       ? { problem: 'must not refer to itself; write $$ for a dollar sign' }
       : option.type.read(texts);
     if ('problem' in reading) problems.add(explain(option, written, reading.problem, secret ? written.texts : texts));
     const value = 'problem' in reading ? option.default : (reading.value ?? option.default);
     return { option, value: beside(option, value), written, secret };
+  }
+
+  function withConfiguredParameters(url: string): string {
+    const parameters = connectionParameters && settle(connectionParameters).value;
+    return typeof parameters === 'string' ? withParameters(url, parameters) : url;
   }
 
   function beside(option: Option, value: unknown): unknown {

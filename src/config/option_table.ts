@@ -105,6 +105,11 @@ export const optionTable = {
         'embedded one.',
       { secret: true },
     ),
+    connectionParameters: optional(
+      text,
+      'Parameters that connection gets where its URL has none of their name: sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem.',
+      { secret: true },
+    ),
     slaveConnection: optional(databaseUrl, 'Accepted for compatibility: a replica is not read from.', { secret: true }),
     /** With `memory://` the data is lost when the process ends. */
     embeddedPath: option(text, './placement-data', 'The folder of the embedded database.'),

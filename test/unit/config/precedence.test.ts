@@ -132,6 +132,28 @@ suite('one option', () => {
     withMachine({}, ({ load }) => assert.equal(load({ env: { OS_DEFAULT__DEBUG: 'Yes' } }).config.default.debug, true));
   });
 
+  test('connection gets connection_parameters, as with OpenStack Placement', () => {
+    const parameters = 'connection_parameters = sslmode=verify-full&sslrootcert=/ca.pem\n';
+    const [url, tls] = ['postgresql://u:p@h/d', 'sslmode=verify-full&sslrootcert=%2Fca.pem&uselibpqcompat=true'];
+    for (const [written, expected] of [
+      [`connection = ${url}\n${parameters}`, `${url}?${tls}`],
+      [`${parameters}connection = ${url}?application_name=a\n`, `${url}?application_name=a&${tls}`],
+      [
+        `connection = ${url}?sslmode=require\n${parameters}`,
+        `${url}?sslmode=require&sslrootcert=%2Fca.pem&uselibpqcompat=true`,
+      ],
+      [parameters, undefined],
+    ] as const) {
+      withConf(`[placement_database]\n${written}`, ({ load }) =>
+        assert.equal(load().config.placementDatabase.connection, expected),
+      );
+    }
+    withConf(`[placement_database]\n${parameters}`, ({ load }) => {
+      const { connection } = load({ env: { DATABASE_URL: url } }).config.placementDatabase;
+      assert.equal(connection, `${url}?${tls}`);
+    });
+  });
+
   test('DATABASE_URL is used unchanged, including dollar signs', () => {
     withMachine({}, ({ load }) => {
       const { connection } = load({ env: { DATABASE_URL: 'postgres://u:a$$b@h/d' } }).config.placementDatabase;
