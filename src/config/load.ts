@@ -293,12 +293,19 @@ function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): r
   );
 }
 
+/** The variable of each option by what it is with one underscore behind the section, where it has no effect. */
+const bySingleUnderscore = new Map(
+  options.map((option) => [variableOf(option).replace('__', '_'), variableOf(option)]),
+);
+
 /** Only options of a service have such names, so that every unknown one is reported. */
 function misspelledVariables(env: Environment, pluginGroup: string): readonly string[] {
   const ofPlugin = new Set(
     options.filter(({ plugin }) => plugin).map(({ name }) => variableOf({ group: pluginGroup, name })),
   );
   return Object.keys(env).flatMap((variable) => {
+    const doubled = bySingleUnderscore.get(variable);
+    if (doubled !== undefined) return [`environment: ${unknownOption(variable, doubled)}`];
     const [, prefix = '', section, option = ''] = /^(DEFAULT_)?OS_([A-Z0-9_]+?)__([A-Z0-9_]+)$/.exec(variable) ?? [];
     if (section === undefined || ofPlugin.has(variable.slice(prefix.length))) return [];
     const name = option.toLowerCase();

@@ -117,6 +117,12 @@ suite('options that are probably misspelled are reported with file and line', ()
         'environment: OS_API__P0RT is no option of this service and is ignored. Did you mean OS_API__PORT?',
         'environment: OS_API2__HOST is no option of this service and is ignored. Did you mean OS_API__HOST?',
       ]);
+      assert.deepEqual(
+        load({ env: { OS_PLACEMENT_DATABASE_CONNECTION: 'x', OS_PLACEMENT_API_VERSION: '1.39' } }).warnings,
+        [
+          'environment: OS_PLACEMENT_DATABASE_CONNECTION is no option of this service and is ignored. Did you mean OS_PLACEMENT_DATABASE__CONNECTION?',
+        ],
+      );
       assert.deepEqual(load({ env: { DEFAULT_OS_API__HOST: '::', DEFAULT_OS_API__PROT: '1' } }).warnings, [
         'environment: DEFAULT_OS_API__PROT is no option of this service and is ignored. Did you mean DEFAULT_OS_API__PORT?',
       ]);
