@@ -55,7 +55,7 @@ for (const command of [db.command('online_data_migrations'), program.command('on
     .option('--max-count <number>', 'migrate at most this many rows; default: batches of 500 until no rows are left')
     .action(migrateData);
 }
-addImportCommand(program, withDatabase);
+addImportCommand(program, (use) => withConfiguredDatabase(program.opts<ConfigFlags>(), use, { begins: true }));
 addLoadCommand(program, withDatabase);
 addLimitCommands(program, () => program.opts<ConfigFlags>());
 addTokenCommands(program, () => program.opts<ConfigFlags>());

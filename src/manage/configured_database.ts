@@ -1,29 +1,36 @@
+import { existsSync } from 'node:fs';
 import type { Database } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import { type Config, ConfigError } from '../config/config.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
-import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
+import { databaseWarning, describeDatabase, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 import { refuseUnwritable } from './upgrade_checks.ts';
 
-/** Whether the warnings about the configuration are printed: not where they were before. */
-type Warnings = { readonly warns?: boolean };
+type Opening = {
+  /** Whether the warnings about the configuration are printed: not where they were before. */
+  readonly warns?: boolean;
+  /** Whether the command begins a new database, also in a folder where nothing is configured and the service was never started. */
+  readonly begins?: boolean;
+};
 
 /**
  * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
  *
- * @throws ConfigError where there are files of configuration, and they name no database
+ * @throws ConfigError where there are files of configuration, and they name no database; or where there are none, no database is in this
+ *   folder, and the command does not begin one
  */
 export async function withConfiguredDatabase(
   flags: ConfigFlags,
   use: (database: Database, config: Config) => Promise<void>,
-  { warns = true }: Warnings = {},
+  { warns = true, begins = false }: Opening = {},
 ): Promise<void> {
   const loaded = loadConfig(flags);
   if (warns) printWarnings(loaded.warnings);
   // The service only warns of a missing database. A command would create an empty database in any folder, and report that all is well.
-  const unnamed = databaseWarning(loaded);
+  const unnamed = databaseWarning(loaded) ?? (begins ? undefined : missingEmbedded(loaded));
   if (unnamed !== undefined) throw new ConfigError([unnamed]);
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });
   try {
@@ -31,6 +38,17 @@ export async function withConfiguredDatabase(
   } finally {
     await database.close();
   }
+}
+
+/** The problem where nothing is configured, and the service was never started in this folder, as in that of a cron job. */
+function missingEmbedded({ settings, config: { placementDatabase } }: LoadedConfig): string | undefined {
+  const isNamed = settings.some(({ option: { key }, written }) => key === 'embeddedPath' && written !== undefined);
+  if (placementDatabase.connection !== undefined || isNamed || existsSync(placementDatabase.embeddedPath))
+    return undefined;
+  return (
+    `No configuration names a database, and there is no ${describeDatabase(placementDatabase)}. Name the configuration of the ` +
+    'service by --config-file, set OS_PLACEMENT_DATABASE__CONNECTION, or run the command in the folder where the service was started.'
+  );
 }
 
 /**
@@ -41,12 +59,12 @@ export async function withConfiguredDatabase(
 export function withCurrentDatabase(
   flags: ConfigFlags,
   use: (database: Database, config: Config) => Promise<void>,
-  warnings?: Warnings,
+  opening?: Opening,
 ): Promise<void> {
   const useCurrent = async (database: Database, config: Config): Promise<void> => {
     if (database.engine === 'embedded') await migrateToLatest(database);
     await refuseUnwritable(database);
     await use(database, config);
   };
-  return withConfiguredDatabase(flags, useCurrent, warnings);
+  return withConfiguredDatabase(flags, useCurrent, opening);
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
@@ -62,7 +62,7 @@ test('help and wrong usage', async () => {
   }
 });
 
-test('a configuration that names no database is refused, and no embedded one is made', () =>
+test('a configuration that names no database, or none at all, is refused, and no embedded one is made', () =>
   withCommands('embedded', 'empty', async ({ folder }) => {
     const file = path.join(folder, 'unnamed.conf');
     await writeFile(file, '[keystone_authtoken]\nauth_url = http://keystone.example.com:5000\n');
@@ -82,6 +82,17 @@ test('a configuration that names no database is refused, and no embedded one is 
       );
     }
     assert.deepEqual(await readdir(folder), before);
+    const bare = path.join(folder, 'bare');
+    await mkdir(bare);
+    for (const [command, args, code] of commands) {
+      const ended = await runToEnd(command, args, bare);
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], ended.stderr);
+      assert.match(
+        ended.stderr,
+        /: No configuration names a database, and there is no embedded database in .*placement-data\. Name /,
+      );
+    }
+    assert.deepEqual(await readdir(bare), []);
   }));
 
 test('a command does not touch the embedded database of a running server', async () => {
