@@ -326,6 +326,6 @@ const unknownOption = (name: string, near?: string): string =>
 function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
   const setting = settingOf(settings, 'oslo_policy', 'policy_file');
   if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
-  const problem = 'there is no such file, so the default rules apply';
+  const problem = 'there is no such file, and a process that starts without it has the default rules';
   return [explain(setting.option, setting.written, problem, [String(setting.value)])];
 }

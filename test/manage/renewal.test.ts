@@ -151,6 +151,11 @@ test('SIGHUP is an error as long as one of the workers keeps rules whose file wa
       );
     }
     assert.equal(await list(), 403);
+    // Each of the signals also warns of the file that the configuration names.
+    const warnings = (await linesOf(log)).filter(({ msg }) => msg.includes('[oslo_policy] policy_file ='));
+    assert.ok(warnings.length > 0);
+    for (const { msg } of warnings)
+      assert.match(msg, /no such file, and a process that starts without it has the default rules\.$/);
 
     await writeFile(policy, '{}\n');
     assert.match((await renewed())?.msg ?? '', /the policy files were read again/);

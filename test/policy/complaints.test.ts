@@ -43,7 +43,8 @@ test('of very many rules in circles the first ones are named, and the rest is co
 test('of very many rules that do not exist the first ones are named, and the rest is counted', () => {
   const one = complaintsOf([['default', numbered((index) => `rule:x${index}`).join(' or ')]]);
   assert.deepEqual(one, [
-    'The policy rule default refers to rules that do not exist: x0, x1, x2, x3, x4, x5, x6, x7, x8, x9 and 29990 more.',
+    'The policy rule default refers to rules that do not exist: x0, x1, x2, x3, x4, x5, x6, x7, x8, x9 and 29990 more. ' +
+      'Define them in a policy file, or leave them out.',
   ]);
   const each = complaintsOf(numbered((index) => [`a${index}`, `rule:b${index} or rule:a${index}`]));
   assert.match(each.join('\n'), /\n29900 more policy rules refer to rules that do not exist\./);

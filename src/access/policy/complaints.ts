@@ -57,7 +57,7 @@ function undefinedRules(references: References): readonly string[] {
     referring,
     ({ name, missing }) => {
       const others = missing.length > shownNames ? ` and ${missing.length - shownNames} more` : '';
-      return `The policy rule ${name} refers to rules that do not exist: ${missing.slice(0, shownNames).join(', ')}${others}.`;
+      return `The policy rule ${name} refers to rules that do not exist: ${missing.slice(0, shownNames).join(', ')}${others}. Define them in a policy file, or leave them out.`;
     },
     (others) => `${others} more policy rules refer to rules that do not exist.`,
   );

@@ -195,7 +195,7 @@ function thrownBy(call: () => unknown): string {
 
 test('a policy file that is set but missing is reported', () => {
   assert.deepEqual(warningsOf('[oslo_policy]\npolicy_file = rules.yaml\n'), [
-    `${conf}:2: [oslo_policy] policy_file = "rules.yaml" (which is "/etc/placement/rules.yaml"): there is no such file, so the default rules apply.`,
+    `${conf}:2: [oslo_policy] policy_file = "rules.yaml" (which is "/etc/placement/rules.yaml"): there is no such file, and a process that starts without it has the default rules.`,
   ]);
   assert.deepEqual(warningsOf('[oslo_policy]\nenforce_scope = true\n'), [], 'no warning if it is not set');
   withMachine(
