@@ -13,7 +13,7 @@ import {
 } from './connection.ts';
 import { kyselyOn } from './driver.ts';
 import type { EmbeddedSettings } from './embedded.ts';
-import { CommitsUnconfirmed, isDatabaseError, isLockRefused, isTooManyConnections } from './failures.ts';
+import { CommitsUnconfirmed, isConnectionRefused, isDatabaseError, isLockRefused } from './failures.ts';
 import type { TakeClient } from './hosts.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
@@ -25,7 +25,7 @@ import {
   poolsOf,
   prepareConnection,
   prepareWithoutLimits,
-  sparingFullServer,
+  sparingRefusedConnections,
   watchForBreaks,
 } from './pool.ts';
 import { briefWait, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
@@ -52,6 +52,8 @@ export type DatabaseSettings =
        */
       readonly preparedStatements?: boolean;
       readonly onStatement?: OnStatement;
+      /** Called when the server refuses a further connection, and requests go on with those that are open. */
+      readonly onRefused?: ((error: unknown) => void) | undefined;
     }
   | (EmbeddedSettings & {
       readonly onStatement?: OnStatement;
@@ -119,7 +121,7 @@ export type Database = {
  */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
   if ('connection' in settings) {
-    const { statementTimeoutMs = 0, preparedStatements = true, onStatement } = settings;
+    const { statementTimeoutMs = 0, preparedStatements = true, onStatement, onRefused } = settings;
     const common = {
       connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
       maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
@@ -136,7 +138,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     const openPool = (config: Parameters<typeof openAny>[0], hasOther: boolean): OpenPool => {
       const opened = openAny(config);
       opened.pool.on('connect', breaks.watch);
-      return { pool: opened.pool, take: sparingFullServer(opened, { hasOther }) };
+      return { pool: opened.pool, take: sparingRefusedConnections(opened, { hasOther, refused: onRefused }) };
     };
     const limited = (max: number, { hasOther = false } = {}): OpenPool => {
       // A server that does not answer any more does not cancel a statement either. The client closes the connection
@@ -261,7 +263,7 @@ function database(
       ? kysely
       : kyselyOn(() =>
           lendUnlimited().catch((error: unknown) => {
-            if (isTooManyConnections(error)) return lendOfRequests();
+            if (isConnectionRefused(error)) return lendOfRequests();
             throw error;
           }),
         );
@@ -282,7 +284,7 @@ function database(
     try {
       return await transaction(slow, engine, queries, lockTimeoutMs);
     } catch (error) {
-      if (!isTooManyConnections(error)) throw error;
+      if (!isConnectionRefused(error)) throw error;
       const briefMs = Math.min(lockTimeoutMs ?? briefWait.lockTimeoutMs, briefWait.lockTimeoutMs);
       return onSharedConnections(() => transaction(lend, engine, queries, briefMs));
     }

@@ -57,10 +57,16 @@ export const isPassing = (error: unknown): boolean =>
  * Whether the server, or a pooler, has no room for a further connection. Of several servers it is enough that one has no room: that server
  * may be the wanted one.
  */
-export const isTooManyConnections = (error: unknown): boolean =>
+const isTooManyConnections = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.tooManyConnections) ||
   (hasSqlstate(error, '08P01') && error instanceof Error && poolerIsFull.test(error.message)) ||
   (error instanceof AggregateError && error.errors.some(isTooManyConnections));
+
+/**
+ * Whether the server refuses further connections, while those that are open go on: it has no room for one, or it no longer accepts the login
+ * since the password was changed.
+ */
+export const isConnectionRefused = (error: unknown): boolean => isTooManyConnections(error) || isAccessRefused(error);
 
 /** The texts of PgBouncer at its limits, and the text of PostgreSQL at its limit, which PgBouncer passes on. */
 const poolerIsFull =

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { isTooManyConnections } from './failures.ts';
+import { isConnectionRefused } from './failures.ts';
 import { hostsOf } from './host_list.ts';
 import { newHostSearch, openHostsPool, type TakeClient } from './hosts.ts';
 import { tellsCrashes } from './server_state.ts';
@@ -108,22 +108,24 @@ function sendSettings(client: pg.PoolClient, settings: readonly string[]): void 
 }
 
 /** How long after the server has refused a connection no further connection is opened, in milliseconds. */
-const fullServerPauseMs = 1_000;
+const refusedPauseMs = 1_000;
 
 /**
- * Lets requests wait for one of the open connections of a pool while the server has no room for a further connection: other programs may
- * have taken all. node-postgres would fail the request for which it tried to open the connection, while other requests continue.
+ * Lets requests wait for one of the open connections of a pool while the server refuses a further connection: other programs may have taken
+ * all, or the password was changed. node-postgres would fail the request for which it tried to open the connection, while other requests
+ * continue.
  *
  * After a refusal no connection is opened for some time, then one; each success lets the next connection be opened. Meanwhile no open
- * connection is closed for being idle, since there may be no room for a new one.
+ * connection is closed for being idle, since there may be no new one.
  *
  * @param options.hasOther whether callers have another pool. Then a pool without any connection does not connect again before
  *   that time is over.
+ * @param options.refused is called with each refusal while there are open connections
  * @returns how a connection is taken, which fails with the refusal only if the pool has no open connection
  */
-export function sparingFullServer(
+export function sparingRefusedConnections(
   { pool, take }: OpenPool,
-  { hasOther = false }: { readonly hasOther?: boolean } = {},
+  { hasOther, refused }: { readonly hasOther: boolean; readonly refused: ((error: unknown) => void) | undefined },
 ): TakeClient {
   const { options } = pool;
   const { max: most, connectionTimeoutMillis: patienceMs = 0 } = options;
@@ -150,7 +152,7 @@ export function sparingFullServer(
         refusal = undefined;
         if (options.max < most) allow(openNow() + 1);
       };
-      setTimeout(end, fullServerPauseMs).unref();
+      setTimeout(end, refusedPauseMs).unref();
     }
     refusal = error;
   };
@@ -162,10 +164,11 @@ export function sparingFullServer(
       try {
         return await take();
       } catch (error) {
-        if (!isTooManyConnections(error)) throw error;
+        if (!isConnectionRefused(error)) throw error;
         pause(error);
         const isLate = patienceMs > 0 && performance.now() - startedMs > patienceMs;
         if (openNow() === 0 || isLate) throw error;
+        refused?.(error);
       }
     }
   };

@@ -20,6 +20,9 @@ const unreached = 'The database cannot be reached: requests are answered 503 unt
 const accessRefused =
   'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
   'correct [placement_database] connection and restart';
+const connectionsRefused =
+  'The database refuses further connections of the service: requests wait for those that are open, and are answered 503 when these have ' +
+  'ended. After a new password correct [placement_database] connection and restart; otherwise undo what was changed in the database, or make room';
 /** The outages that an answer of the database ends. Other outages end after a minute without such a failure. */
 const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
@@ -71,20 +74,27 @@ function lineOf(error: unknown): string | undefined {
 }
 
 /** Creates an `Outages` for a database that can be reached at the moment. */
-export function openOutages(logger: Logger): Outages {
+export function openOutages(logger: Logger): Outages & RefusedConnections {
   const failures = openRepeatedFailures(logger);
+  const failed = (line: string, error: unknown): void => {
+    const [name = line] = line.split(':', 1);
+    failures.failed(line, { name, reason: failureOf(error), lasts: endedByAnswers.includes(line) });
+  };
   return {
     notice: (error) => {
       const line = lineOf(error);
       if (line === undefined) return false;
-      const [name = line] = line.split(':', 1);
-      failures.failed(line, { name, reason: failureOf(error), lasts: endedByAnswers.includes(line) });
+      failed(line, error);
       return true;
     },
+    refused: (error) => failed(connectionsRefused, error),
     // The answer to a query from before the failure does not prove that the database can be reached again.
     answered: (sentMs) => failures.over(endedByAnswers, 'The database can be reached again', sentMs),
   };
 }
+
+/** Where the pools of connections report that the database refuses a further connection, while requests go on with those that are open. */
+type RefusedConnections = { readonly refused: (error: unknown) => void };
 
 /** Where work in the background reports that it failed. */
 export type Reported = { readonly logger: Pick<Logger, 'info' | 'warn'>; readonly outages: Outages };

@@ -33,6 +33,7 @@ export async function openConfiguredDatabase(
     readonly embedded?: EmbeddedOrigin;
     readonly warn?: (line: string) => void;
     readonly onStatement?: OnStatement | undefined;
+    readonly onRefused?: (error: unknown) => void;
     readonly statementTimeoutMs?: number;
     readonly embeddedStopped?: (error: Error) => void;
   } = {},
@@ -58,6 +59,7 @@ export async function openConfiguredDatabase(
     maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
     preparedStatements,
     statementTimeoutMs: options.statementTimeoutMs ?? 0,
+    onRefused: options.onRefused,
     ...onStatement,
   });
   const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;

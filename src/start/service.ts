@@ -106,11 +106,13 @@ export async function openService(
     config.api.authStrategy === 'keystone'
       ? (await keystoneParts()).openKeystone(config.keystoneAuthtoken, logger)
       : undefined;
+  const outages = openOutages(logger);
   const database = await openConfiguredDatabase(config, {
     ...(options.embedded === undefined ? {} : { embedded: options.embedded }),
     ...(options.embeddedStopped === undefined ? {} : { embeddedStopped: options.embeddedStopped }),
     warn: (line) => logger.warn(line),
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
+    onRefused: outages.refused,
     statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
   /** The functions that close the open parts, in the order in which the parts were opened. */
@@ -125,7 +127,6 @@ export async function openService(
         ? await (await tokenParts()).openTokens(database, config.jwt, logLines)
         : undefined;
     ends.push(() => tokens?.close());
-    const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
     const reported = { logger, outages };
     const ids = openIdWatch(database, reported);

@@ -145,6 +145,48 @@ suite('a database that refuses the login of the service', () => {
   }
 });
 
+test('while connections are open, a login that is refused fails no request, and the log says so once', async () => {
+  const server = await startPostgresql();
+  const { url } = await createDatabase(server.url);
+  const role = `role_${randomUUID().replaceAll('-', '')}`;
+  await execute(server.url, `create role ${role} login`);
+  await execute(server.url, `alter database ${new URL(url).pathname.slice(1)} owner to ${role}`);
+  const lines: string[] = [];
+  const log = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
+  const connection = url.replace('//postgres@', `//${role}@`);
+  const placementDatabase = { ...testConfig().placementDatabase, connection, syncOnStartup: true };
+  const service = await openService(testConfig({ placementDatabase }), { logger: pino(log) });
+  try {
+    const send = requestsTo(service);
+    const host = await makeHost(send);
+    await execute(server.url, `alter role ${role} nologin`);
+    for (let round = 0; round < 5; round += 1) {
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, async () => [
+          await claim(send, host, randomUUID()),
+          await send('GET', `/allocations/${randomUUID()}`),
+          await send('GET', '/readyz'),
+        ]),
+      );
+      for (const answer of answers.flat()) accepted(answer);
+    }
+    const said = lines.join('');
+    assert.equal(said.split('The database refuses further connections of the service').length, 2, said);
+    assert.match(said, /is not permitted to log in/);
+    assert.doesNotMatch(said, /can be reached again|refuses the login/);
+    const { open } = service.database.connections();
+    await execute(server.url, `alter role ${role} login`);
+    await until('further connections are opened', async () => {
+      await Promise.all(Array.from({ length: 30 }, () => claim(send, host, randomUUID())));
+      await Promise.all(Array.from({ length: 30 }, () => send('GET', `/allocations/${randomUUID()}`)));
+      return service.database.connections().open > open;
+    });
+  } finally {
+    await service.close();
+    await server.stop();
+  }
+});
+
 test('a service is not ready while any table is gone, also one that only claims or lists need', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const { connection = '' } = database.config;
