@@ -68,6 +68,8 @@ export async function runCommand(
 
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride();
+  // A command would have it from its group, and would do something else than `db sync REVISION` or `online_data_migrations 50` say.
+  if (command.commands.length === 0) command.allowExcessArguments(false);
   // The words of the command line may come from a program.
   command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
   for (const each of command.commands) throwInsteadOfExit(each);
