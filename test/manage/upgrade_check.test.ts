@@ -59,15 +59,13 @@ const rootless = `\
 `;
 
 const jsonPolicy = `\
-| Check: Policy File JSON to YAML Migration                            |
-| Result: Failure                                                      |
-| Details: Your policy file is JSON-formatted which is deprecated. You |
-|   need to switch to YAML-formatted file. Use the                     |
-|   \`\`oslopolicy-convert-json-to-yaml\`\` tool to convert the            |
-|   existing JSON-formatted files to YAML in a backwards-              |
-|   compatible manner: https://docs.openstack.org/oslo.policy/         |
-|   latest/cli/oslopolicy-convert-json-to-yaml.html.                   |
-+----------------------------------------------------------------------+
+| Check: Policy File JSON to YAML Migration                          |
+| Result: Failure                                                    |
+| Details: The policy file is JSON, which is deprecated. "placement- |
+|   manage policy list --changed" prints its rules as YAML:          |
+|   write them to a new file, and let that replace this one as       |
+|   policy.yaml, or as what [oslo_policy] policy_file names.         |
++--------------------------------------------------------------------+
 `;
 
 for (const engine of engines) {
