@@ -4,6 +4,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { failureOf, isReadOnly, isUnavailable } from '../../db/engine/failures.ts';
 import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
 import { howToContinue } from '../../db/schema/unfinished_import.ts';
+import { withParameters } from '../config/database_url.ts';
 import { parseOsloIni, substitute } from '../config/oslo_ini.ts';
 import { messageOf, print } from '../text/print.ts';
 import { type Imported, importDeployment } from './import/import_deployment.ts';
@@ -89,8 +90,12 @@ function readConnection(file: string): string | undefined {
   } catch (error) {
     throw new Error(`${file} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
-  const written = parseOsloIni(text, file).get('placement_database')?.get('connection')?.at(-1)?.value;
-  return written === undefined ? undefined : substitute(written, () => undefined);
+  const section = parseOsloIni(text, file).get('placement_database');
+  const [url, parameters] = ['connection', 'connection_parameters'].map((name) => {
+    const written = section?.get(name)?.at(-1)?.value;
+    return written === undefined ? undefined : substitute(written, () => undefined);
+  });
+  return url === undefined ? undefined : withParameters(url, parameters ?? '');
 }
 
 /** A stream that shows the progress, such as standard output. */

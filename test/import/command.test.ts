@@ -63,6 +63,13 @@ suite('placement-manage import without a source', () => {
     );
   });
 
+  test('the parameters of a file count as those of its URL', async () => {
+    const config =
+      '[placement_database]\nconnection = mysql://u:secret@localhost/d\nconnection_parameters = ssl_ca=/nowhere/ca.pem\n';
+    const { stderr } = await runImport(['--from-config', 'upstream.conf'], {}, { 'upstream.conf': config });
+    assert.match(stderr, /open '\/nowhere\/ca\.pem'\. Correct the ssl_ parameters/);
+  });
+
   test('a source that does not answer; the error does not show its password', async () => {
     const source = `127.0.0.1:${await freePort()}/placement`;
     const config = `[placement_database]\nconnection = mysql+pymysql://placement:very%40secret@${source}?charset=utf8\n`;
