@@ -31,7 +31,7 @@ const recorder = urlOf('statements/recorded.ts');
 /** What the process of a batch imports first. */
 const preloaded = ['--import', urlOf('support/unfollowed_promises.ts'), '--import', recorder];
 const shownAtEnd = 10;
-/** A batch, or the gabbi files on an engine, that takes longer hangs. The slowest takes some 3 minutes on 2 cores. */
+/** A batch of which no test ends for so long hangs, and gabbi files on an engine that take longer. The slowest take some 3 minutes on 2 cores. */
 const hangsMs = 600_000;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
@@ -181,7 +181,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
       .join('')}`;
     fail(
       name,
-      `It hangs after ${hangsMs / 1000} s: the last that ended is ${last}. ${keeping}Killed:\n${ended.join('')}`,
+      `It hangs: no test has ended for ${hangsMs / 1000} s, the last is ${last}. ${keeping}Killed:\n${ended.join('')}`,
     );
   }, hangsMs);
   for await (const { type, data } of stream) {
@@ -189,6 +189,7 @@ async function runBatch({ name, files }: Batch, folder: string): Promise<readonl
     if (type === 'test:stderr') process.stderr.write(data.message);
     if (type === 'test:diagnostic' && data.file !== undefined) console.log(data.message);
     if (type !== 'test:pass' && type !== 'test:fail') continue;
+    hangs.refresh();
     const error = type === 'test:fail' ? data.details.error : undefined;
     const reason = error?.cause ?? error;
     last = data.name;
