@@ -13,15 +13,15 @@ const browserOf = browserForTests();
 const team = 'team <b>vision</b> & co';
 const host = randomUUID();
 
+/** When the consumer began that has something now. The page has this clock: on the real one another month may begin meanwhile. */
+let present: Date;
+
 /** The first moment of the month, so many months ago. */
-const monthAgo = (months: number): Date => {
-  const now = new Date();
-  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - months));
-};
+const monthAgo = (months: number): Date => new Date(Date.UTC(present.getUTCFullYear(), present.getUTCMonth() - months));
 const nameOf = (month: Date): string => month.toISOString().slice(0, 7);
 
 /** Records that have ended: so many months ago, from the beginning of the month, an amount for some hours. */
-const ended = [
+const ended = () => [
   { months: 2, name: 'PGPU', amount: 4, hours: 12 },
   { months: 2, name: 'VCPU', amount: 100, hours: 25.5 },
   { months: 4, name: 'PGPU', amount: 1, hours: 24 },
@@ -51,7 +51,9 @@ before(async () => {
     consumer_generation: null,
     name: 'job-7',
   });
-  for (const { months, name, amount, hours } of ended) {
+  const [record] = await Array.fromAsync(placement.usageRecords.list({ project_id: team }));
+  present = new Date(record?.from ?? '');
+  for (const { months, name, amount, hours } of ended()) {
     const began = monthAgo(months);
     const end = new Date(began.getTime() + hours * 3_600_000);
     await sql`insert into usage_records (id, consumer_id, name, project_id, user_id, consumer_type_id, provider_uuid, provider_name, class_name,
@@ -83,6 +85,7 @@ for (const [colorScheme, viewport] of [
     const browser = browserOf(t);
     if (browser === undefined) return;
     const use = async (page: Page) => {
+      await page.clock.setFixedTime(present);
       await openView(page, served.url, `holdings?project=${encodeURIComponent(team)}`);
       const region = page.getByRole('region', { name: `Months of project ${team}` });
       await region.waitFor();
