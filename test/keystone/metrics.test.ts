@@ -26,8 +26,11 @@ test('requests to Keystone are counted by their status, and requests of users by
       assert.ok((await answerAge()) > 1, 'before the first answer, since the start');
       assert.ok((await series()).includes('placement_keystone_decisions_total{outcome="unavailable"} 0'));
       const token = standIn.issue({ user: 'alice', roles: ['admin'], project: 'p' });
-      assert.deepEqual([await ask(token), await ask(token), await ask('invented')], [200, 200, 401]);
-      assert.ok((await answerAge()) < 1, 'a token that Keystone does not know is a good answer as well');
+      assert.deepEqual([await ask(token), await ask(token)], [200, 200]);
+      const askedMs = performance.now();
+      assert.equal(await ask('invented'), 401);
+      const ageMs = (await answerAge()) * 1000;
+      assert.ok(ageMs <= performance.now() - askedMs, 'a token that Keystone does not know is a good answer as well');
       await sleep(1_100);
       assert.equal(await ask(token), 200, 'without Keystone, by what it has said before');
       standIn.behaviour.broken = { status: 500, text: '' };
