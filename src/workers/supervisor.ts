@@ -1,14 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import net from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ServiceUserTrial } from '../access/keystone/service_token.ts';
 import { keystoneTimeBudgetMs } from '../access/keystone/settings.ts';
 import { policyProblems } from '../access/policy/policy.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { metricsAddress } from '../http/metrics.ts';
-import { type Address, acceptMs, bind, type Listening, urlOf } from '../http/server/listen.ts';
+import { type Address, acceptLast, bind, type Listening, urlOf } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';
 import { ask } from './ask.ts';
@@ -59,7 +58,7 @@ export async function serveByWorkers(
       renewPolicy: workers.renewPolicy,
       renewLogs: workers.renewLogs,
       close: async () => {
-        await sleep(acceptMs);
+        await acceptLast(acceptors);
         for (const acceptor of acceptors) acceptor.close();
         distributor.close();
         await workers.end();

@@ -5,12 +5,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import { Hono } from 'hono';
 import type { HonoEnv } from '../../src/http/exchange.ts';
-import { listen } from '../../src/http/server/listen.ts';
+import { acceptMs, listen } from '../../src/http/server/listen.ts';
 import { listenForOperator } from '../../src/http/server/operator_socket.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../support/until.ts';
@@ -50,6 +51,20 @@ test('an answer to a slow client is sent completely, and then idle connections a
   assert.ok(length > bytes, `${length} bytes came`);
   await closing;
   idle.destroy();
+});
+
+test('connections that wait to be accepted when the time for them is over are answered, also where the process got no time', async () => {
+  const app = new Hono<HonoEnv>();
+  app.get('/', (c) => c.text('here'));
+  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000 });
+  const closing = close();
+  const clients = Array.from({ length: 20 }, () => net.connect(Number(new URL(url).port), '127.0.0.1'));
+  const answers = Promise.all(clients.map(text));
+  for (const client of clients) client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await new Promise(process.nextTick); // the kernel has the connections
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * acceptMs);
+  for (const answer of await answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\nhere$/s);
+  await closing;
 });
 
 test('a connection that has sent no request ends with the server, also by TLS and at the socket of the operator', async () => {

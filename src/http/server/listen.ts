@@ -1,7 +1,7 @@
 import { chmod, lstat, rm, stat } from 'node:fs/promises';
 import net from 'node:net';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextRound, setTimeout as sleep } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import type { ServiceUserTrial } from '../../access/keystone/service_token.ts';
 import type { Config } from '../../config/config.ts';
@@ -42,6 +42,25 @@ type ListenOptions = Address & ApiServerOptions & { readonly section?: AddressSe
  */
 export const acceptMs = 100;
 
+/** So many connections wait at most in the kernel to be accepted: the default of Node.js. */
+const mostWaiting = 511;
+
+/** Accepts connections for `acceptMs`, and then those that wait already: on a busy machine the process may have had no time for them. */
+export async function acceptLast(servers: readonly net.Server[]): Promise<void> {
+  await sleep(acceptMs);
+  let accepted = true;
+  for (const server of servers) {
+    server.on('connection', () => {
+      accepted = true;
+    });
+  }
+  // In each round of its event loop the process accepts at least one.
+  for (let round = 0; accepted && round <= mostWaiting; round += 1) {
+    accepted = false;
+    await nextRound();
+  }
+}
+
 /**
  * Serves the app over HTTP.
  *
@@ -54,7 +73,7 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
     url: urlOf(scheme, address),
     renewTls,
     close: async () => {
-      await sleep(acceptMs);
+      await acceptLast([server]);
       // Not http.Server's own close: it would end idle connections at once, although requests may be on their way.
       net.Server.prototype.close.call(server);
       await drain();
