@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, makeProvider } from '../support/requests.ts';
+import { until } from '../support/until.ts';
 import { type TestedService, withTestedServices } from './scene.ts';
 
 /** More than a claim needs that lets no other go first; one that does lets them up to 200 times. */
@@ -50,7 +51,11 @@ test('a claim does not wait for an earlier claim that is blocked behind a plain 
     await service.database.kysely.transaction().execute(async (holder) => {
       await sql`select id from resource_providers where uuid = ${locked} for update`.execute(holder);
       stuck = send('PUT', `/allocations/${consumer}`, plain(locked));
-      await sleep(200);
+      const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      await until(
+        'it waits for the lock',
+        async () => (await waiting.execute(service.database.kysely)).rows.length > 0,
+      );
       await release(held);
       await sleep(200);
       const meanwhile = await answeredMeanwhile(tested, claim({ query: `resources=VCPU:1&in_tree=${other}` }));
