@@ -78,10 +78,11 @@ export type Precedence = {
    * Whether a claim that came before it is being judged or written.
    *
    * @param judged claims of its batch that need not be waited for
-   * @param waitsForAll whether to wait for every such claim; otherwise only for an equal one that no locked row holds up
+   * @param waitsForAll whether to wait for every such claim that no locked row holds up, and for every equal one; otherwise only for an equal
+   *   one that no locked row holds up
    */
   isBehind(judged: ReadonlySet<Precedence>, waitsForAll: boolean): boolean;
-  /** Notes that a row which the claim needs is locked, or that the claim is judged again. */
+  /** Notes whether a row that the claim needs was locked when it was last to be written. */
   noteHeldUp(isHeldUp: boolean): void;
   /** Its row among the claims that wait, and whether this must be stored by now. */
   readonly waitingRow: WaitingRow;

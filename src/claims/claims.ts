@@ -1,5 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isOfOneWrite, repeatLostRaces } from '../../db/engine/failures.ts';
+import { isLockRefused, isOfOneWrite, repeatLostRaces } from '../../db/engine/failures.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_allocations.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
@@ -95,9 +95,17 @@ export function openClaims(database: Database, fleet: FleetKeeper, overrides: Cl
   /** @param isWhole whether these are all claims of their batch */
   const writeJudged = async (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> => {
     const noteEnd = ahead.noteWrite(judged, isWhole);
+    const noteHeldUp = (isHeldUp: boolean): void => {
+      for (const { entry } of judged) entry.item.claim.precedence?.noteHeldUp(isHeldUp);
+    };
     let isAsExpected = false;
     try {
       isAsExpected = await writeBatch(judged, wait);
+      noteHeldUp(false);
+    } catch (error) {
+      // If the batch had several claims, `findLocked` says which of them.
+      noteHeldUp(isLockRefused(error));
+      throw error;
     } finally {
       noteEnd(isAsExpected);
     }

@@ -65,7 +65,6 @@ export function judgeBatch(
   const precedences = followPrecedence();
   for (const entry of batch) {
     const { item } = entry;
-    item.claim.precedence?.noteHeldUp(false);
     if (item.claim.precedence?.isCancelled()) {
       failed.push({ entry, error: cancelled() });
       continue;

@@ -1,13 +1,13 @@
-/** Claims that wait beside claims that do not, and have a consumer in common. */
+/** Claims that wait beside others: beside claims that have a consumer in common, and beside claims that locks hold up. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, makeProvider } from '../support/requests.ts';
 import { until } from '../support/until.ts';
-import { type TestedService, withTestedServices } from './scene.ts';
+import { host, type TestedService, withTestedServices } from './scene.ts';
 
 /** More than a claim needs that lets no other go first; one that does lets them up to 200 times. */
 const mostMeanwhile = 50;
@@ -64,3 +64,33 @@ test('a claim does not wait for an earlier claim that is blocked behind a plain 
     await stuck;
     assert.equal((await first).status, 409);
   }));
+
+const lockHost = (): RawBuilder<unknown> => sql`select id from resource_providers where uuid = ${host} for update`;
+const insertConsumer = (uuid: string): RawBuilder<unknown> =>
+  sql`insert into consumers (uuid, project_id, user_id, generation) values (${uuid}, 1, 1, 0)`;
+
+for (const [what, lock] of [
+  ['the host', lockHost],
+  ['its own record', insertConsumer],
+] as const)
+  for (const line of ['gpu', undefined])
+    test(`claims may pass one ${line === undefined ? 'without' : 'of'} a line that waits for a lock of ${what}`, () =>
+      withTestedServices(anyEngine, {}, async (tested) => {
+        const { send, claim, service } = tested;
+        await makeProvider(send, other, { VCPU: { total: 100 } });
+        accepted(await claim({ wait: '' }));
+        const [stuck, ofLine] = [randomUUID(), line === undefined ? {} : { line }];
+        let first: Promise<unknown> = Promise.resolve();
+        await service.database.kysely.transaction().execute(async (holder) => {
+          await lock(stuck).execute(holder);
+          first = claim({ uuid: stuck, ...ofLine });
+          await sleep(300);
+          for (const its of [{}, { line: 'another' }]) {
+            const next = claim({ query: `resources=VCPU:1&in_tree=${other}`, ...its });
+            const meanwhile = await answeredMeanwhile(tested, next);
+            assert.ok(meanwhile < mostMeanwhile, `${meanwhile} other claims and releases were answered before it`);
+          }
+          await sql`delete from consumers where uuid = ${stuck}`.execute(holder);
+        });
+        await first;
+      }));

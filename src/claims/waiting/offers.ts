@@ -124,7 +124,9 @@ export function openOffers(
     isBehind: (waiter, judged, waitsForAll) => {
       for (const other of underWay) {
         if (other === waiter || judged.has(other.precedence) || !isBefore(other, waiter)) continue;
-        const isWaitedFor = waitsForAll || (other.kind === waiter.kind && !other.isHeldUp);
+        // An equal claim mostly needs the same rows; others would wait for a lock that they do not need.
+        const isWaitedFor =
+          other.kind === waiter.kind ? waitsForAll || !other.isHeldUp : waitsForAll && !other.isHeldUp;
         // If the queue keeps the other claim behind a third one, the third one may be behind this claim, whether it waits or not.
         if (isWaitedFor && !isQueuedBehind(other.precedence)) return true;
       }
