@@ -244,3 +244,38 @@ test('a waiting claim is written when a term expires', () =>
     await untilListed(1);
     placed(await answer);
   }));
+
+test('a claim waits for the limit of its own consumer type', () =>
+  withTestedServices(anyEngine, { units: 10 }, async (tested) => {
+    const { claim, send, release } = tested;
+    const consumers = { TRAINING: 1, TEST: 1 };
+    accepted(await send('PUT', '/limits/ci', { resources: {}, consumers, generation: null }));
+    const held = randomUUID();
+    placed(await claim({ type: 'TRAINING' }));
+    placed(await claim({ uuid: held, type: 'TEST' }));
+    const answers = await inTurn(tested, [{ type: 'TRAINING' }, { type: 'TEST' }]);
+    await release(held);
+    assert.deepEqual(await orderOf(answers, 1), [1]);
+  }));
+
+test('a claim that comes while the process ends does not begin to wait', () =>
+  withTestedServices(anyEngine, { units: 1 }, async ({ service, claim, take }) => {
+    await take(1);
+    const coming = [claim(), claim({ line: 'gpu' })];
+    service.endWaits();
+    for (const answer of await Promise.all([...coming, claim(), claim({ line: 'gpu' })]))
+      refused(answer, 503, /The process ends. Ask again/);
+  }));
+
+test('of a claim that was placed nothing is left that would run at the end of its time', () =>
+  withTestedServices(anyEngine, { units: 40 }, async (tested) => {
+    const { claim, take, release, untilListed } = tested;
+    const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const held = await take(40);
+    const answers = Array.from({ length: 40 }, () => claim({ wait: 60 }));
+    await untilListed(40);
+    const before = timers();
+    await release(held);
+    for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+    assert.ok(timers() <= before - 30, `${before} timers before, ${timers()} afterwards`);
+  }));
