@@ -6,10 +6,11 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { enterWaiting, fetchWaitingNews, removeWaiting } from '../../db/statements/claims/waiting.ts';
 import { openWaitingLines, type WaitingLines } from '../../src/claims/waiting/lines.ts';
 import { openWaitingRows } from '../../src/claims/waiting/rows.ts';
-import { newWaiter, type Waiter } from '../../src/claims/waiting/waiter.ts';
+import type { Waiter } from '../../src/claims/waiting/waiter.ts';
 import type { ApiError } from '../../src/request/errors.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
+import { newTestWaiter } from './new_waiter.ts';
 
 /** The lines of a process with one claim, whose wait is ended in the database. */
 type Scene = {
@@ -23,31 +24,6 @@ type Scene = {
   isRevived: boolean;
   readonly ended: ApiError[];
 };
-
-const newTestWaiter = (process: string, line: string | null): Waiter =>
-  newWaiter(
-    { consumers: [], inventories: [] },
-    {
-      waitMs: 60_000,
-      line: line ?? undefined,
-      owner: { projectId: 'web', userId: 'ada' },
-      client: 'ada',
-      gone: new AbortController().signal,
-      askAgain: () => Promise.reject(new Error('it is not its turn')),
-    },
-    {
-      index: 0,
-      precedence: {
-        isCancelled: () => false,
-        isBehind: () => false,
-        noteHeldUp: () => {},
-        waitingRow: { claim: '', process, projectId: 'web', line, isStored: true },
-      },
-      leave: () => {},
-      resolve: () => {},
-      reject: () => {},
-    },
-  );
 
 /** @param line the line of the claim; null without one */
 const withEndedWait = async (line: string | null, run: (scene: Scene) => Promise<void>): Promise<void> => {

@@ -1,3 +1,4 @@
+import type { ProjectLimits } from '../../placement/limits.ts';
 import type { Claim } from '../claim.ts';
 import { insertInOrder, isBefore } from './groups.ts';
 import type { Waiter } from './waiter.ts';
@@ -24,12 +25,19 @@ export type LimitedClaims = {
    * @param readRoom reads how often each of the claims can be written under its limits; undefined where that is not known
    */
   fitting(readRoom: (claims: readonly Claim[]) => Promise<readonly number[] | undefined>): Promise<readonly Waiter[]>;
-  /** Whether an earlier claim of the project was not checked since this claim came: the earlier one may not exceed its limit any more. */
+  /**
+   * Whether an earlier claim of the project was not checked since this claim came, or by the present limits: the earlier one may not exceed
+   * its limit any more.
+   */
   hasUncheckedBefore(waiter: Waiter): boolean;
 };
 
-/** Starts without claims. */
-export function openLimitedClaims(): LimitedClaims {
+/**
+ * Starts without claims.
+ *
+ * @param limitsNow the limits by which claims are judged now
+ */
+export function openLimitedClaims(limitsNow: () => ProjectLimits): LimitedClaims {
   const byKind = new Map<string, [Waiter, ...Waiter[]]>();
   let size = 0;
 
@@ -59,13 +67,18 @@ export function openLimitedClaims(): LimitedClaims {
     },
     fitting: async (readRoom) => {
       const nowMs = performance.now();
+      const limits = limitsNow();
       const kinds = Array.from(byKind.values(), ([first, ...others]): OfKind => [first, ...others]).filter(
         ([{ notBeforeMs }]) => notBeforeMs <= nowMs,
       );
       const predictable = kinds.filter(([first]) => first.isPredictable);
       const times = predictable.length === 0 ? [] : await readRoom(predictable.map(([{ claim }]) => claim));
       for (const [index, [{ wait }]] of predictable.entries()) {
-        if (times?.[index] === 0) for (const waiter of ofProject(wait.owner.projectId)) waiter.exceededAtMs = nowMs;
+        if (times?.[index] !== 0) continue;
+        for (const waiter of ofProject(wait.owner.projectId)) {
+          waiter.exceededAtMs = nowMs;
+          waiter.exceededBy = limits;
+        }
       }
       const fitting = kinds.flatMap((kind) => {
         const index = predictable.indexOf(kind);
@@ -79,7 +92,9 @@ export function openLimitedClaims(): LimitedClaims {
       return fitting.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, submittedAtOnce);
     },
     hasUncheckedBefore: ({ wait, sinceMs, cameAtMs }) =>
-      ofProject(wait.owner.projectId).some((other) => other.sinceMs < sinceMs && other.exceededAtMs < cameAtMs),
+      ofProject(wait.owner.projectId).some(
+        (other) => other.sinceMs < sinceMs && (other.exceededAtMs < cameAtMs || other.exceededBy !== limitsNow()),
+      ),
   };
 }
 

@@ -55,7 +55,7 @@ export function openOffers(
   /** The claims that were refused although they seemed to fit, until all trees were checked again. */
   const refusedOffers = new Set<Waiter>();
   const forRoom = openWaitingGroups<Waiter>();
-  const forLimit = openLimitedClaims();
+  const forLimit = openLimitedClaims(() => fleet.known.limits);
 
   let isOffering = false;
   const offerRoom = (): void => {

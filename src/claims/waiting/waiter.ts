@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { LeavingClaim } from '../../../db/statements/claims/waiting.ts';
 import type { Owner } from '../../placement/consumer.ts';
+import type { ProjectLimits } from '../../placement/limits.ts';
 import { ApiError, badRequest, conflict, errorCodes, tryLater } from '../../request/errors.ts';
 import { type Claim, type ClaimOutcome, ClaimRefused, type Precedence } from '../claim.ts';
 import { canBePredicted, fitKey, type TakenAmount } from './would_take.ts';
@@ -64,6 +65,8 @@ export type Waiter = {
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
   exceededAtMs: number;
+  /** The limits by which it was; undefined before. */
+  exceededBy: ProjectLimits | undefined;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
   /** Whether the last check of the limits alone could not decide if the claim exceeds one of them. */
@@ -95,6 +98,7 @@ export function newWaiter(
     cameAtMs: nowMs,
     askedAtMs: null,
     exceededAtMs: 0,
+    exceededBy: undefined,
     endsAtMs: nowMs + wait.waitMs,
     number: 0,
     state: 'entering',

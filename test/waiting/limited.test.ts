@@ -1,0 +1,35 @@
+/** Whether claims that wait for a limit go before claims of their project that come later. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openLimitedClaims } from '../../src/claims/waiting/limited.ts';
+import { noLimits } from '../../src/placement/limits.ts';
+import { newTestWaiter } from './new_waiter.ts';
+
+test('a claim goes before a later one until it is found to exceed the present limits, after the later one came', async () => {
+  let limits = { ...noLimits };
+  const limited = openLimitedClaims(() => limits);
+  let room = 0;
+  const check = () => limited.fitting(async (claims) => claims.map(() => room));
+  const pass = () => new Promise((resolve) => setTimeout(resolve, 2));
+
+  const earlier = newTestWaiter('process', null, 0);
+  limited.add(earlier);
+  await pass();
+  assert.deepEqual(await check(), []);
+  await pass();
+  const later = newTestWaiter('process', null, 1);
+  assert.equal(limited.hasUncheckedBefore(later), true, 'checked before the later one came');
+  await pass();
+  assert.deepEqual(await check(), []);
+  assert.equal(limited.hasUncheckedBefore(later), false, 'it exceeds the limit');
+  limits = { ...noLimits };
+  assert.equal(limited.hasUncheckedBefore(later), true, 'the limits have changed');
+  await check();
+  assert.equal(limited.hasUncheckedBefore(later), false, 'it exceeds these limits as well');
+  limits = { ...noLimits };
+  room = 1;
+  assert.deepEqual(await check(), [earlier]);
+  assert.equal(limited.hasUncheckedBefore(later), true, 'it is about to be written');
+  limited.remove(earlier);
+  assert.equal(limited.hasUncheckedBefore(later), false);
+});
