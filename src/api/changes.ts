@@ -23,6 +23,7 @@ export const changeEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.following,
     policy: 'placement:changes:list',
     answersJson: true,
+    takesParameters: true,
     answersEvents: true,
     handle: list,
   },

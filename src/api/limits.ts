@@ -20,7 +20,7 @@ import { badRequest, conflict, errorCodes, noSuchClass, notFound, tryLater } fro
 import { untilDone } from '../request/until_done.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { either, integer, integerOrNull, keyed, number, object, oneOf } from '../rest/json_schema.ts';
-import { checkQuery, checkUnrepeated, checkValue, integerParameter, noParameters } from '../rest/schema_check.ts';
+import { checkUnrepeated, checkValue, integerParameter } from '../rest/schema_check.ts';
 import { pythonRepr } from '../rest/schema_complaint.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { pageJson, pageParameters, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
@@ -40,11 +40,12 @@ const remove = {
   method: 'DELETE',
   since: since.teams,
   policy: rule('delete'),
+  takesParameters: true,
   ...takesIfMatch,
 } as const;
 
 export const limitEndpoints: readonly Endpoint<Dependencies>[] = [
-  { ...shared, method: 'GET', path, policy: rule('list'), handle: list },
+  { ...shared, method: 'GET', path, policy: rule('list'), takesParameters: true, handle: list },
   {
     ...shared,
     method: 'GET',
@@ -100,12 +101,10 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   return answerFor(projectOf(request), dependencies);
 }
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const project = projectOf(request);
   const { generation, project_id: named, ...body } = await request.json(newLimits);
   if (named !== undefined && named !== project) {
@@ -122,13 +121,11 @@ async function removeOne(request: ApiRequest, dependencies: Dependencies): Promi
   return removeStored(request, dependencies, projectOf(request));
 }
 
-async function showDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
+async function showDefaults(_request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   return defaultsAnswer(dependencies);
 }
 
 async function putDefaults(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const { generation, resources = {}, consumers = {} } = await request.json(newDefaults);
   await store(request, dependencies, { project: '', values: { resources, consumers }, generation });
   return defaultsAnswer(dependencies);

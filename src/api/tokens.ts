@@ -7,7 +7,7 @@ import { normalUuid } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { integer, list as listOf, object, text } from '../rest/json_schema.ts';
-import { checkQuery, checkUnrepeated, noParameters } from '../rest/schema_check.ts';
+import { checkUnrepeated } from '../rest/schema_check.ts';
 import { isStorable } from '../text/strings.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { checkMarker, pageJson, pageParameters, usualLimit } from './answers.ts';
@@ -21,7 +21,7 @@ const shared = { since: since.teams, answersJson: true } as const;
 const rule = (verb: string) => `placement:tokens:${verb}`;
 
 export const tokenEndpoints: readonly Endpoint<Dependencies>[] = [
-  { ...shared, method: 'GET', path, policy: rule('list'), handle: list },
+  { ...shared, method: 'GET', path, policy: rule('list'), takesParameters: true, handle: list },
   { ...shared, method: 'POST', path, policy: rule('create'), wantsJson: true, handle: create },
   { ...shared, method: 'DELETE', path: one, answersJson: false, policy: rule('delete'), handle: remove },
 ];
@@ -61,7 +61,6 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 
 /** Only this answer ever shows the token itself. */
 async function create(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const { user_id: userId, project_id: projectId, roles, expires_in: seconds } = await request.json(newToken);
   const { text: token, shown } = await issueToken(database, { userId, projectId, roles, seconds });
   const { userId: by } = request.identity;
@@ -75,7 +74,6 @@ async function create(request: ApiRequest, { database, logger }: Dependencies): 
 }
 
 async function remove(request: ApiRequest, { database, logger }: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const uuid = request.param('id');
   if (!isStorable(uuid) || !(await deleteToken(database, normalUuid(uuid))))
     throw notFound(`There is no token ${uuid}.`);

@@ -7,6 +7,7 @@ import { since } from '../placement/microversions.ts';
 import { badRequest, conflict, noSuchTraits, notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
+import { refuseRepeats } from '../rest/query_string.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { likePattern } from '../text/like_pattern.ts';
 import { headerTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from './answers.ts';
@@ -24,6 +25,7 @@ export const traitEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.traits,
     policy: rule('list'),
     answersJson: true,
+    takesParameters: true,
     handle: list,
   },
   { ...one, method: 'GET', policy: rule('show'), handle: show },
@@ -68,6 +70,7 @@ function nameFilter(value: string): (name: string) => boolean {
 
 async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { name, associated } = checkQuery(request.query(), listQuery);
+  refuseRepeats(request.query(), request.version);
   const matches = name === undefined ? () => true : nameFilter(name);
   const wanted = associated?.toLowerCase();
   if (wanted !== undefined && wanted !== 'true' && wanted !== 'false') {

@@ -33,6 +33,7 @@ const shared = {
   policy: 'placement:usage_records:list',
   policyTarget: ofOneProject,
   answersJson: true,
+  takesParameters: true,
 } as const;
 
 export const usageRecordEndpoints: readonly Endpoint<Dependencies>[] = [

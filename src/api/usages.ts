@@ -5,6 +5,7 @@ import { nameOf } from '../fleet/model/names.ts';
 import { since } from '../placement/microversions.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
+import { refuseRepeats } from '../rest/query_string.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { changesToken } from './answers.ts';
@@ -30,6 +31,7 @@ export const usageEndpoints: readonly Endpoint<Dependencies>[] = [
     policy: 'placement:usages',
     policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
     answersJson: true,
+    takesParameters: true,
     handle: ofProject,
   },
 ];
@@ -63,6 +65,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Dependencies): Promise
 async function ofProject(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
+  refuseRepeats(request.query(), request.version);
   const filter = {
     projectId: values.project_id,
     userId: values.user_id,

@@ -6,7 +6,7 @@ import { spellingsOf } from '../placement/uuid.ts';
 import { notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object } from '../rest/json_schema.ts';
-import { checkQuery, checkUnrepeated, integerParameter, noParameters } from '../rest/schema_check.ts';
+import { checkUnrepeated, integerParameter } from '../rest/schema_check.ts';
 import { isStorable } from '../text/strings.ts';
 import { lineName, ownerId } from './allocations/bodies.ts';
 import { pageJson, usualLimit } from './answers.ts';
@@ -25,6 +25,7 @@ export const waitingEndpoints: readonly Endpoint<Dependencies>[] = [
     policy: 'placement:waiting:list',
     policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
     answersJson: true,
+    takesParameters: true,
     handle: list,
   },
   {
@@ -61,7 +62,6 @@ async function list(request: ApiRequest, { database }: Dependencies): Promise<An
 }
 
 async function remove(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const consumer = request.param('consumer');
   const spellings = spellingsOf(consumer).filter(isStorable);
   const found = await repeatLostRaces(() => waitingOf(database, spellings));

@@ -2,7 +2,7 @@ import type { Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
-import { newestOf, openstackRange, versionText } from '../placement/versions.ts';
+import { isOwn, newestOf, versionText } from '../placement/versions.ts';
 import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import { noteShortRequest, openTurns, type Turns } from '../request/turns.ts';
 import type { AllowsOwner, ApiRequest, BoundEndpoint, Endpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
@@ -59,6 +59,7 @@ export function mountEndpoints(
       if (rule !== undefined && !endpoint.ownerDecides) {
         authorize(policy, rule, exchange.identity, exchange.api.dialect, policyTarget?.(request));
       }
+      requireNoParameters(endpoint, request, exchange);
       const answer = await endpoint.handle(request);
       if (own.turns?.hasPassed() !== true) noteShortRequest();
       releaseWhenSent(answer, c.env?.outgoing);
@@ -90,13 +91,25 @@ const longestShown = 200;
  * @throws ApiError 400 for such a path in a version of our own, where it might name another project
  */
 function requireExactPath({ api, version, path, isDecoded }: Exchange): void {
-  if (version <= openstackRange(api.service).newest) return;
+  if (!isOwn(api.service, version)) return;
   const shown = path.slice(0, longestShown);
   if (!isDecoded)
     throw badRequest(
       `The path ${shown} has a percent sign that begins no byte of UTF-8; write %25 for the sign itself.`,
     );
   if (path.endsWith('\n')) throw badRequest(`The path ${JSON.stringify(shown)} ends with a line feed, %0A.`);
+}
+
+/** @throws ApiError 400 for parameters that no one reads: whoever sends `DELETE ...?dry_run=true` wants nothing deleted */
+function requireNoParameters(endpoint: Route, request: ApiRequest, { api, version, path }: Exchange): void {
+  if (endpoint.takesParameters || !isOwn(api.service, version)) return;
+  const [parameter] = request.query().entries;
+  if (parameter === undefined) return;
+  const [name] = parameter;
+  throw badRequest(
+    `Invalid query string parameters: '${name.slice(0, longestShown)}' is unknown. ${endpoint.method} ${path.slice(0, longestShown)} ` +
+      `has no parameters${endpoint.wantsJson ? '; what it takes is in the body' : ''}.${endpoint.method === 'GET' ? '' : ' Nothing was changed.'}`,
+  );
 }
 
 function select(candidates: readonly BoundEndpoint[], exchange: Exchange): BoundEndpoint {
@@ -130,6 +143,13 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
           : `The media type ${exchange.contentType} is not supported. Send the body in JSON, with Content-Type: application/json.`,
     });
   }
+  const { contentEncoding: coding } = exchange;
+  if (endpoint.wantsJson && isOwn(exchange.api.service, exchange.version) && !/^\s*(identity\s*)?$/i.test(coding)) {
+    throw new ApiError(
+      415,
+      `The Content-Encoding ${coding.slice(0, longestShown)} is not supported. Send the body as it is, without Content-Encoding.`,
+    );
+  }
 }
 
 /** The request as the handler of an endpoint gets it. @param own notes the turns that the handler takes */
@@ -162,7 +182,12 @@ function apiRequest(
   let query: Query | undefined;
   let body: JsonBody | undefined;
   const bodyOf = (): JsonBody => {
-    body ??= openJsonBody(raw, { limitBytes, dialect, turns });
+    body ??= openJsonBody(raw, {
+      limitBytes,
+      dialect,
+      turns,
+      uniqueKeys: isOwn(exchange.api.service, exchange.version),
+    });
     return body;
   };
   return {

@@ -15,6 +15,7 @@ export type Exchange = {
   /** The Accept header; a missing one or a bare wildcard counts as JSON. */
   readonly accept: string;
   readonly contentType: string;
+  readonly contentEncoding: string;
   /** The decoded path; as it was sent where it cannot be decoded. */
   readonly path: string;
   /** Whether the path could be decoded; otherwise it is as it was sent. */
@@ -83,6 +84,7 @@ export function beginExchange(
     globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
     accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
     contentType: headers.get('content-type') ?? '',
+    contentEncoding: headers.get('content-encoding') ?? '',
     path,
     isDecoded,
     search,

@@ -20,6 +20,9 @@ const maxDepth = 100;
 const maxValues = 1_000_000;
 const maxMembers = 100_000;
 
+/** How much of a key an error shows. */
+const longestKey = 200;
+
 /** How many values are parsed in one piece. */
 const pieceValues = 500;
 
@@ -36,9 +39,10 @@ type Container = {
  * Parses JSON as JSON.parse does, but in pieces, and with limits: depth, values, and members of one object.
  *
  * @param options.longFrom how many values an object or an array has that counts as long
+ * @param options.uniqueKeys whether an object with a key twice is a mistake; otherwise the last value counts, as with JSON.parse
  * @throws Error with the mistake and its position
  */
-export function* parseLongJson(text: string, { longFrom = longValues } = {}): Pieces<LongJson> {
+export function* parseLongJson(text: string, { longFrom = longValues, uniqueKeys = false } = {}): Pieces<LongJson> {
   const reader = openReader(text);
   const long = new Set<unknown>();
   const open: Container[] = [];
@@ -65,6 +69,8 @@ export function* parseLongJson(text: string, { longFrom = longValues } = {}): Pi
         reader.end();
         return { value: complete, long };
       }
+      if (uniqueKeys && !Array.isArray(around.into) && Object.hasOwn(around.into, around.key))
+        throw new Error(`${JSON.stringify(around.key.slice(0, longestKey))} stands twice in the same object.`);
       add(around, complete);
       const isList = Array.isArray(around.into);
       if (reader.skip(',')) {

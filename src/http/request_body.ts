@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
-import { inPieces, type Turns } from '../request/turns.ts';
+import { atOnce, inPieces, type Turns } from '../request/turns.ts';
 import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
 import type { Dialect } from './dialect.ts';
@@ -23,12 +23,20 @@ export type JsonBody = {
 /** A body up to this length is parsed and checked at once, which takes some milliseconds at most; a longer one in pieces. */
 const shortBytes = 16 * 1024;
 
-/** @param options.turns the turns of the request, in which a long body is parsed and checked */
+/**
+ * @param options.turns the turns of the request, in which a long body is parsed and checked
+ * @param options.uniqueKeys whether a body that has a key of an object twice is refused; otherwise the last one counts, as in JSON.parse
+ */
 export function openJsonBody(
   request: Request,
-  options: { readonly limitBytes: number; readonly dialect: Dialect; readonly turns: () => Turns },
+  options: {
+    readonly limitBytes: number;
+    readonly dialect: Dialect;
+    readonly turns: () => Turns;
+    readonly uniqueKeys: boolean;
+  },
 ): JsonBody {
-  const { limitBytes, dialect, turns } = options;
+  const { limitBytes, dialect, turns, uniqueKeys } = options;
   /** The long parts of a long body; undefined for a short one. */
   let long: Set<unknown> | undefined;
   let text = '';
@@ -52,9 +60,10 @@ export function openJsonBody(
       let value: unknown;
       try {
         text = textOf(bytes);
-        if (bytes.length <= shortBytes) value = JSON.parse(text);
+        if (bytes.length <= shortBytes)
+          value = uniqueKeys ? atOnce(parseLongJson(text, { uniqueKeys })).value : JSON.parse(text);
         else {
-          const parsed = await inPieces(parseLongJson(text), turns());
+          const parsed = await inPieces(parseLongJson(text, { uniqueKeys }), turns());
           value = parsed.value;
           long = new Set(parsed.long);
         }

@@ -37,6 +37,9 @@ export type Service = {
 /** OpenStack's versions of a service. Clients that do not request another major version see only these. */
 export const openstackRange = ({ ranges: [first] }: Service): VersionRange => first;
 
+/** Whether a version is this service's own. It refuses some of what OpenStack's versions ignore. */
+export const isOwn = (service: Service, version: Version): boolean => version > openstackRange(service).newest;
+
 /** The newest version of a service, of any major version. */
 export const newestOf = ({ ranges }: Service): Version => (ranges.at(-1) ?? ranges[0]).newest;
 

@@ -94,6 +94,8 @@ export type Route = {
   readonly answersJson?: boolean;
   /** With `answersJson`: whether it also answers by a stream of events, `text/event-stream`. */
   readonly answersEvents?: boolean;
+  /** Whether it reads the query. Otherwise parameters are ignored in OpenStack's versions, as upstream does, and refused in our own. */
+  readonly takesParameters?: boolean;
   /** Whether it needs a JSON body: 415 for other media types. */
   readonly wantsJson?: boolean;
   /**

@@ -1,6 +1,7 @@
 import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
-import { since } from '../placement/microversions.ts';
+import { placementService, since } from '../placement/microversions.ts';
 import { isUuidLike } from '../placement/uuid.ts';
+import { isOwn } from '../placement/versions.ts';
 import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
 import { strip } from '../text/strings.ts';
 
@@ -55,6 +56,24 @@ export function onlyValue(query: Query, name: string): string | undefined {
   throw badRequest(`Query parameter '${name}' may be specified only once.`, errorCodes.duplicateQueryKey);
 }
 
+/**
+ * In the versions of this service each parameter may be given once, unless all of its values count. OpenStack's take the last value: of
+ * `resources=PGPU:1&resources=MEMORY_MB:4096` the memory alone.
+ *
+ * @throws ApiError 400 naming the parameter and its values
+ */
+export function refuseRepeats(query: Query, version: number): void {
+  if (!isOwn(placementService, version)) return;
+  for (const [name] of query.entries) {
+    const values = query.all(name);
+    if (values.length === 1 || /^(required|member_of|same_subtree)/.test(name)) continue;
+    throw badRequest(
+      `Query parameter '${name}' may be specified only once. Got: ${values.join(', ')}`,
+      errorCodes.duplicateQueryKey,
+    );
+  }
+}
+
 /** @param place which parameter has the text, for errors; upstream's texts do not name it */
 function decode(text: string, place = ''): string {
   if (!/[%+]/.test(text)) return text;
@@ -74,12 +93,12 @@ function decode(text: string, place = ''): string {
 }
 
 /**
- * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.
+ * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts in OpenStack's versions.
  *
  * @param parameter which has the value; upstream's texts do not name a parameter with a suffix
  * @throws ApiError 400 naming the malformed part
  */
-export function parseResources(value: string, parameter = 'resources'): Resources {
+export function parseResources(value: string, version: number, parameter = 'resources'): Resources {
   const wrong = (text: string): ApiError =>
     new ApiError(400, text, { sentence: `Invalid query string parameters: '${parameter}': ${text}` });
   const form =
@@ -96,6 +115,8 @@ export function parseResources(value: string, parameter = 'resources'): Resource
       throw wrong(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
     }
     if (amount < 1) throw wrong(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
+    if (resources.has(name) && isOwn(placementService, version))
+      throw wrong(`Requested resource ${name} may be named only once. Got: ${value}.`);
     resources.set(name, amount);
   }
   return resources;

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
-import { object, type Parts, partsOf, text } from './json_schema.ts';
+import { type Parts, partsOf, text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
 import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
@@ -88,6 +88,3 @@ export function checkUnrepeated<Schema extends v.GenericSchema>(
   }
   return values;
 }
-
-/** For endpoints whose query may have nothing. */
-export const noParameters = object({});

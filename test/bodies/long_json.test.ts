@@ -42,6 +42,19 @@ suite('a long JSON text', () => {
     assert.ok(Object.hasOwn(Object(value), '__proto__'));
   });
 
+  test('on request a repeated key is a mistake, at any depth, and the same key in several objects is none', async () => {
+    const unique = async (text: string) => inPieces(parseLongJson(text, { uniqueKeys: true }), openTurns());
+    const { value } = await unique(
+      '{"a": {"a": [{"a": 1}, {"a": 2}]}, "b": {"a": 3, "constructor": 4, "__proto__": 5}}',
+    );
+    assert.deepEqual(Object.keys(Object(value)), ['a', 'b']);
+    await assert.rejects(
+      unique('{"b": {"a": [{"x": {}, "a": 1, "\\u0061": 2}]}}'),
+      /^Error: "a" stands twice in the same object\.$/,
+    );
+    await assert.rejects(unique('{"__proto__": 1, "__proto__": 2}'), /"__proto__" stands twice/);
+  });
+
   test('the parser reports which objects and arrays have many values, at any depth', async () => {
     const { value, long } = await parse('{"short": [1, 2], "long": {"in": [1, 2, 3]}, "last": 1}', 4);
     const names = (found: unknown): readonly string[] =>

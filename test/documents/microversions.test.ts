@@ -24,7 +24,7 @@ The last column says what a client of the version before must change.
 
 ## Version 2: of this service
 
-2.0 is the same as OpenStack's 1.39. [differences.md](differences.md) has the details.
+2.0 is the same as OpenStack's 1.39, but refuses what 1.39 ignores: a parameter or a key that comes twice, and parameters that nobody reads. [differences.md](differences.md) has the details.
 
 | version | what it changed | what can break |
 | --- | --- | --- |

@@ -21,7 +21,6 @@ import {
   asksForDryRun,
   consumerClaim,
   expectKnownOnly,
-  refuseDryRunOfUrl,
   requestedWait,
   waitFor,
 } from './claim_requests.ts';
@@ -98,7 +97,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw malformedConsumer(uuid);
   const body = await naming(request, () => request.json(bySince(putBodies, request.version)));
-  const isDryRun = asksForDryRun(request, body);
+  const isDryRun = asksForDryRun(body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
     const line = 'line' in body ? body.line : undefined;
@@ -192,7 +191,7 @@ async function postBody(request: ApiRequest) {
   const { dry_run: dryRun, ...beside } = await request.json(besideDryRun);
   const { line, consumers } = await withLine(request, beside);
   return {
-    isDryRun: asksForDryRun(request, { dry_run: dryRun }),
+    isDryRun: dryRun === true,
     line,
     consumers: await request.check(consumers, bySince(placedConsumers, request.version)),
   };
@@ -207,10 +206,6 @@ async function withLine(request: ApiRequest, body: Readonly<Record<string, unkno
 
 async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
-  refuseDryRunOfUrl(
-    request,
-    'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
-  );
   return untilDone(async () => {
     try {
       if (request.ifMatch === undefined && request.owners === undefined) await removeAny(uuid, dependencies);

@@ -69,21 +69,8 @@ function termOf(consumer: string, body: ConsumerBody, config: Config): Pick<Cons
 export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly ConsumerClaim[] =>
   claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
 
-/**
- * Whether a body requests a dry run.
- *
- * @throws ApiError 400 if `dry_run` is a parameter of the URL. Other unknown parameters are ignored, but a claim with
- *   this one would be written although the client wanted only to try it
- */
-export function asksForDryRun(request: ApiRequest, body: object): boolean {
-  refuseDryRunOfUrl(request, 'dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
-  return 'dry_run' in body && body.dry_run === true;
-}
-
-/** @throws ApiError 400 if `dry_run` is a parameter of the URL */
-export function refuseDryRunOfUrl(request: ApiRequest, why: string): void {
-  if (request.version >= since.placing && request.query().all('dry_run').length > 0) throw badRequest(why);
-}
+/** Whether a body requests a dry run. */
+export const asksForDryRun = (body: object): boolean => 'dry_run' in body && body.dry_run === true;
 
 /** Answers a request whose body was read. Answers to dry runs, also refusals, have a header that marks them. */
 export const answerTo = (isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> =>

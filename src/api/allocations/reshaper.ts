@@ -56,7 +56,7 @@ const bodies = [
  */
 async function reshape(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
-  const isDryRun = asksForDryRun(request, body);
+  const isDryRun = asksForDryRun(body);
   return answerTo(isDryRun, async () => {
     await writeClaim(
       request,

@@ -27,6 +27,7 @@ export const allocationCandidateEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.allocationCandidates,
     policy: 'placement:allocation_candidates:list',
     answersJson: true,
+    takesParameters: true,
     handle: list,
   },
 ];

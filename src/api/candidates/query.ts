@@ -12,6 +12,7 @@ import {
   parseResources,
   parseTraits,
   type Query,
+  refuseRepeats,
 } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from '../../search/request.ts';
@@ -91,6 +92,7 @@ export function parseCandidateRequest(
 ): CandidateRequest {
   checkQuery(query, bySince(parameters, version));
   checkQuery(query, requestWide);
+  refuseRepeats(query, version);
   const [limitText] = query.all('limit');
   if (limitText !== undefined && !/^[1-9][0-9]*$/.test(limitText)) {
     throw badRequest(`Invalid query string parameters: '${limitText}' does not match '^[1-9][0-9]*$'`);
@@ -130,7 +132,7 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
     const parameter = `resources${suffix}`;
     const resources = query
       .all(parameter)
-      .map((value) => parseResources(value, parameter))
+      .map((value) => parseResources(value, version, parameter))
       .at(-1);
     return {
       suffix,

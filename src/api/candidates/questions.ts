@@ -35,6 +35,7 @@ export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.explanation,
     policy: 'placement:allocation_candidates:explanation',
     answersJson: true,
+    takesParameters: true,
     handle: showExplanation,
   },
   {
@@ -43,6 +44,7 @@ export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.explanation,
     policy: 'placement:allocation_candidates:count',
     answersJson: true,
+    takesParameters: true,
     handle: showCount,
   },
 ];

@@ -23,7 +23,7 @@ import { badRequest, conflict, errorCodes, notFound } from '../../request/errors
 import { untilDone } from '../../request/until_done.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
-import { checkQuery, checkUnrepeated, noParameters } from '../../rest/schema_check.ts';
+import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { isStorable } from '../../text/strings.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { generationRemedy, limitRefused } from '../allocations/claim_refusals.ts';
@@ -52,7 +52,15 @@ const shared = { since: since.consumers, answersJson: true } as const;
 const rule = (verb: string) => `placement:consumers:${verb}`;
 
 export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
-  { ...shared, method: 'GET', path, policy: rule('list'), policyTarget: ofOneProject, handle: list },
+  {
+    ...shared,
+    method: 'GET',
+    path,
+    policy: rule('list'),
+    policyTarget: ofOneProject,
+    takesParameters: true,
+    handle: list,
+  },
   { ...shared, method: 'GET', path: one, policy: rule('show'), ownerDecides: true, handle: show },
   {
     ...shared,
@@ -125,13 +133,11 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
 }
 
 async function show(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const consumer = await findConsumer(request, { config, database });
   return answerOf(consumer, request, config);
 }
 
 async function update(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const body = await request.json(bySince(changes, request.version));
   const uuid = request.param('uuid');
   if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
@@ -316,7 +322,6 @@ const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generatio
 
 /** Renews, sets or removes the term of a consumer. The generation of the consumer stays. */
 async function change(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  checkQuery(request.query(), noParameters);
   const { expires_in: seconds, consumer_generation: known } = await request.json(newTerm);
   if (seconds !== null) checkTerm(request.param('uuid'), seconds, dependencies.config);
   return untilDone(async () => {

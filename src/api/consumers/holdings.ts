@@ -22,6 +22,7 @@ export const holdingEndpoints: readonly Endpoint<Dependencies>[] = [
     policy: 'placement:holdings:list',
     policyTarget: ofOneProject,
     answersJson: true,
+    takesParameters: true,
     handle: list,
   },
 ];

@@ -7,7 +7,7 @@ import { bySince } from '../../placement/versions.ts';
 import { badRequest } from '../../request/errors.ts';
 import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../request/turns.ts';
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
-import { parseMemberOf, parseRequired, parseResources, type Query } from '../../rest/query_string.ts';
+import { parseMemberOf, parseRequired, parseResources, type Query, refuseRepeats } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
 import type { RequestGroup } from '../../search/request.ts';
 import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
@@ -39,9 +39,11 @@ const schemas = [
  */
 export function filterProviders(query: Query, version: number) {
   const values: Filters['values'] = checkQuery(query, bySince(schemas, version));
+  refuseRepeats(query, version);
   const aggregates = parseMemberOf(query, '', version);
   const traits = parseRequired(query, '', version);
-  const resources = values.resources === undefined ? new Map<string, number>() : parseResources(values.resources);
+  const resources =
+    values.resources === undefined ? new Map<string, number>() : parseResources(values.resources, version);
   return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources }, turns);
 }
 

@@ -31,7 +31,7 @@ const one = { path: '/resource_providers/:uuid', since: since.firstVersion } as 
 const rule = (verb: string) => `placement:resource_providers:${verb}`;
 
 export const resourceProviderEndpoints: readonly Endpoint<Dependencies>[] = [
-  { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
+  { ...all, method: 'GET', policy: rule('list'), answersJson: true, takesParameters: true, handle: list },
   { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
   { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
   { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },

@@ -34,6 +34,7 @@ export const providerSummaryEndpoints: readonly Endpoint<Dependencies>[] = [
     since: since.consumers,
     policy: 'placement:provider_summaries:list',
     answersJson: true,
+    takesParameters: true,
     handle: list,
   },
 ];
