@@ -135,9 +135,17 @@ function removeDefaults(request: ApiRequest, dependencies: Dependencies): Promis
   return removeStored(request, dependencies, '');
 }
 
-/** The project of the path, which a reverse proxy may have decoded. */
-const projectOf = (request: ApiRequest): string =>
-  checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+/**
+ * The project of the path, which a reverse proxy may have decoded.
+ *
+ * @throws ApiError 400 for a slash at the end: `/limits/web/` is meant to be of web, and nobody is in a project `web/`
+ */
+function projectOf(request: ApiRequest): string {
+  const project = checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+  if (project.endsWith('/'))
+    throw badRequest(`'project_id': ${pythonRepr(project)} ends with a slash; there are no limits of such a project.`);
+  return project;
+}
 
 /** The limits of a project, or the defaults, in a sentence. */
 const limitsOfProject = (project: string): string =>

@@ -110,6 +110,19 @@ test('projects are listed in pages, in the order of their names; a name may have
   });
 });
 
+test('limits of a path that ends with a slash are not set for a project that nobody has', async () => {
+  await withSend(async (send) => {
+    for (const path of ['/limits/a/', '/limits/a%2F']) {
+      const refused = await send('PUT', path, { resources: { VCPU: 1 }, generation: null });
+      assert.equal(refused.status, 400);
+      assert.match(refused.text, /'project_id': 'a\/' ends with a slash/);
+      assert.equal((await send('GET', path)).status, 400);
+      assert.equal((await send('DELETE', path)).status, 400);
+    }
+    assert.deepEqual((await send('GET', '/limits')).json, { limits: [] });
+  });
+});
+
 test('/metrics has the limits of projects with values of their own, and the usages of these projects', async () => {
   await withSend(async (send) => {
     const host = '00000000-0000-4000-8000-00000000000a';
