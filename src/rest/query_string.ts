@@ -147,7 +147,11 @@ function digitValue(codePoint: number): number {
 export function parseRequired(query: Query, suffix: string, version: number): TraitFilter {
   const values = query.all(`required${suffix}`);
   const filters = (version >= since.anyTraits ? values : values.slice(-1)).map((value) =>
-    parseTraits(value, { allowForbidden: version >= since.forbiddenTraits, allowAny: version >= since.anyTraits }),
+    parseTraits(value, {
+      allowForbidden: version >= since.forbiddenTraits,
+      allowAny: version >= since.anyTraits,
+      parameter: `required${suffix}`,
+    }),
   );
   return {
     required: filters.flatMap((filter) => filter.required),
@@ -155,15 +159,31 @@ export function parseRequired(query: Query, suffix: string, version: number): Tr
   };
 }
 
+/** A wrong value of a parameter, which upstream's texts name without a suffix. @param named the parameter as they name it */
+const wrongValue = (text: string, named: string, parameter: string): ApiError =>
+  new ApiError(400, text, { sentence: text.replace(`'${named}'`, `'${parameter}'`) });
+
 /** One value of `required=` or `root_required=`. @throws ApiError 400 */
 export function parseTraits(
   value: string,
-  { allowForbidden, allowAny }: { readonly allowForbidden: boolean; readonly allowAny: boolean },
+  {
+    allowForbidden,
+    allowAny,
+    parameter,
+  }: { readonly allowForbidden: boolean; readonly allowAny: boolean; readonly parameter: string },
 ): TraitFilter {
   const anyForm = 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC';
-  const problem = (text: string) => badRequest(`Invalid query string parameters: ${text}`);
+  const problem = (text: string) => wrongValue(`Invalid query string parameters: ${text}`, 'required', parameter);
   if (value.startsWith('in:')) {
-    if (!allowAny) throw problem(`The format '${anyForm}' only supported since microversion 1.39. Got: ${value}`);
+    if (!allowAny) {
+      throw new ApiError(
+        400,
+        `Invalid query string parameters: The format '${anyForm}' only supported since microversion 1.39. Got: ${value}`,
+        {
+          sentence: `Invalid query string parameters: '${parameter}' takes no in:, which is any of several traits. Got: ${value}`,
+        },
+      );
+    }
     const names = value.slice(3).split(',').map(strip);
     if (names.includes('')) {
       throw problem(`Expected 'required' parameter value of the form: ${anyForm}. Got an empty trait in: ${value}`);
@@ -203,7 +223,7 @@ export function parseMemberOf(query: Query, suffix: string, version: number): Ag
   const required: (readonly string[])[] = [];
   const forbidden = new Set<string>();
   for (const value of values) {
-    const uuids = aggregatesOf(value);
+    const uuids = aggregatesOf(value, `member_of${suffix}`);
     if (!value.startsWith('!')) {
       required.push(uuids);
       continue;
@@ -217,29 +237,35 @@ export function parseMemberOf(query: Query, suffix: string, version: number): Ag
 }
 
 /** The UUIDs of one value of `member_of=`, forbidden or not. @throws ApiError 400 */
-export function aggregatesOf(value: string): readonly string[] {
+export function aggregatesOf(value: string, parameter: string): readonly string[] {
   const match = /^!?in:/.exec(value);
   if (value.includes(',') && match === null) {
-    throw badRequest(
+    throw wrongValue(
       "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid " +
         `microversion. Got: ${value}`,
+      'member_of',
+      parameter,
     );
   }
   const uuids = match === null ? [value.replace(/^!/, '')] : value.slice(match[0].length).split(',');
   const wrong = uuids.find((uuid) => !isUuidLike(uuid));
   if (wrong !== undefined) {
-    throw badRequest(
+    throw wrongValue(
       `Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: ${wrong}`,
+      'member_of',
+      parameter,
     );
   }
   return uuids;
 }
 
 /** @throws ApiError 400 where the value of `in_tree` is no UUID. */
-export function parseInTree(value: string): string {
+export function parseInTree(value: string, parameter: string): string {
   const uuid = strip(value);
   if (isUuidLike(uuid)) return uuid;
-  throw badRequest(
+  throw wrongValue(
     `Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`,
+    'in_tree',
+    parameter,
   );
 }

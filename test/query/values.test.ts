@@ -41,7 +41,7 @@ suite('values of query parameters are read as upstream does', () => {
     const allowed = [...(allowForbidden ? ['forbidden'] : []), ...(allowAny ? ['any'] : [])].join(', ') || 'neither';
     test(`required=${JSON.stringify(value)}, allowed: ${allowed}`, () => {
       const parse = () => {
-        const { required, forbidden } = parseTraits(value, { allowForbidden, allowAny });
+        const { required, forbidden } = parseTraits(value, { allowForbidden, allowAny, parameter: 'required' });
         return { required: required.map((anyOf) => [...anyOf].sort()), forbidden: [...forbidden].sort() };
       };
       assert.deepEqual(resultOf(parse), result);
@@ -64,7 +64,7 @@ suite('values of query parameters are read as upstream does', () => {
   for (const { value, result } of inTreeTable) {
     test(`in_tree=${JSON.stringify(value)}`, () =>
       assert.deepEqual(
-        resultOf(() => parseInTree(value)),
+        resultOf(() => parseInTree(value, 'in_tree')),
         result,
       ));
   }

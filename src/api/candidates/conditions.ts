@@ -16,7 +16,11 @@ export function conditionsOf(query: Query, request: CandidateRequest): readonly 
     ...query.all('root_required').flatMap((text) =>
       text.split(',').map((clause): Condition => {
         const value = strip(clause);
-        const { required, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
+        const { required, forbidden } = parseTraits(value, {
+          allowForbidden: true,
+          allowAny: false,
+          parameter: 'root_required',
+        });
         return { parameter: 'root_required', value, kind: 'root', required: required.flat(), forbidden };
       }),
     ),
@@ -37,11 +41,11 @@ function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestG
       return { parameter: parameter('resources'), value: `${name}:${amount}`, kind: 'resource', suffix, name, amount };
     }),
     ...clauses.map((value): Condition => {
-      const traits = parseTraits(value, { allowForbidden: true, allowAny: true });
+      const traits = parseTraits(value, { allowForbidden: true, allowAny: true, parameter: parameter('required') });
       return { parameter: parameter('required'), value, kind: 'trait', suffix, traits };
     }),
     ...query.all(parameter('member_of')).map((value): Condition => {
-      const uuids = aggregatesOf(value);
+      const uuids = aggregatesOf(value, parameter('member_of'));
       const aggregates = value.startsWith('!')
         ? { required: [], forbidden: uuids }
         : { required: [uuids], forbidden: [] };

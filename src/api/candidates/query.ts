@@ -139,7 +139,10 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
       resources: resources ?? new Map(),
       traits: parseRequired(query, suffix, version),
       aggregates: parseMemberOf(query, suffix, version),
-      inTree: query.all(`in_tree${suffix}`).map(parseInTree).at(-1),
+      inTree: query
+        .all(`in_tree${suffix}`)
+        .map((value) => parseInTree(value, `in_tree${suffix}`))
+        .at(-1),
     };
   });
 }
@@ -147,7 +150,11 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
 function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
   const value = onlyValue(query, 'root_required');
   if (value === undefined) return { required: [], forbidden: [] };
-  const { required: anyOfs, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
+  const { required: anyOfs, forbidden } = parseTraits(value, {
+    allowForbidden: true,
+    allowAny: false,
+    parameter: 'root_required',
+  });
   const required = [...new Set(anyOfs.flat())];
   const unwanted = new Set(forbidden);
   const conflicts = required.filter((name) => unwanted.has(name));
