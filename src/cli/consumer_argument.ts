@@ -23,7 +23,13 @@ export const ownedConsumerArgument = [
 ] as const;
 
 /** A consumer on the command line: by UUID, or by a name in a project. */
-export type NamedConsumer = { readonly uuid: string; readonly project?: string; readonly name?: string };
+export type NamedConsumer = {
+  readonly uuid: string;
+  readonly project?: string;
+  readonly name?: string;
+  /** What else a text with several slashes may mean: `acme/vision/job-1` is `job-1` of `acme/vision`, or `vision/job-1` of `acme`. */
+  readonly others?: readonly NamedConsumer[];
+};
 
 /**
  * Reads a consumer: a UUID in any usual form, PROJECT/NAME, or NAME in the project of the command. The UUID is derived from the name;
@@ -36,29 +42,43 @@ export function readConsumer(text: string, project: string | undefined, command:
   if (/^[0-9a-f-]{28,40}$/i.test(text)) {
     return command.error(`error: Consumer "${text}" is no UUID: a letter is missing or one too many.`);
   }
-  const [, owner = project, name = text] = /^([^/]*)\/(.*)$/s.exec(text) ?? [];
-  if (!owner || !name) {
+  const [first, ...others] = readings(text, project).filter(({ project: owner, name }) => owner !== '' && name !== '');
+  if (first === undefined) {
     return command.error(
       `error: Consumer "${text}" is no UUID. Write a name together with its project, as PROJECT/NAME, such as ci/job-1.`,
     );
   }
-  return { uuid: consumerUuid(owner, name), project: owner, name };
+  return { ...first, ...(others.length > 0 && { others }) };
+}
+
+/** All ways to read a text: the project may have slashes, and so may the name. With `--project` there is one way only. */
+function readings(text: string, project: string | undefined): readonly Required<Omit<NamedConsumer, 'others'>>[] {
+  const named = (owner: string, name: string) => ({ uuid: consumerUuid(owner, name), project: owner, name });
+  if (project !== undefined && text.startsWith(`${project}/`)) return [named(project, text.slice(project.length + 1))];
+  const slashes = [...text.matchAll(/\//g)].map(({ index }) => index);
+  if (slashes.length === 0) return project === undefined ? [] : [named(project, text)];
+  const ways = slashes.map((slash) => named(text.slice(0, slash), text.slice(slash + 1)));
+  return project === undefined ? ways : ways.slice(0, 1);
 }
 
 const shownAtMost = 5;
 
 /**
  * The consumer with a name: the one whose UUID is derived from the name, or else the only one of the project that the service knows
- * by this name. Where there is neither, it is as it was read.
+ * by this name. Where there is neither, the same of the next way to read it, or else it is as it was read first.
  *
  * @throws CommandFailure if several have the name
  */
 export async function foundConsumer(placement: Placement, named: NamedConsumer): Promise<NamedConsumer> {
-  const { uuid, project, name } = named;
-  if (name === undefined) return named;
-  const uuids = await uuidsOf(placement, { project_id: project, name });
-  if (uuids.length === 0 || uuids.includes(uuid) || (await exists(placement, uuid))) return named;
-  return onlyOne(named, uuids);
+  const { others = [], ...first } = named;
+  for (const reading of [first, ...others]) {
+    const { uuid, project, name } = reading;
+    if (name === undefined) break;
+    const uuids = await uuidsOf(placement, { project_id: project, name });
+    if (uuids.includes(uuid) || (others.length + uuids.length > 0 && (await exists(placement, uuid)))) return reading;
+    if (uuids.length > 0) return onlyOne(reading, uuids);
+  }
+  return first;
 }
 
 /**
@@ -119,6 +139,12 @@ export async function showConsumer(placement: Placement, { uuid, project, name }
  */
 export function readOwned(text: string, project: string | undefined, command: Command): NamedConsumer {
   const consumer = readConsumer(text, project, command);
+  if (consumer.others !== undefined) {
+    const projects = [consumer, ...consumer.others].map(({ project: owner = '' }) => shellWord(owner)).join(' or ');
+    return command.error(
+      `error: Consumer "${text}" has several slashes, so its project is ${projects}. Say which one by --project.`,
+    );
+  }
   if (consumer.project === undefined || project === undefined || consumer.project === project) return consumer;
   return command.error(
     `error: Consumer "${text}" is a name in project ${consumer.project}, and --project is ${project}. For a name with "/" in it ` +

@@ -56,9 +56,13 @@ export function addWaitingCommands(program: Command): void {
 /** The consumer with a name among waiting claims, whose consumers are not in the list of consumers yet. */
 async function waitingOne(placement: Placement, named: NamedConsumer): Promise<NamedConsumer> {
   if (named.name === undefined) return named;
-  const claims = await Array.fromAsync(placement.waiting.list({ project_id: named.project }));
-  const uuids = claims.flatMap(({ consumers, names = [] }) =>
-    consumers.filter((_, index) => names[index] === named.name),
-  );
-  return onlyOne(named, uuids);
+  const { others = [], ...first } = named;
+  for (const reading of [first, ...others]) {
+    const claims = await Array.fromAsync(placement.waiting.list({ project_id: reading.project }));
+    const uuids = claims.flatMap(({ consumers, names = [] }) =>
+      consumers.filter((uuid, index) => names[index] === reading.name || uuid === reading.uuid),
+    );
+    if (uuids.length > 0) return onlyOne(reading, uuids);
+  }
+  return first;
 }

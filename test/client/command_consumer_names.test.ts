@@ -187,6 +187,21 @@ test('a name also finds a consumer whose UUID was chosen, and is refused where s
   assert.match(await run('allocation', 'show', 'vision/train-7'), new RegExp(derived));
 });
 
+test('a project may have a slash, as that of a repository, and so may a name', async () => {
+  await fill({ 'acme/vision': ['job-1'], acme: ['vision/job-2'] });
+  assert.match(await run('consumer', 'show', 'acme/vision/job-1'), /acme\/vision/);
+  const ofAcme = await run('consumer', 'show', 'acme/vision/job-2');
+  assert.match(ofAcme, /acme/);
+  assert.doesNotMatch(ofAcme, /acme\/vision *\|/);
+  await run('consumer', 'term', 'acme/vision/job-1', '--expires-in', '1h');
+  const set = (...more: string[]) => ['allocation', 'set', 'acme/vision/job-3', '-a', 'rp=gpu-host,PGPU=1', ...more];
+  await isWrongUsage(/has several slashes, so its project is acme or acme\/vision\. Say which one by --project/, set());
+  await run(...set('--project', 'acme/vision'));
+  assert.match(await run('consumer', 'list', '--project', 'acme/vision', '--format', 'csv'), /,job-3,acme\/vision,/);
+  await run('allocation', 'delete', 'acme/vision/job-1');
+  await fails('wrongInput', /There is no consumer acme\/vision\/job-1\./, ['consumer', 'show', 'acme/vision/job-1']);
+});
+
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
   for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {
