@@ -60,6 +60,7 @@ export function mountEndpoints(
         authorize(policy, rule, exchange.identity, exchange.api.dialect, policyTarget?.(request));
       }
       requireNoParameters(endpoint, request, exchange);
+      requireNoBody(c.req.raw, exchange);
       const answer = await endpoint.handle(request);
       if (own.turns?.hasPassed() !== true) noteShortRequest();
       releaseWhenSent(answer, c.env?.outgoing);
@@ -110,6 +111,13 @@ function requireNoParameters(endpoint: Route, request: ApiRequest, { api, versio
     `Invalid query string parameters: '${name.slice(0, longestShown)}' is unknown. ${endpoint.method} ${path.slice(0, longestShown)} ` +
       `has no parameters${endpoint.wantsJson ? '; what it takes is in the body' : ''}.${endpoint.method === 'GET' ? '' : ' Nothing was changed.'}`,
   );
+}
+
+/** @throws ApiError 400 for a body of DELETE, such as `{"generation": 1}`, by which a client may want to guard what it deletes */
+function requireNoBody({ method, headers }: Request, { api, version, path }: Exchange): void {
+  if (method !== 'DELETE' || !isOwn(api.service, version)) return;
+  if (Number(headers.get('content-length') ?? 0) === 0) return;
+  throw badRequest(`DELETE ${path.slice(0, longestShown)} takes no body. Nothing was changed.`);
 }
 
 function select(candidates: readonly BoundEndpoint[], exchange: Exchange): BoundEndpoint {
