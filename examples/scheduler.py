@@ -11,7 +11,7 @@ failed, and 2 if a line is no job: then none is run.
 Ctrl-C (SIGINT), SIGTERM and SIGHUP (unless nohup has it ignored) kill all jobs and give back what they had; the exit code is 130, 143 or
 129. After SIGKILL nothing does that: the jobs go on, and their claims end after their term. So kill the jobs too.
 """
-import os, signal, subprocess, sys, threading, time, uuid
+import os, signal, subprocess, sys, threading, time, urllib.parse, uuid
 import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
@@ -88,7 +88,7 @@ def found(consumer):
     if generation is None or (renewed is not None and renewed.status_code == 404):
         return None
     answered(renewed)
-    path = f'/holdings?project_id={PROJECT}'
+    path = '/holdings?' + urllib.parse.urlencode({'project_id': PROJECT})
     while path:
         page = answered(call('GET', path))
         for held in page['holdings']:

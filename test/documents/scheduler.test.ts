@@ -114,15 +114,19 @@ test('the scheduler says why a job is refused, and ends with exit code 1', { ski
   }),
 );
 
-test('the scheduler continues if the answer to its claim is lost', { skip }, () =>
-  onPool(async ({ url, run }) => {
+test('the scheduler continues if the answer to its claim is lost, whatever the name of its project', { skip }, () =>
+  onPool(async ({ admin, url, run }) => {
+    const project_id = 'R&D + 100%/#1';
+    const wanted = { user_id: 'ci', project_id, roles: ['member'] };
+    const token = String(at(accepted(await admin('POST', '/tokens', wanted)).json, 'token'));
     let lost = 0;
     const front = await startFront((incoming, response) => {
       if (incoming.method === 'PUT' && lost++ === 0) response.once('pipe', () => incoming.socket.destroy());
       forward(url, incoming, response);
     });
     try {
-      const { code, stdout, stderr } = await run(['2 echo on $HOST'], { PLACEMENT_URL: front.url });
+      const env = { PLACEMENT_URL: front.url, PLACEMENT_TOKEN: token, PLACEMENT_PROJECT: project_id };
+      const { code, stdout, stderr } = await run(['2 echo on $HOST'], env);
       assert.deepEqual([code, stderr], [0, '']);
       assert.match(stdout, /^on gpu-[12]\n$/);
       assert.ok(front.seen.some(({ url: path }) => path.startsWith('/holdings')));
