@@ -42,7 +42,8 @@ export function versionTwo(examples: ReadonlyMap<string, Example>): JsonObject {
       description:
         `The API at ${header}: made of openapi.yaml, which describes all versions and says more of each field. Send the header ` +
         `\`OpenStack-API-Version: ${header}\` with every request. Parameters of numbered and named groups (\`resources1\`, ` +
-        '`required_GPU`) are the keys of the parameter `groups`.',
+        '`required_GPU`) are the keys of the parameter `groups`. Where a field may have several forms, one of them is here: `candidates` is a ' +
+        'list, and a single query may also stand there as a text.',
     },
     servers: [{ url: 'http://127.0.0.1:8778' }],
     security: document.security ?? [],
