@@ -98,8 +98,12 @@ const hasCodePoints = (value: string, least: number): boolean =>
 export const time = v.pipe(
   v.string(wrongType('string')),
   v.check(
-    isTime,
+    (value) => timePattern.test(value),
     failed('format', (value) => `${value} is no time with a zone, such as 2026-11-22T23:00:00Z; in a query + is %2B`),
+  ),
+  v.check(
+    isTime,
+    failed('format', (value) => `${value} has a day, a time of day or a zone that does not exist`),
   ),
   v.transform((value) => new Date(value)),
 );
