@@ -101,7 +101,7 @@ function requireExactPath({ api, version, path, isDecoded }: Exchange): void {
   if (path.endsWith('\n')) throw badRequest(`The path ${JSON.stringify(shown)} ends with a line feed, %0A.`);
 }
 
-/** @throws ApiError 400 for parameters that no one reads: whoever sends `DELETE ...?dry_run=true` wants nothing deleted */
+/** @throws ApiError 400 for parameters where the operation has none: a client that sends `DELETE ...?dry_run=true` wants nothing deleted */
 function requireNoParameters(endpoint: Route, request: ApiRequest, { api, version, path }: Exchange): void {
   if (endpoint.takesParameters || !isOwn(api.service, version)) return;
   const [parameter] = request.query().entries;

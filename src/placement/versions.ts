@@ -37,8 +37,12 @@ export type Service = {
 /** OpenStack's versions of a service. Clients that do not request another major version see only these. */
 export const openstackRange = ({ ranges: [first] }: Service): VersionRange => first;
 
-/** Whether a version is this service's own. It refuses some of what OpenStack's versions ignore. */
-export const isOwn = (service: Service, version: Version): boolean => version > openstackRange(service).newest;
+/**
+ * Whether a version is this service's own, which refuses some of what OpenStack's versions ignore. The oldest of them is the same as
+ * OpenStack's newest, and so does not count.
+ */
+export const isOwn = ({ ranges: [, own] }: Service, version: Version): boolean =>
+  own !== undefined && version > own.oldest;
 
 /** The newest version of a service, of any major version. */
 export const newestOf = ({ ranges }: Service): Version => (ranges.at(-1) ?? ranges[0]).newest;

@@ -24,7 +24,7 @@ The last column says what a client of the version before must change.
 
 ## Version 2: of this service
 
-2.0 is the same as OpenStack's 1.39, but refuses what 1.39 ignores: a parameter or a key that comes twice, and parameters that nobody reads. [differences.md](differences.md) has the details.
+2.0 is the same as OpenStack's 1.39. From 2.1 on what OpenStack's versions ignore is refused: a parameter or a key that comes twice, and parameters of an operation that has none. [differences.md](differences.md) has the details.
 
 | version | what it changed | what can break |
 | --- | --- | --- |
