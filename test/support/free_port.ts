@@ -11,7 +11,8 @@ let last = (process.pid * perProcess) % count;
 export async function freePort(): Promise<number> {
   for (;;) {
     last = (last + 1) % count;
-    if (await isFree(first + last)) return first + last;
+    const port = first + last; // another call may go on meanwhile
+    if (await isFree(port)) return port;
   }
 }
 
