@@ -13,7 +13,7 @@ import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } fro
 import { type Dialect, type ServedApi, shownPath } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
-import { type JsonBody, openJsonBody } from './request_body.ts';
+import { hasBody, type JsonBody, openJsonBody } from './request_body.ts';
 import { TokenRefused } from './unauthorized.ts';
 
 /** Passes dependencies to the handlers of endpoints. */
@@ -60,7 +60,7 @@ export function mountEndpoints(
         authorize(policy, rule, exchange.identity, exchange.api.dialect, policyTarget?.(request));
       }
       requireNoParameters(endpoint, request, exchange);
-      requireNoBody(c.req.raw, exchange);
+      await requireNoBody(c.req.raw, exchange, options);
       const answer = await endpoint.handle(request);
       if (own.turns?.hasPassed() !== true) noteShortRequest();
       releaseWhenSent(answer, c.env?.outgoing);
@@ -114,9 +114,12 @@ function requireNoParameters(endpoint: Route, request: ApiRequest, { api, versio
 }
 
 /** @throws ApiError 400 for a body of DELETE, such as `{"generation": 1}`, by which a client may want to guard what it deletes */
-function requireNoBody({ method, headers }: Request, { api, version, path }: Exchange): void {
-  if (method !== 'DELETE' || !isOwn(api.service, version)) return;
-  if (Number(headers.get('content-length') ?? 0) === 0) return;
+async function requireNoBody(
+  raw: Request,
+  { api, version, path }: Exchange,
+  { limitBytes }: MountOptions,
+): Promise<void> {
+  if (raw.method !== 'DELETE' || !isOwn(api.service, version) || !(await hasBody(raw, limitBytes))) return;
   throw badRequest(`DELETE ${path.slice(0, longestShown)} takes no body. Nothing was changed.`);
 }
 

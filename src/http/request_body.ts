@@ -76,6 +76,13 @@ export function openJsonBody(
   };
 }
 
+/** Whether a request has a body. One in chunks may be empty, which is known when it has ended. @throws ApiError 413 as `JsonBody.read` */
+export async function hasBody(request: Request, limitBytes: number): Promise<boolean> {
+  const { headers } = request;
+  if (!headers.has('transfer-encoding')) return Number(headers.get('content-length') ?? 0) > 0;
+  return (await readBody(request, limitBytes)).byteLength > 0;
+}
+
 async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {
   const tooLong = (): ApiError =>
     new ApiError(413, `The request body may have ${limitBytes} bytes ([oslo_middleware] max_request_body_size).`);
