@@ -103,10 +103,10 @@ export function readDatabaseUrl(text: string): { readonly value: string } | { re
 /** A URL with more parameters, as `a=1&b=2`: those whose name it has already are left out. No URL stays none. */
 export function withParameters(url: string, parameters: string): string {
   if (url === '') return url;
-  const query = url.indexOf('?');
-  const present = new URLSearchParams(query === -1 ? '' : url.slice(query));
+  const query = shape.exec(url)?.groups?.query;
+  const present = new URLSearchParams(query);
   const added = parameters.split('&').filter((each) => each !== '' && !present.has(each.split('=', 1)[0] ?? ''));
-  return added.length === 0 ? url : `${url}${query === -1 ? '?' : '&'}${added.join('&')}`;
+  return added.length === 0 ? url : `${url}${query === undefined ? '?' : '&'}${added.join('&')}`;
 }
 
 /** Writes several servers in SQLAlchemy's form, `host=a:5433&host=b`, as libpq has them: `host=a,b&port=5433,`. */

@@ -142,6 +142,7 @@ suite('one option', () => {
         `connection = ${url}?sslmode=require\n${parameters}`,
         `${url}?sslmode=require&sslrootcert=%2Fca.pem&uselibpqcompat=true`,
       ],
+      [`connection = postgresql://u:p?s@h/d\n${parameters}`, `postgresql://u:p%3Fs@h/d?${tls}`],
       [parameters, undefined],
     ] as const) {
       withConf(`[placement_database]\n${written}`, ({ load }) =>
