@@ -56,22 +56,27 @@ export function onlyValue(query: Query, name: string): string | undefined {
   throw badRequest(`Query parameter '${name}' may be specified only once.`, errorCodes.duplicateQueryKey);
 }
 
-/**
- * In the versions of this service each parameter may be given once, unless all of its values count. OpenStack's take the last value: of
- * `resources=PGPU:1&resources=MEMORY_MB:4096` the memory alone.
- *
- * @throws ApiError 400 naming the parameter and its values
- */
-export function refuseRepeats(query: Query, version: number): void {
-  if (!isOwn(placementService, version)) return;
+/** The parameters of which all values count: each narrows the answer further. */
+const repeatable = /^(required|member_of|same_subtree)/;
+
+/** @throws ApiError 400 naming a parameter that comes twice, and its values, unless all of them count */
+export function requireUnrepeated(query: Query): void {
   for (const [name] of query.entries) {
     const values = query.all(name);
-    if (values.length === 1 || /^(required|member_of|same_subtree)/.test(name)) continue;
+    if (values.length === 1 || repeatable.test(name)) continue;
     throw badRequest(
       `Query parameter '${name}' may be specified only once. Got: ${values.join(', ')}`,
       errorCodes.duplicateQueryKey,
     );
   }
+}
+
+/**
+ * The same in the versions of this service. OpenStack's take the last value: of `resources=PGPU:1&resources=MEMORY_MB:4096` the memory
+ * alone.
+ */
+export function refuseRepeats(query: Query, version: number): void {
+  if (isOwn(placementService, version)) requireUnrepeated(query);
 }
 
 /** @param place which parameter has the text, for errors; upstream's texts do not name it */

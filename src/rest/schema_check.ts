@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { ApiError, badRequest } from '../request/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import { type Parts, partsOf, text } from './json_schema.ts';
-import type { Query } from './query_string.ts';
+import { type Query, requireUnrepeated } from './query_string.ts';
 import { complaintOf, complaintSentence, failed, type Issues } from './schema_complaint.ts';
 
 /** Checks a value from a request against a schema. @throws ApiError 400 naming the path and the value. */
@@ -68,23 +68,9 @@ export const integerParameter = (minimum: number, maximum: number) =>
     v.transform(Number),
   );
 
-/**
- * Checks the parameters of a query against a schema. Each may be given once, except those that are named here.
- *
- * @throws ApiError 400 naming the parameter and the values
- */
-export function checkUnrepeated<Schema extends v.GenericSchema>(
-  query: Query,
-  schema: Schema,
-  repeatable: readonly (keyof v.InferOutput<Schema>)[] = [],
-): v.InferOutput<Schema> {
+/** As `checkQuery`, for an operation that OpenStack does not have: each parameter may be given once, unless all of its values count. */
+export function checkUnrepeated<Schema extends v.GenericSchema>(query: Query, schema: Schema): v.InferOutput<Schema> {
   const values = checkQuery(query, schema);
-  for (const name of namesOf(schema)) {
-    const given = query.all(name);
-    if (given.length < 2 || repeatable.some((other) => other === name)) continue;
-    throw badRequest(
-      `Invalid query string parameters: '${name}' is given ${given.length} times. Got: ${given.join(', ')}`,
-    );
-  }
+  requireUnrepeated(query);
   return values;
 }

@@ -54,7 +54,7 @@ const parameters = object({
 async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const query = request.query();
   // Each value of these narrows the list further, as in GET /resource_providers.
-  const { limit = usualLimit, marker } = checkUnrepeated(query, parameters, ['member_of', 'required']);
+  const { limit = usualLimit, marker } = checkUnrepeated(query, parameters);
   const filter = readFilter(query, request.version);
   const current = await fleet.fresh();
   checkMarker(marker, (uuid) => current.byUuid.has(uuid));
