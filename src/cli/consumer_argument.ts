@@ -99,11 +99,16 @@ export function onlyOne(named: NamedConsumer, uuids: readonly string[]): NamedCo
   );
 }
 
-/** Consumers that the service knows by a name; none where it is too old for names, or where the list is not for this user. */
+/** Consumers that the service knows by a name. */
 async function uuidsOf(placement: Placement, query: ConsumerQuery): Promise<readonly string[]> {
+  const found = await listedOrNone(placement.consumers.page({ ...query, limit: shownAtMost + 1 }));
+  return found.map(({ uuid }) => uuid);
+}
+
+/** What a list has; nothing where the service is too old for the list, or it is not for this user, such as that of another project. */
+export async function listedOrNone<T>(list: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
-    const found = await placement.consumers.page({ ...query, limit: shownAtMost + 1 });
-    return found.map(({ uuid }) => uuid);
+    return await list;
   } catch (error) {
     const isTooOld = error instanceof VersionError && error.problem === 'too old';
     if (isTooOld || (error instanceof ApiError && error.status === 403)) return [];

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isNotFound, type Placement, type WaitingFilter } from '../client/index.ts';
 import { withName } from '../placement/uuid.ts';
-import { consumerArgument, type NamedConsumer, onlyOne, readConsumer } from './consumer_argument.ts';
+import { consumerArgument, listedOrNone, type NamedConsumer, onlyOne, readConsumer } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { shellOf } from './shell.ts';
 
@@ -58,7 +58,7 @@ async function waitingOne(placement: Placement, named: NamedConsumer): Promise<N
   if (named.name === undefined) return named;
   const { others = [], ...first } = named;
   for (const reading of [first, ...others]) {
-    const claims = await Array.fromAsync(placement.waiting.list({ project_id: reading.project }));
+    const claims = await listedOrNone(Array.fromAsync(placement.waiting.list({ project_id: reading.project })));
     const uuids = claims.flatMap(({ consumers, names = [] }) =>
       consumers.filter((uuid, index) => names[index] === reading.name || uuid === reading.uuid),
     );

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'node:test';
 import { connect, consumerNamespace, consumerUuid, isNoCandidates } from '../../src/client/index.ts';
 import { until } from '../support/until.ts';
 import { commandsOn } from './command.ts';
-import { startServer, type TestServer } from './servers.ts';
+import { forward, startFront, startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
 beforeEach(async () => {
@@ -200,6 +201,36 @@ test('a project may have a slash, as that of a repository, and so may a name', a
   assert.match(await run('consumer', 'list', '--project', 'acme/vision', '--format', 'csv'), /,job-3,acme\/vision,/);
   await run('allocation', 'delete', 'acme/vision/job-1');
   await fails('wrongInput', /There is no consumer acme\/vision\/job-1\./, ['consumer', 'show', 'acme/vision/job-1']);
+});
+
+test('a member of a project with a slash ends the wait of its claim, and may not list those of another project', async () => {
+  const client = await fill({});
+  const claim = {
+    candidates: { resources: { PGPU: 101 } },
+    user_id: 'ada',
+    consumer_type: 'JOB',
+    consumer_generation: null,
+  };
+  const chosen = randomUUID();
+  const owned = { ...claim, project_id: 'acme/vision', name: 'job-1' };
+  const ended = assert.rejects(client.allocations.place(chosen, owned, { waitMs: 60_000 }), isNoCandidates);
+  await until('it waits', async () => (await client.waiting.page()).length > 0);
+  const detail = 'Policy does not allow placement:waiting:list to be performed.';
+  const refusal = JSON.stringify({ errors: [{ status: 403, title: 'Forbidden', detail }] });
+  const ofAnother = /^\/waiting\?project_id=acme(&|$)/;
+  const front = await startFront((incoming, response) => {
+    if (ofAnother.test(incoming.url ?? ''))
+      response.writeHead(403, { 'content-type': 'application/json' }).end(refusal);
+    else forward(server.url, incoming, response);
+  });
+  try {
+    const said = await commandsOn(() => front).run('waiting', 'delete', 'acme/vision/job-1');
+    assert.match(said, new RegExp(`${chosen} .* waits no more`));
+    assert.ok(front.seen.some(({ url }) => ofAnother.test(url)));
+    await ended;
+  } finally {
+    await front.close();
+  }
 });
 
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
