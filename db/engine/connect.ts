@@ -236,7 +236,7 @@ function database(
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: OpenPool;
-    /** Lends connections without time limits. If the server has no room for another one, `database` lends a connection of the requests. */
+    /** Lends connections without time limits. If the server refuses another one, `database` lends a connection of the requests. */
     readonly lendUnlimited?: Connect;
     readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;

@@ -34,7 +34,7 @@ const rootEndpoints: readonly Endpoint<Dependencies>[] = [
     answersHead: true,
     // Probes of proxies and Kubernetes send it each second.
     quiet: true,
-    // They are ignored at every version.
+    // GET / ignores parameters at every version.
     takesParameters: true,
     handle: (_request, { service }) => {
       const { oldest, newest } = openstackRange(service);

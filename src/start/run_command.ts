@@ -68,7 +68,7 @@ export async function runCommand(
 
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride();
-  // A command would have it from its group, and would do something else than `db sync REVISION` or `online_data_migrations 50` say.
+  // A group takes further words, to name an unknown command, and its commands would: `online_data_migrations 50` would migrate all rows.
   if (command.commands.length === 0) command.allowExcessArguments(false);
   // The words of the command line may come from a program.
   command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
