@@ -51,7 +51,7 @@ export const hasSqlstate = (error: unknown, ...states: readonly string[]): boole
  */
 export const isPassing = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.tooManyConnections, '57P01', '57P02', '57P03') ||
-  (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
+  (isDatabaseError(error) && error.code.startsWith('08') && !isRefusedByPooler(error));
 
 /**
  * Whether the server, or a pooler, has no room for a further connection. Of several servers it is enough that one has no room: that server
@@ -75,6 +75,8 @@ const poolerIsFull =
 /** PgBouncer has one code for all refusals, 08P01. After these texts, which are never translated, the next attempt would be refused too. */
 const refusedForGood =
   /authentication failed|^auth failed|^login rejected|^no such (user|database)|^unsupported startup parameter|^SSL required/;
+const isRefusedByPooler = (error: unknown): boolean =>
+  isDatabaseError(error) && error.code.startsWith('08') && refusedForGood.test(error.message);
 
 /**
  * Whether the server ended the statement because of a deadlock or a serialization failure. The same statement may
@@ -101,11 +103,12 @@ export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlsta
 export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');
 
 /**
- * Whether the server runs, but refuses the login of the service until an operator acts: the password or pg_hba.conf was changed, the
- * role may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
+ * Whether the server, or a pooler, runs, but refuses the login of the service until an operator acts: the password or pg_hba.conf was
+ * changed, the role may not log in, or the database was dropped, renamed or closed. Nothing of the request was done.
  */
 const isAccessRefused = (error: unknown): boolean =>
   isRefusedLogin(error) ||
+  isRefusedByPooler(error) ||
   hasSqlstate(error, sqlstate.unknownDatabase) ||
   isRefusedBy(error, 'CheckMyDatabase', 'InitPostgres');
 

@@ -1,6 +1,7 @@
 /** The service behind PgBouncer in transaction mode: each transaction may run on another connection of the server. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import { suite, test } from 'node:test';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -9,7 +10,7 @@ import { openSwitch } from '../races/switch.ts';
 import { untilWaitingFor } from '../races/two_connections.ts';
 import { postgresqlServer, withFreshDatabase } from '../support/engines.ts';
 import { carriesPreparedStatements, hasPgbouncer, type Pgbouncer, startPgbouncer } from '../support/pgbouncer.ts';
-import { createDatabase, execute } from '../support/postgresql.ts';
+import { createDatabase, databaseUrl, execute } from '../support/postgresql.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { testConfig } from '../support/services.ts';
 import { until } from '../support/until.ts';
@@ -70,6 +71,34 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
 
   const tooOld = carriesPreparedStatements() ? false : 'this PgBouncer is older than 1.21';
   test('requests are served with prepared statements', { skip: tooOld }, () => serves({ preparedStatements: true }));
+
+  test('a password that PgBouncer no longer takes fails no request while connections are open', () =>
+    withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+      const { username } = new URL(connection);
+      const pgbouncer = await startPgbouncer(connection, { admin_users: username });
+      const service = await openBehind(pgbouncer, { preparedStatements: false });
+      const console = new pg.Client({ connectionString: databaseUrl(pgbouncer.url, 'pgbouncer') });
+      try {
+        const send = requestsTo(service);
+        const host = randomUUID();
+        await makeProvider(send, host, { VCPU: { total: 1000 } });
+        await console.connect();
+        const { rows } = await console.query<{ key: string; value: string }>('show config');
+        await writeFile(rows.find(({ key }) => key === 'auth_file')?.value ?? '', `"${username}" "another"\n`);
+        await console.query('reload');
+        for (let round = 0; round < 3; round += 1) {
+          const claims = Array.from({ length: 30 }, async () => {
+            accepted(await send('GET', `/allocations/${randomUUID()}`));
+            accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+          });
+          await Promise.all(claims);
+        }
+      } finally {
+        await console.end();
+        await service.close();
+        await pgbouncer.stop();
+      }
+    }));
 
   test('where it does not support prepared statements, requests are 503, and the log names the option once', () =>
     withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
