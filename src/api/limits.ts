@@ -101,11 +101,11 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  return answerFor(projectOf(request), dependencies);
+  return answerFor(limitedProjectOf(request), dependencies);
 }
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const project = projectOf(request);
+  const project = limitedProjectOf(request);
   const { generation, project_id: named, ...body } = await request.json(newLimits);
   if (named !== undefined && named !== project) {
     throw badRequest(
@@ -135,13 +135,17 @@ function removeDefaults(request: ApiRequest, dependencies: Dependencies): Promis
   return removeStored(request, dependencies, '');
 }
 
+/** The project of the path, which a reverse proxy may have decoded. */
+const projectOf = (request: ApiRequest): string =>
+  checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+
 /**
- * The project of the path, which a reverse proxy may have decoded.
+ * The same, where a wrong project would have an answer.
  *
  * @throws ApiError 400 for a slash at the end: `/limits/web/` is meant to be of web, and nobody is in a project `web/`
  */
-function projectOf(request: ApiRequest): string {
-  const project = checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+function limitedProjectOf(request: ApiRequest): string {
+  const project = projectOf(request);
   if (project.endsWith('/'))
     throw badRequest(`'project_id': ${pythonRepr(project)} ends with a slash; there are no limits of such a project.`);
   return project;

@@ -110,15 +110,21 @@ test('projects are listed in pages, in the order of their names; a name may have
   });
 });
 
-test('limits of a path that ends with a slash are not set for a project that nobody has', async () => {
-  await withSend(async (send) => {
+test('limits of a path that ends with a slash are not set for a project that nobody has, and removed where they are stored', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.7');
     for (const path of ['/limits/a/', '/limits/a%2F']) {
       const refused = await send('PUT', path, { resources: { VCPU: 1 }, generation: null });
       assert.equal(refused.status, 400);
       assert.match(refused.text, /'project_id': 'a\/' ends with a slash/);
       assert.equal((await send('GET', path)).status, 400);
-      assert.equal((await send('DELETE', path)).status, 400);
+      assert.equal((await send('DELETE', path)).status, 404);
     }
+    assert.deepEqual((await send('GET', '/limits')).json, { limits: [] });
+    await sql`insert into limits (project, generation, resources, consumers, updated_at) values ('a/', 1, '{"VCPU": 1}', '{}', now())`.execute(
+      service.database.kysely,
+    );
+    accepted(await send('DELETE', '/limits/a%2F'));
     assert.deepEqual((await send('GET', '/limits')).json, { limits: [] });
   });
 });
