@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openLimitedClaims } from '../../src/claims/waiting/limited.ts';
 import { noLimits } from '../../src/placement/limits.ts';
-import { newTestWaiter } from './new_waiter.ts';
+import { groupOf, requestOf } from '../candidates/plain_request.ts';
+import { claimByQueries, newTestWaiter } from './new_waiter.ts';
 
 test('a claim goes before a later one until it is found to exceed the present limits, after the later one came', async () => {
   let limits = { ...noLimits };
@@ -32,4 +33,23 @@ test('a claim goes before a later one until it is found to exceed the present li
   assert.equal(limited.hasUncheckedBefore(later), true, 'it is about to be written');
   limited.remove(earlier);
   assert.equal(limited.hasUncheckedBefore(later), false);
+});
+
+test('without a limit that tells how many claims fit, all of one query are written, but of several queries only one', async () => {
+  const [small, large] = [requestOf([groupOf('', { VCPU: 1 })]), requestOf([groupOf('', { VCPU: 2 })])];
+  for (const [requests, count] of [
+    [[small], 2],
+    [[small, large], 1],
+  ] as const) {
+    const limited = openLimitedClaims(() => noLimits);
+    const waiters = [0, 1].map((index) => newTestWaiter('process', null, index, claimByQueries(`${index}`, requests)));
+    for (const waiter of waiters) limited.add(waiter);
+    const fitting = await limited.fitting(async (claims) => claims.map(() => Number.POSITIVE_INFINITY));
+    assert.deepEqual(fitting, waiters.slice(0, count));
+    // The limit of one of the queries may still refuse it: then it is retried less often.
+    assert.deepEqual(
+      waiters.map(({ mustBeJudged }) => mustBeJudged),
+      [requests.length > 1, false],
+    );
+  }
 });

@@ -223,3 +223,29 @@ test('as many claims wait as may, and further claims are refused', () =>
       await untilListed(2);
     },
   ));
+
+test('where all seats are taken, one client with a tenth of them takes none from a client with more', () =>
+  withTestedServices(
+    anyEngine,
+    {
+      units: 1,
+      overrides: { placement: { maxWaiting: 4 }, osloMiddleware: { enableProxyHeadersParsing: true } },
+    },
+    async ({ service, take, untilListed }) => {
+      await take(1);
+      const claimFrom = (address: string) =>
+        sendWith(service, 'PUT', `/allocations/${randomUUID()}`, consumerBody({}), {
+          prefer: 'wait=20',
+          'x-forwarded-for': address,
+        });
+      const many = [1, 2, 3, 4].map(() => claimFrom('10.1.1.1'));
+      await untilListed(4);
+      const other = claimFrom('10.2.2.2');
+      const refusal = await Promise.race(many);
+      assert.equal(refusal.status, 429, refusal.text);
+      assert.equal((await claimFrom('10.2.2.2')).status, 429, 'it has a quarter');
+      await untilListed(4);
+      const answered = await Promise.race([...many.slice(0, 3), other, Promise.resolve(undefined)]);
+      assert.equal(answered, undefined, 'the others still wait');
+    },
+  ));
