@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
+import { openOwnTokens } from '../../src/access/tokens/own_tokens.ts';
 import { isToken, makeToken } from '../../src/access/tokens/token_text.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { anyEngine, engines, freshDatabase } from '../support/engines.ts';
@@ -63,6 +64,27 @@ test('a token has 256 random bits and a checksum, by which one changed letter is
   }
   for (const wrong of ['', 'plc_', text.slice(0, -1), `${text}A`, text.slice(4)]) assert.ok(!isToken(wrong), wrong);
 });
+
+test('a token whose row need not be read again yet is refused from its end on', (t) =>
+  withTestService(anyEngine, byTokens, async (service) => {
+    const { token } = await make(service, { expires_in: 3600 });
+    const judge = openOwnTokens(service.database);
+    const [readMs, madeMs] = [performance.now(), Date.now()];
+    assert.ok('identity' in (await judge(token)));
+    for (const [seconds, isTaken] of [
+      [3_000, true],
+      [4_000, false],
+    ] as const) {
+      const mocks = [
+        t.mock.method(performance, 'now', () => readMs),
+        t.mock.method(Date, 'now', () => madeMs + 1000 * seconds),
+      ];
+      const verdict = judge(token);
+      for (const { mock } of mocks) mock.restore();
+      assert.equal('identity' in verdict, isTaken, `after ${seconds} s`);
+      assert.equal('refused' in verdict, !isTaken, `after ${seconds} s, without a query`);
+    }
+  }));
 
 for (const engine of engines) {
   suite(`on ${engine}`, () => {
