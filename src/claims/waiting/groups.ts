@@ -122,8 +122,8 @@ export function openWaitingGroups<Item extends WaitingForRoom>(): WaitingGroups<
     }
   };
 
+  /** All groups were checked, except those that pause: they must check all trees. */
   const dropCheckedChanges = (): void => {
-    for (const { checkedUpTo } of groups.values()) if (checkedUpTo < freed.length) return;
     freed = [];
     for (const group of groups.values()) group.checkedUpTo = 0;
   };
