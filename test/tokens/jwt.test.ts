@@ -88,8 +88,27 @@ suite('a token by its claims', () => {
     ['no project', { ...claims, project: '' }, {}, 'project'],
     ['a project that is a list', { ...claims, project: ['ci'] }, {}, 'project'],
     ['a project that fits no pattern', claims, { projects: ['ci-*', 'ml'] }, 'none of ci-*, ml'],
+    [
+      'a project that only ends as a pattern',
+      { ...claims, project: 'x-ci-1' },
+      { projects: ['ci-*', 'ci'] },
+      'none of',
+    ],
+    [
+      'a project that only begins as a pattern',
+      { ...claims, project: 'a-ci-x' },
+      { projects: ['*-ci', 'a'] },
+      'none of',
+    ],
+    ['another letter for a point of a pattern', { ...claims, project: 'ci-linux' }, { projects: ['ci.*'] }, 'none of'],
     ['a long user', { ...claims, sub: 'x'.repeat(256) }, {}, '255'],
     ['a required claim that is missing', claims, { require: ['/owner=acme'] }, '/owner'],
+    [
+      'one of two required claims with another value',
+      { ...claims, owner: 'acme', ref: 'x' },
+      { require: ['/owner=acme', '/ref=main'] },
+      '/ref',
+    ],
     [
       'a required claim with another value',
       { ...claims, owner: 'x' },
@@ -119,6 +138,29 @@ suite('a token by its claims', () => {
     identityIn(await judgedBy(signed({ ...claims, owner: ['x', 'other'], ref: 'main' }), required));
     identityIn(await judgedBy(signed({ ...claims, project: 'ci-linux' }), { projects: ['ml', 'ci-*'] }));
   });
+});
+
+test('a token that was verified is taken for 30 s, and refused after its end and the leeway of the clocks', async (t) => {
+  const tokens = openJsonWebTokens({ test: { ...settings, jwksFile } }, log);
+  const verifiedMs = performance.now();
+  let nowMs = verifiedMs;
+  t.mock.method(performance, 'now', () => nowMs);
+  t.mock.timers.enable({ apis: ['Date'], now: nowSeconds * 1000 });
+  const token = signed(claims);
+  identityIn(await tokens.judge(token));
+  nowMs = verifiedMs + 29_999;
+  t.mock.timers.setTime((claims.exp + 29) * 1000);
+  const known = tokens.judge(token);
+  assert.ok(!(known instanceof Promise), 'it is not verified again');
+  identityIn(known);
+  t.mock.timers.setTime((claims.exp + 30) * 1000);
+  assert.match(reasonIn(await tokens.judge(token)), /"exp"/);
+  t.mock.timers.setTime(nowSeconds * 1000);
+  nowMs = verifiedMs + 30_000;
+  const verifiedAgain = tokens.judge(token);
+  assert.ok(verifiedAgain instanceof Promise);
+  identityIn(await verifiedAgain);
+  tokens.close();
 });
 
 suite('a token by its signature', () => {
@@ -209,7 +251,7 @@ suite('the keys of an issuer', () => {
     const server = http.createServer((request, response) => {
       served.requests.push(request.url ?? '');
       const answer = served.answers[request.url ?? ''] ?? 404;
-      if (typeof answer === 'number') response.writeHead(answer, { location: '/keys' }).end();
+      if (typeof answer === 'number') response.writeHead(answer, { location: '/keys' }).end(keysOfOne);
       else response.end(answer);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -221,6 +263,7 @@ suite('the keys of an issuer', () => {
       server.close();
     }
   }
+  const keysOfOne = JSON.stringify(jwksOf({ key: pair.publicKey, kid: 'one' }));
   const warnings: string[] = [];
   const noting = { warn: (line: string) => void warnings.push(line) };
 
@@ -230,7 +273,7 @@ suite('the keys of an issuer', () => {
       const discovered = { issuer: served.url, jwks_uri: `${served.url}/keys` };
       served.answers = {
         '/.well-known/openid-configuration': JSON.stringify(discovered),
-        '/keys': JSON.stringify(jwksOf({ key: pair.publicKey, kid: 'one' })),
+        '/keys': keysOfOne,
       };
       const tokens = openJsonWebTokens({ test: { ...settings, issuer: served.url } }, noting);
       identityIn(await tokens.judge(signed(own)));
@@ -253,12 +296,15 @@ suite('the keys of an issuer', () => {
     await withIssuer(async (served) => {
       const wellKnown = '/.well-known/openid-configuration';
       for (const answers of [
-        { '/jwks': 302, '/keys': JSON.stringify(jwksOf({ key: pair.publicKey, kid: 'one' })) },
+        { '/jwks': 302, '/keys': keysOfOne },
         { '/jwks': 500 },
         { '/jwks': `{"keys":[],"x":"${'x'.repeat(1024 * 1024)}"}` },
         { '/jwks': '{}' },
         { '/jwks': 'text' },
-        { [wellKnown]: JSON.stringify({ issuer: 'https://other.example', jwks_uri: `${served.url}/keys` }) },
+        {
+          [wellKnown]: JSON.stringify({ issuer: 'https://other.example', jwks_uri: `${served.url}/keys` }),
+          '/keys': keysOfOne,
+        },
         { [wellKnown]: '{}' },
         {},
       ]) {
@@ -275,7 +321,7 @@ suite('the keys of an issuer', () => {
 
   test('that could not be fetched make a 401 in the service, and those that are there are used while the issuer is unavailable', async () => {
     await withIssuer(async (served) => {
-      served.answers = { '/keys': JSON.stringify(jwksOf({ key: pair.publicKey, kid: 'one' })) };
+      served.answers = { '/keys': keysOfOne };
       const jwt = {
         here: { ...settings, issuer: 'https://here.example', jwksUri: `${served.url}/keys` },
         away: { ...settings, issuer: 'https://away.example', jwksUri: 'http://127.0.0.1:1/keys' },
