@@ -1,7 +1,7 @@
 /** Policy files: how they are combined, and that they are read again when they change. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
+import fs, {
   mkdirSync,
   mkdtempSync,
   renameSync,
@@ -12,6 +12,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
@@ -74,6 +75,29 @@ const listing = 'placement:traits:list';
 const identityWith = remembering((roles: string) => identity({ roles: roles.split(',') }));
 const allows = (policy: Policy, roles: readonly string[], rule = listing): boolean =>
   policy.allows(rule, identityWith(roles.join()), { project_id: 'p1' });
+
+test('a change right after another one is read, although the file system notes the same times for both', (t) => {
+  inPlace(({ settings, log, write }) => {
+    const atMs = Date.now();
+    const { statSync } = fs;
+    const statsOf = (name: string, options: fs.StatSyncOptions) => {
+      const stats = statSync(name, options);
+      return stats && Object.assign(stats, { mtimeMs: atMs, ctimeMs: atMs });
+    };
+    t.mock.method(Date, 'now', () => atMs);
+    const { mock } = t.mock.method(fs, 'statSync', statsOf as typeof statSync); // as the policy calls it
+    syncBuiltinESMExports();
+    try {
+      write('policy.yaml', '"placement:traits:list": role:a\n');
+      const policy = openPolicy(settings, log, 0);
+      write('policy.yaml', '"placement:traits:list": role:b\n');
+      assert.deepEqual([allows(policy, ['a']), allows(policy, ['b'])], [false, true]);
+    } finally {
+      mock.restore();
+      syncBuiltinESMExports();
+    }
+  });
+});
 
 suite('the rules in effect', () => {
   test('a file wins over the defaults, folders over the file, and later files of a folder over earlier ones', () => {
