@@ -63,7 +63,7 @@ export function openHostsPool(
   const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
-  /** Those of them after which the same server is tried without TLS. */
+  /** The errors after which the same server is tried without TLS. */
   const lacksTls = new WeakSet<Error>();
 
   const failed = (index: number, error: Error): void => {

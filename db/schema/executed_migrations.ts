@@ -128,7 +128,7 @@ const needed = {
   usage_records: true,
 } as const satisfies Record<Exclude<keyof Tables, 'alembic_version'>, true>;
 
-/** The names of these tables. */
+/** The names of the tables that the service needs. */
 export const neededTables: readonly string[] = Object.keys(needed);
 
 const selectMissing = sql<{

@@ -140,9 +140,9 @@ const projectOf = (request: ApiRequest): string =>
   checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
 
 /**
- * The same, where a wrong project would have an answer.
+ * The project of the path, for requests that would also be answered for a project that does not exist.
  *
- * @throws ApiError 400 for a slash at the end: `/limits/web/` is meant to be of web, and nobody is in a project `web/`
+ * @throws ApiError 400 for a slash at the end: the client of `/limits/web/` means the project `web`, and there is no project `web/`
  */
 function limitedProjectOf(request: ApiRequest): string {
   const project = projectOf(request);

@@ -65,7 +65,7 @@ const shownAtMost = 5;
 
 /**
  * The consumer with a name: the one whose UUID is derived from the name, or else the only one of the project that the service knows
- * by this name. Where there is neither, the same of the next way to read it, or else it is as it was read first.
+ * by this name. Where there is neither, the next way to read the text is tried; if none finds a consumer, the first way counts.
  *
  * @throws CommandFailure if several have the name
  */

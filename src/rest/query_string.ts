@@ -72,8 +72,8 @@ export function requireUnrepeated(query: Query): void {
 }
 
 /**
- * The same in the versions of this service. OpenStack's take the last value: of `resources=PGPU:1&resources=MEMORY_MB:4096` the memory
- * alone.
+ * Refuses repeated parameters in the versions of this service. OpenStack's take the last value: of
+ * `resources=PGPU:1&resources=MEMORY_MB:4096` the memory alone.
  */
 export function refuseRepeats(query: Query, version: number): void {
   if (isOwn(placementService, version)) requireUnrepeated(query);

@@ -110,7 +110,7 @@ test('projects are listed in pages, in the order of their names; a name may have
   });
 });
 
-test('limits of a path that ends with a slash are not set for a project that nobody has, and removed where they are stored', async () => {
+test('limits of a path that ends with a slash are not set for a project that does not exist, and removed where they are stored', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.7');
     for (const path of ['/limits/a/', '/limits/a%2F']) {

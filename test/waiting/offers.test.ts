@@ -11,7 +11,7 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 import { claimByQueries, newTestWaiter } from './new_waiter.ts';
 
 const vcpu = 1; // as in `classNames`
-const nobody: ReadonlySet<Precedence> = new Set();
+const noOther: ReadonlySet<Precedence> = new Set();
 
 /** The offers of a fleet of one host with two VCPU; time passes by `pass` only. A claim that fits is under way, until `refuse`. */
 function openScene(t: TestContext) {
@@ -65,14 +65,14 @@ test('a claim that seemed to fit and was refused goes before later ones until it
   take(2);
   refuse(refused);
   assert.deepEqual([...underWay], [], 'it pauses');
-  assert.equal(offers.isBehind(later, nobody, true), true);
-  assert.equal(offers.isBehind(later, nobody, false), false, 'it is not under way');
-  assert.equal(offers.isBehind(before, nobody, true), false, 'an earlier one does not wait for it');
+  assert.equal(offers.isBehind(later, noOther, true), true);
+  assert.equal(offers.isBehind(later, noOther, false), false, 'it is not under way');
+  assert.equal(offers.isBehind(before, noOther, true), false, 'an earlier one does not wait for it');
   pass(25);
-  assert.equal(offers.isBehind(later, nobody, true), true, 'not checked yet');
+  assert.equal(offers.isBehind(later, noOther, true), true, 'not checked yet');
   offers.offerRoom();
   assert.deepEqual([...underWay], [], 'others have the room');
-  assert.equal(offers.isBehind(later, nobody, true), false);
+  assert.equal(offers.isBehind(later, noOther, true), false);
 });
 
 test('room that a refused claim was to take goes to a later claim that did not fit beside it', (t) => {

@@ -65,7 +65,7 @@ export type Waiter = {
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
   exceededAtMs: number;
-  /** The limits by which it was; undefined before. */
+  /** The limits that it exceeded then; undefined if it was never found to exceed one. */
   exceededBy: ProjectLimits | undefined;
   /** How often in a row it was refused although it seemed to fit. */
   refusals: number;
