@@ -146,7 +146,12 @@ test('a wrong month, key or version is refused in a sentence', async () => {
     '--from',
     '2026-11-01T00:00:00Z',
   ]);
-  await fails('wrongInput', /has a day, a time of day or a zone that does not exist/, ['usage', 'report', '--from', '2026-11-01T99:00:00Z']);
+  await fails('wrongInput', /has a day, a time of day or a zone that does not exist/, [
+    'usage',
+    'report',
+    '--from',
+    '2026-11-01T99:00:00Z',
+  ]);
   await fails('failed', /2\.9/, ['usage', 'report', '--os-placement-api-version', '2.8']);
 });
 
