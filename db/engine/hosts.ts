@@ -63,14 +63,13 @@ export function openHostsPool(
   const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
-  /** The errors after which the same server is tried without TLS. */
-  const lacksTls = new WeakSet<Error>();
+  /** Whether the same server is tried without TLS after this error. */
+  const lacksTls = ({ message }: Error): boolean => list.isTlsOptional && message === noTls;
 
   const failed = (index: number, error: Error): void => {
     causes.add(error);
-    if (list.isTlsOptional && error.message === noTls) {
+    if (lacksTls(error)) {
       search.plain.add(index);
-      lacksTls.add(error);
       return;
     }
     // TLS comes first again: the server may have been changed.
@@ -125,7 +124,7 @@ export function openHostsPool(
       } catch (error) {
         const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
         if (!(cause instanceof Error && causes.has(cause))) throw error;
-        if (lacksTls.has(cause)) {
+        if (lacksTls(cause)) {
           attempt -= 1;
           continue;
         }
