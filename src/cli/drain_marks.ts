@@ -98,7 +98,8 @@ function markOf(name: string, reserved: number): string {
 }
 
 /**
- * The UUIDs of providers with the mark of a drain, also where they accept claims again. Empty if they cannot be read: the service is too old for traits, or this user may not read them.
+ * The UUIDs of providers with the mark of a drain, also where they accept claims again. Empty if they cannot be read: the service is too
+ * old for traits, or this user may not read them.
  *
  * @param in_tree any provider of a tree, if only this tree matters
  */

@@ -37,7 +37,7 @@ export type Written = {
 
 /** All sources of values, combined. */
 export type Sources = {
-  /** All options, also those of the sections `[jwt:NAME]` of the files. */
+  /** All options: those that every service has, and those of each section `[jwt:NAME]` in the files. */
   readonly options: readonly Option[];
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined if there is no such name. */

@@ -197,8 +197,8 @@ export type WaitingNews = {
   readonly claim: string;
   /**
    * Of a claim of `firsts`, `first`: no claim of its line is before it; `in line`: a claim of this process is before it;
-   * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more, or was ended. `taken over`: another process has stored a request
-   * for the same consumers in its row. `removed`: by DELETE /waiting.
+   * `elsewhere`: a claim of another process is. `gone`: its row does not exist any more, or was ended. `taken over`: another process has
+   * stored a request for the same consumers in its row. `removed`: by DELETE /waiting.
    */
   readonly what: 'first' | 'in line' | 'elsewhere' | 'gone' | 'taken over' | 'removed';
   /**
