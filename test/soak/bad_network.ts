@@ -11,7 +11,7 @@ export type BadNetwork = {
   cut(): void;
   /** Each piece of data comes so much later. 0 is the end of it. */
   delay(milliseconds: number): void;
-  /** Nothing gets through, and new connections are refused, until it is called with false. */
+  /** Nothing gets through, neither data nor the first bytes of a new connection, until it is called with false. */
   block(isBlocked: boolean): void;
   close(): void;
 };
@@ -54,10 +54,6 @@ export async function openBadNetwork(first: number): Promise<BadNetwork> {
     }
   };
   const server = net.createServer({ allowHalfOpen: true }, (client) => {
-    if (isBlocked) {
-      client.destroy();
-      return;
-    }
     const upstream = net.connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
     pass(client, upstream);
     pass(upstream, client);
