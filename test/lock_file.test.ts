@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { copyFile, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
+import { inFolder } from './support/in_folder.ts';
 
 type Entry = {
   readonly version?: string;
@@ -54,8 +54,7 @@ suite('the lock file', () => {
 
   for (const platform of platforms) {
     test(`npm ci installs all needed packages on ${platform.system} ${platform.cpu}`, async () => {
-      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-lock-'));
-      try {
+      await inFolder(async (folder) => {
         for (const name of ['package.json', 'package-lock.json']) {
           await copyFile(path.join(project, name), path.join(folder, name));
         }
@@ -73,9 +72,7 @@ suite('the lock file', () => {
             `a program of ${of} is among ${[...added].join(' ')}`,
           );
         }
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
+      });
     });
   }
 

@@ -1,14 +1,14 @@
 /** The alerts of deploy/prometheus/alerts.yaml, by Debian's promtool, with what real services said during their outages. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { placementCommand } from '../../src/cli/program.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { readRecording } from './recording.ts';
 import { alertRules, ruleOf, rulesFile } from './rules.ts';
 import { scenes } from './scenes.ts';
@@ -78,15 +78,12 @@ for (const [name, { expected }] of Object.entries(scenes)) {
         },
       ],
     };
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-promtool-'));
-    try {
+    await inFolder(async (folder) => {
       const file = path.join(folder, 'tests.yaml');
       await writeFile(file, stringify(tests));
       const { status, stdout, stderr } = promtool('test', 'rules', file);
       assert.equal(status, 0, stdout + stderr);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    });
   });
 }
 

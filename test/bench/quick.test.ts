@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inFolder } from '../support/in_folder.ts';
 import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
 import type { Endured } from './endure/endure.ts';
 import { ownServers } from './options.ts';
@@ -27,8 +27,7 @@ type Written = { readonly rows: readonly Row[]; readonly endured?: Endured };
 
 /** Runs the benchmark quickly. @returns its figures */
 async function figuresOf(args: readonly string[]): Promise<Written> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'bench-test-'));
-  try {
+  return inFolder(async (folder) => {
     const file = path.join(folder, 'figures.json');
     const where = ['--postgresql', postgresql.url, '--json', file];
     const child = spawn(process.execPath, [benchmark, '--quick', ...where, ...args], {
@@ -39,9 +38,7 @@ async function figuresOf(args: readonly string[]): Promise<Written> {
     const { rows } = await execute(postgresql.url, `select datname from pg_database where datname like 'test%'`);
     assert.deepEqual(rows, [], 'its databases are dropped');
     return JSON.parse(await readFile(file, 'utf8')) as Written; // as run.ts has it
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 const quickly = async (args: readonly string[]): Promise<readonly Row[]> => (await figuresOf(args)).rows;

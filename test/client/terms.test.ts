@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect, VersionError } from '../../src/client/index.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { commandsOn } from './command.ts';
 import { compileExamples, readExamples, readSession, runExample, writeExamples } from './documentation.ts';
 import { startServer, type TestServer } from './servers.ts';
@@ -37,15 +35,12 @@ test('the commands and the example of docs/terms.md print the documented output'
   assert.match(await run(`allocation show ${job}`), /\| expires +\| \d{4}-\S+Z/);
   assert.match(await run(`consumer show ${job}`), /\| expires +\| \d{4}-\S+Z/);
   assert.match(await run(`consumer show ${vm}`), /\| expires +\| +\|/);
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-terms-'));
-  try {
+  await inFolder(async (folder) => {
     assert.equal(example?.name, 'start');
     await writeExamples(folder, [example]);
     await compileExamples(folder);
     assert.equal(await runExample(folder, 'start', { OS_ENDPOINT: server.url }), example.output);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 });
 
 test('commands refuse values that are no term', async () => {

@@ -1,17 +1,16 @@
 /** No other user of the machine can read the files of an embedded database. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
-import os from 'node:os';
+import { chmod, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { fillEmbedded } from '../support/templates.ts';
 
 const modeOf = async (name: string): Promise<number> => (await stat(name)).mode & 0o777;
 
 test('in a folder that is open to every user, no other user can read a new or an old database', async () => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-modes-'));
-  try {
+  await inFolder(async (folder) => {
     const outer = path.join(folder, 'data');
     await mkdir(outer);
     await chmod(outer, 0o755);
@@ -31,7 +30,5 @@ test('in a folder that is open to every user, no other user can read a new or an
     await fillEmbedded(other);
     await (await openDatabase({ embeddedPath: other })).close();
     assert.equal(await modeOf(path.join(other, 'postgresql')), 0o700, 'filled from a template');
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 });

@@ -9,6 +9,7 @@ import { beginImport, endImport } from '../../db/schema/unfinished_import.ts';
 import { type Ended, runToEnd } from '../manage/commands.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { freePort } from '../support/free_port.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { execute } from '../support/postgresql.ts';
 import { at, requestsTo } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
@@ -21,13 +22,10 @@ async function runImport(
   environment: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
-  try {
+  return inFolder(async (folder) => {
     for (const [name, text] of Object.entries(files)) await writeFile(path.join(folder, name), text);
     return await runToEnd('placement-manage', ['import', ...args], folder, environment);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 suite('placement-manage import without a source', () => {
@@ -157,8 +155,7 @@ for (const { name, start } of sourceServers('command')) {
     });
 
     test('the command imports into the embedded database, and a service serves the copy', async () => {
-      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
-      try {
+      await inFolder(async (folder) => {
         const { url } = await server.createCloud();
         const ended = await runToEnd('placement-manage', ['import', '--from', url], folder);
         assert.deepEqual([ended.code, ended.stderr], [0, '']);
@@ -182,9 +179,7 @@ for (const { name, start } of sourceServers('command')) {
         } finally {
           await service.close();
         }
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
+      });
     });
   });
 }

@@ -1,18 +1,17 @@
 /** Characters that a terminal obeys never reach the log as they are, in none of its forms. */
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
 import { harmful, hasHarmful } from '../support/harmful_characters.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { until } from '../support/until.ts';
 
 for (const useJson of [true, false]) {
   test(`names in the log are escaped, with use_json = ${useJson}`, async () => {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-log-'));
-    try {
+    await inFolder(async (folder) => {
       const logFile = path.join(folder, 'log');
       const { logger } = openLog({ ...defaultConfig.default, useJson, logFile });
       const names = ['begin', ...harmful, 'end'];
@@ -38,8 +37,6 @@ for (const useJson of [true, false]) {
         entries.flatMap(({ err }) => err?.message ?? []),
         names,
       );
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    });
   });
 }

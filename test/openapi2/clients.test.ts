@@ -14,6 +14,7 @@ import { connect } from '../../src/client/index.ts';
 import { versionText } from '../../src/placement/versions.ts';
 import { startServer } from '../client/servers.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { version } from './version_2.ts';
 
 const project = path.join(import.meta.dirname, '..', '..');
@@ -45,15 +46,12 @@ test('redocly finds no error in the descriptions', async () => {
 });
 
 test('spectral finds no error in them', async () => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-spectral-'));
-  try {
+  await inFolder(async (folder) => {
     const rules = path.join(folder, 'rules.yaml');
     await writeFile(rules, 'extends: ["spectral:oas"]\n');
     const args = ['lint', '--ruleset', rules, '--fail-severity=error', '--display-only-failures', ...descriptions];
     await runPackage('@stoplight/spectral-cli/dist/index.js', args);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 });
 
 const program = `

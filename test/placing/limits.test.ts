@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { ClaimRefused } from '../../src/claims/claim.ts';
@@ -12,6 +11,7 @@ import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { anyEngine } from '../support/engines.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { accepted, at, makeProvider, newClaim } from '../support/requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
@@ -46,8 +46,7 @@ test('a query whose search takes too much work is a 400, and does not hold up ot
 });
 
 test('claims by query need the rule of GET /allocation_candidates as well, and other claims do not', async () => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
-  try {
+  await inFolder(async (folder) => {
     const policyFile = path.join(folder, 'policy.yaml');
     await writeFile(policyFile, '"placement:allocation_candidates:list": "!"\n');
     const use: Parameters<typeof withHosts>[2] = async (send, [host = '']) => {
@@ -66,9 +65,7 @@ test('claims by query need the rule of GET /allocation_candidates as well, and o
       accepted(await send('POST', '/allocations', { [randomUUID()]: plain }));
     };
     await withHosts(anyEngine, 1, use, { osloPolicy: { policyFile } });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 });
 
 test('the searches of a claim have a budget together, which many that are nearly too wide use up', () => {

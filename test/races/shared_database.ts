@@ -1,8 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import type { Config } from '../../src/config/config.ts';
 import { type Engine, withFreshDatabase } from '../support/engines.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { fillEmbedded } from '../support/templates.ts';
 
 /**
@@ -14,12 +13,9 @@ export async function withSharedDatabase<T>(
   use: (config: Partial<Config['placementDatabase']>) => Promise<T>,
 ): Promise<T> {
   if (engine === 'postgresql') return withFreshDatabase(engine, ({ config }) => use(config));
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-race-'));
-  try {
+  return inFolder(async (folder) => {
     const embeddedPath = path.join(folder, 'data');
     await fillEmbedded(embeddedPath);
     return await use({ embeddedPath });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { inFolder } from '../support/in_folder.ts';
 import { bundled, lockFile, productionPackages, readProjectJson } from './production.ts';
 
 /**
@@ -13,8 +13,7 @@ import { bundled, lockFile, productionPackages, readProjectJson } from './produc
  * for development need, such as pg, although the service needs it as well.
  */
 export async function writeSbom(): Promise<string> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-sbom-'));
-  try {
+  return inFolder(async (folder) => {
     // npm names the whole after its folder.
     const alone = path.join(folder, 'placement');
     await mkdir(alone);
@@ -35,7 +34,5 @@ export async function writeSbom(): Promise<string> {
     await writeFile(path.join(alone, 'package-lock.json'), JSON.stringify({ ...lockFile, packages }));
     const args = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--offline', '--loglevel=error'];
     return (await promisify(execFile)('npm', args, { cwd: alone })).stdout;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 }

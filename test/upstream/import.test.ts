@@ -2,8 +2,6 @@
  * A deployment that the real OpenStack Placement made on MariaDB is imported, and both services have the same answers.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +11,7 @@ import { type Mariadb, startMariadb } from '../import/mariadb.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { succeed } from '../races/client.ts';
 import { startServer } from '../races/server_process.ts';
+import { inFolder } from '../support/in_folder.ts';
 import { compareAnswers } from './answers.ts';
 import { type Deployment, deployByApi, deployBySql } from './deployment.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
@@ -85,8 +84,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
   });
 
   test('the import also works into the embedded database', async (t) => {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
-    try {
+    await inFolder(async (folder) => {
       const begunMs = Date.now();
       const ended = await runToEnd('placement-manage', ['import', '--from', source], folder);
       t.diagnostic(`imported in ${Date.now() - begunMs} ms`);
@@ -97,9 +95,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
       } finally {
         await server.kill();
       }
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   });
 
   test('after each kill the import continues, and another source is refused', async (t) => {
