@@ -151,11 +151,15 @@ test('an item that lets later items pass does not delay later items with the sam
   assert.deepEqual(batches.slice(3), [['a again']]);
 });
 
-test('an item put back after a promise is rejected if the promise fails', async () => {
-  const { ask } = recorded({}, (batch) => {
-    for (const { item, again } of batch) if (item === 'a') again(item, Promise.reject(new Error('not made')));
+test('an item put back after a promise is rejected if the promise fails, and later items with its key go on', async () => {
+  const made = Promise.withResolvers<void>();
+  const { ask } = recorded({ conflictKeysOf: (item) => [item.slice(0, 1)] }, (batch) => {
+    for (const { item, again } of batch) if (item === 'a new') again(item, made.promise);
   });
-  assert.deepEqual(await Promise.all(['a', 'b'].map((item) => reasonOf(ask(item)))), ['not made', 'b']);
+  const answers = Promise.all(['a new', 'a later', 'b'].map((item) => reasonOf(ask(item))));
+  await ticks(20);
+  made.reject(new Error('not made'));
+  assert.deepEqual(await answers, ['not made', 'a later', 'b']);
 });
 
 test('a batch has the request ids of all its items', async () => {

@@ -111,6 +111,22 @@ test('after all connections were cut off no claim is judged by data from before'
     await claim(1);
   }));
 
+test('a load after all connections were cut off offers the room of every tree, also of lost claims, to claims that wait', () =>
+  withFleet(async (opened) => {
+    const { database, fleet, connection } = opened;
+    await openClaims(database, fleet, { conflictRetryCount: 10 }).write(
+      claimOn('p', randomUUID(), 10, { knownGeneration: null }),
+    );
+    const freed: unknown[] = [];
+    await fleet.fresh();
+    fleet.watchRoom((which) => freed.push(which));
+    // As if the server had gone back to a state before the claim: no log has it.
+    await execute(connection, 'set session_replication_role = replica; delete from allocations');
+    await cutOff(opened, 'all');
+    assert.equal((await fleet.fresh()).byId.get(1)?.inventories[0]?.used, 0);
+    assert.deepEqual(freed, ['all']);
+  }));
+
 test('a refresh that could not reach the server is followed by a load, although the run of the server is the same', () =>
   withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('An outage needs a PostgreSQL server.');

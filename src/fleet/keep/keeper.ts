@@ -181,6 +181,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     mustLoad ||= await mayBeAnother();
     counts.refreshes++;
     quiet = changes?.lastXid === null ? quiet + 1 : 0;
+    let freed: readonly number[] | 'all' | undefined = 'all';
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
       const committed = new Set(ownWrites);
@@ -197,6 +198,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       const { serverRun } = snapshot;
       snapshot = { serverRun, pgSnapshot, lastXid: newestXid(snapshot.lastXid, lastXid, lastInventoryXid) };
       recent.note(changes);
+      freed = lastXid === null ? undefined : (changes.freed ?? 'all');
     }
     ownWrites = ownWrites.filter(({ xid }) => !isRead(snapshot, xid));
     ownWrites = ownWrites.filter((write) => {
@@ -208,8 +210,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     tookTooLong = false;
     trueAtMs = startedMs;
     outages?.answered(startedMs);
-    if (changes === undefined) roomListener?.('all');
-    else if (changes.lastXid !== null) roomListener?.(changes.freed ?? 'all');
+    if (freed !== undefined) roomListener?.(freed);
     return living.fleet;
   };
 
