@@ -55,6 +55,8 @@ for (const engine of engines) {
       try {
         await makeProviders(database, 8000);
         const fleet = await openFleet(database);
+        const freed: unknown[] = [];
+        fleet.watchRoom((which) => freed.push(which));
         await changeMany(database, 3500);
         await database.kysely.insertInto('traits').values({ name: 'CUSTOM_OTHER' }).execute();
         await assertTrue(fleet, database);
@@ -62,6 +64,7 @@ for (const engine of engines) {
         await changeMany(database, 4500);
         await assertTrue(fleet, database);
         assert.equal(fleet.counts.loads, 2);
+        assert.deepEqual(freed, ['all', 'all'], 'claims that wait for room look at all trees after each');
       } finally {
         await database.close();
       }

@@ -65,6 +65,25 @@ for (const kind of ['conflictKeysOf', 'locksOf'] as const) {
   });
 }
 
+test('if the database does not say which keys are locked, the items of a batch that was refused a lock are tried alone', async () => {
+  let isHeld = true;
+  const { ask } = recorded(
+    {
+      conflictKeysOf: (item) => [item],
+      findLocked: async () => {
+        throw new Error('unavailable');
+      },
+    },
+    (batch) => {
+      if (isHeld && batch.some(({ item }) => item === 'held')) throw databaseError(sqlstate.lockNotAvailable);
+    },
+  );
+  const [held, free] = ['held', 'free'].map(ask);
+  assert.equal(await free, 'free');
+  isHeld = false;
+  assert.equal(await held, 'held');
+});
+
 test('suspected items are retried at the same time only if they lock different rows', async () => {
   const ended = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ locksOf: (item) => [item.slice(0, 1)] }, async (batch) => {
@@ -111,6 +130,7 @@ const isTooLong = (outcomes: PromiseSettledResult<unknown>): boolean =>
 
 test('an item refused a lock is rejected at its time limit, however many items are retried before it', async () => {
   for (const hasKeys of [true, false]) {
+    let tried = 0;
     const ask = inBatches<string, string>(
       databaseOf(500),
       {
@@ -123,14 +143,15 @@ test('an item refused a lock is rejected at its time limit, however many items a
         },
       },
       async (_batch, { lockTimeoutMs }) => {
+        tried += 1;
         await sleep(lockTimeoutMs + 10);
         throw databaseError(sqlstate.lockNotAvailable);
       },
     );
-    const cameAtMs = performance.now();
     const outcomes = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
     assert.ok(outcomes.every(isTooLong));
-    assert.ok(performance.now() - cameAtMs < 8_000, `${performance.now() - cameAtMs} ms`);
+    // Some 170 can be tried within the limit.
+    assert.ok(tried < outcomes.length / 2, `${tried} were tried`);
   }
 });
 
@@ -254,13 +275,13 @@ test('no batch starts beside a long batch that waits for the lock that all share
   t.after(() => {
     isHeld = false;
   });
-  let isAwaited = false;
+  let awaited = 0;
   const { ask, batches } = recorded(
     {
       sharedLock: 'table',
       findLocked: async () => (isHeld ? ['table'] : []),
       awaitLock: async () => {
-        isAwaited = true;
+        awaited += 1;
         await setImmediate();
         if (isHeld) throw databaseError(sqlstate.lockNotAvailable);
       },
@@ -271,7 +292,7 @@ test('no batch starts beside a long batch that waits for the lock that all share
     },
   );
   const first = ask('first');
-  await until('the lock was found', () => isAwaited);
+  await until('the lock is awaited again, although no item is in the queue', () => awaited > 1);
   const others = Promise.all(['a', 'b'].map(ask));
   await ticks(20);
   assert.deepEqual(batches, [['first']]);

@@ -12,14 +12,14 @@ import { databaseOf, ticks } from './recorded.ts';
  */
 function preparing(
   options: Partial<BatchOptions<string, string>> = {},
-  { canPrepare = () => true, perform = () => {} }: Partial<Behaviour> = {},
+  { canPrepare = () => true, perform = () => {}, pollSockets }: Partial<Behaviour> = {},
 ) {
   const batches: (readonly string[])[] = [];
   const prepared: (readonly string[])[] = [];
   const ends: (() => void)[] = [];
   const namesOf = (batch: readonly Entry<string, string>[]) => batch.map(({ item }) => item);
   const ask = inBatches<string, string>(
-    databaseOf(),
+    databaseOf(0, pollSockets),
     {
       limit: 9,
       ahead: {
@@ -50,6 +50,7 @@ function preparing(
 type Behaviour = {
   readonly canPrepare: (names: readonly string[]) => boolean;
   readonly perform: (batch: readonly Entry<string, string>[], count: number) => void;
+  readonly pollSockets: () => Promise<void>;
 };
 
 test('a batch is prepared while another one is performed, and is performed next as it was prepared', async () => {
@@ -99,6 +100,23 @@ test('an item whose key is in the batch that is performed is not prepared, and s
   for (let count = 0; count < 4; count += 1) await end();
   assert.deepEqual(batches, [['first x'], ['Only y'], ['Second x'], ['Third x']]);
   await Promise.all(answers);
+});
+
+test('a batch that has not been prepared when the one before it ends is not prepared any more, and its items go on', async () => {
+  const polls: (() => void)[] = [];
+  const pollSockets = () => new Promise<void>((resolve) => polls.push(resolve));
+  const { ask, batches, prepared, end } = preparing({}, { pollSockets });
+  const answers = ['a', 'b'].map(ask);
+  await ticks(20);
+  answers.push(ask('C'));
+  assert.equal(polls.length, 1, 'more items are gathered before it is prepared');
+  await end();
+  for (const go of polls) go();
+  await ticks(20);
+  assert.deepEqual(batches, [['a', 'b'], ['C']]);
+  assert.deepEqual(prepared, []);
+  await end();
+  assert.deepEqual(await Promise.all(answers), ['a', 'b', 'C']);
 });
 
 test('if items are put back, the items of the prepared batch go behind them in one batch', async () => {
