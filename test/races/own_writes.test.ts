@@ -105,6 +105,41 @@ test('a refresh replaces expected effects, right or wrong', async () => {
   });
 });
 
+test('a held snapshot shows no own write, and after a new load it counts as a whole fleet that does not change', async () => {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet(database);
+      const before = fleet.known.byId.get(1);
+      const held = fleet.hold(() => assert.fail('so little must be kept'));
+      const { rows } = await claim.execute(database.kysely);
+      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      fleet.applyOwnWrite({ xid, effects });
+      const usages = () => [before, fleet.known.byId.get(1)].map((host) => host?.inventories[0]?.used);
+      assert.deepEqual(usages(), [0, 1]);
+      await fleet.fresh();
+      assert.deepEqual(usages(), [0, 1]);
+      assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
+      await sql`insert into resource_providers (id, uuid, name, generation) values (2, 'q', 'q', 0)`.execute(
+        database.kysely,
+      );
+      held.end();
+      const later = fleet.hold(() => assert.fail('so little must be kept'));
+      await sql`truncate resource_provider_traits`.execute(database.kysely); // then all is loaded
+      await fleet.fresh();
+      assert.equal(fleet.counts.loads, 2);
+      const loaded = fleet.known.byId.get(1);
+      await claim.execute(database.kysely);
+      assert.equal((await fleet.fresh()).byId.get(1), loaded, 'nothing is copied for a snapshot of the former fleet');
+      assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
+      later.end();
+    } finally {
+      await database.close();
+    }
+  });
+});
+
 test('many expected writes cause a refresh without a request', async () => {
   await withFreshDatabase('embedded', async ({ settings }) => {
     const database = await openDatabase(settings);
