@@ -33,8 +33,6 @@ type LivingTreeOrder = TreeOrder & {
   note(provider: Provider): boolean;
   /** Applies the noted changes. */
   bringUpToDate(): void;
-  /** Drops a provider that is about to lose its slot in the fleet. */
-  forget(provider: Provider): void;
 };
 
 /** An order is dropped only after more changes than this; in a large fleet after more than a quarter of its trees. */
@@ -136,10 +134,6 @@ function orderTrees(
       }
       dirty.clear();
     },
-    forget: ({ slot }) => {
-      dirty.delete(slot);
-      unlist(slot);
-    },
     *runs(demands) {
       const { blocks } = sorted;
       const bounds = boundsOf(demands);
@@ -231,8 +225,6 @@ export type TreeOrders = {
   readonly made: number;
   /** Notes that the tree of a root may have changed, or that a provider became a root or is one no more. */
   note(provider: Provider): void;
-  /** Drops a provider that is about to lose its slot in the fleet. */
-  forget(provider: Provider): void;
 };
 
 /** The largest number of cached orders. */
@@ -261,9 +253,6 @@ export function createTreeOrders(roots: readonly Provider[], slots: Slots): Tree
     note: (provider) => {
       if (cached.size === 0) return;
       for (const [name, order] of cached) if (!order.note(provider)) cached.delete(name);
-    },
-    forget: (provider) => {
-      for (const order of cached.values()) order.forget(provider);
     },
   };
 }

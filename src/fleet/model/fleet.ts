@@ -174,7 +174,6 @@ export function buildFleet(
     byId.delete(provider.id);
     setRoot(provider, false);
     setParts(provider, none, none, none);
-    treeOrders.forget(provider);
     slots.free(provider);
   };
 
