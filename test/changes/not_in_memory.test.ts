@@ -53,8 +53,8 @@ async function withoutMemory(engine: Engine, use: (scene: Scene) => Promise<void
 }
 
 /** A client, and the texts of what it has got. */
-function clientOf(parts: readonly Part[]): { readonly follower: Follower; readonly got: string[] } {
-  const interest = interestOf(parts);
+function clientOf(parts: readonly Part[], className?: string): { readonly follower: Follower; readonly got: string[] } {
+  const interest = interestOf(parts, { className, inTree: undefined });
   const got: string[] = [];
   const send: Follower['send'] = (delivery) => {
     got.push(typeof delivery === 'string' ? delivery : delivery.changes.text(interest));
@@ -67,19 +67,22 @@ const giveTrait = ({ kysely }: Database) =>
     kysely,
   );
 
-const traits = JSON.stringify([{ resource_provider: 'p', parts: ['traits'] }]);
+const partsOf = (part: Part): string => JSON.stringify([{ resource_provider: 'p', parts: [part] }]);
 
 test('one read of the log has what any of the clients at the position wants', () =>
   withoutMemory(anyEngine, async ({ database, fleet, followers }) => {
     const from = fleet.recent.position;
     await giveTrait(database);
+    await sql`insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+      allocation_ratio) values (1, 0, 10, 0, 1, 10, 1, 1)`.execute(database.kysely);
     await fleet.fresh();
-    const clients = [clientOf(['usages']), clientOf(['traits'])];
+    // The inventory makes the provider one of the class.
+    const clients = [clientOf(['aggregates']), clientOf(['traits']), clientOf(['usages'], 'VCPU')];
     for (const { follower } of clients) followers.takeSeat('client')?.follow(follower, from);
-    await until('both have got something', () => clients.every(({ got }) => got.length > 0));
+    await until('all have got something', () => clients.every(({ got }) => got.length > 0));
     assert.deepEqual(
       clients.map(({ got }) => got),
-      [['[]'], [traits]],
+      [['[]'], [partsOf('traits')], [partsOf('usages')]],
     );
   }));
 
@@ -106,5 +109,5 @@ test('while the log is read for a position it is not read again, and each client
       const { open, idle } = database.connections();
       return idle === open;
     });
-    assert.deepEqual(got, [traits]);
+    assert.deepEqual(got, [partsOf('traits')]);
   }));

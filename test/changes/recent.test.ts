@@ -82,6 +82,14 @@ const anyStep = fc.oneof(
   fc.record({ step: fc.constantFrom('begin', 'load'), at: fc.nat(1), count: fc.constantFrom(70, 5) }),
 );
 
+test('a token has the numbers of transactions as they are, also those of servers that have assigned very many', () => {
+  const { log } = openProcess(openLog(), 8).recent.position;
+  for (const next of [1, 127, 128, 2 ** 31, 2 ** 32 + 1, 2 ** 53 - 1]) {
+    const position = { log, next, underWay: [Math.floor(next / 2), next - 1] };
+    assert.deepEqual(readToken(tokenOf(position)), position);
+  }
+});
+
 test('a client gets each row once and misses none, from whichever process, or is told to read the log', () => {
   const seen = { exact: 0, notInMemory: 0, ahead: 0, long: 0, rows: 0 };
   fc.assert(

@@ -59,6 +59,8 @@ for (const engine of engines) {
         fleet.watchRoom((which) => freed.push(which));
         await changeMany(database, 3500);
         await database.kysely.insertInto('traits').values({ name: 'CUSTOM_OTHER' }).execute();
+        await sql`insert into limits (project, generation, resources, consumers, updated_at)
+          values ('p', 1, '{"VCPU": 1}', '{}', now())`.execute(database.kysely);
         await assertTrue(fleet, database);
         assert.equal(fleet.counts.loads, 1);
         await changeMany(database, 4500);

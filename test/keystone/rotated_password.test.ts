@@ -98,6 +98,13 @@ http_request_max_retries = 0
             ),
           );
           await until('all take it', async () => (await statuses()).every((status) => status === 200));
+          if (workers > 1) {
+            // A worker that starts now asks for a token of its own, by the password that SIGHUP read.
+            const serving = () => [...server.log().matchAll(/"pid":(\d+),"msg":"This worker serves"/g)];
+            process.kill(Number(serving()[0]?.[1]), 'SIGKILL');
+            await until('its successor serves', () => serving().length === workers + 1);
+            assert.deepEqual(await statuses(), [200]);
+          }
           assert.ok(!log.includes(newPassword));
           server.child.kill('SIGTERM');
           assert.equal((await server.ended).code, 0);

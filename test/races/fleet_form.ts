@@ -17,6 +17,7 @@ export function formOf(fleet: Fleet) {
     inAggregate: formOfPostings(fleet.inAggregate),
     traits: formOfNames(fleet.traits),
     classes: formOfNames(fleet.classes),
+    limits: fleet.limits,
   };
 }
 

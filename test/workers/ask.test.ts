@@ -1,0 +1,34 @@
+/** Questions of the primary process to its workers. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask } from '../../src/workers/ask.ts';
+import type { FromWorker } from '../../src/workers/messages.ts';
+
+/** Asks a process that hears the message as `message`, for text, and waits for a minute at most. */
+async function answerOf(script: string): Promise<unknown> {
+  const worker = spawn(process.execPath, ['-e', `process.on('message', (message) => { ${script} })`], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const isAnswer = (message: FromWorker) => message.kind === 'shapes';
+  const minute = new AbortController();
+  const over = sleep(60_000, 'no answer', { signal: minute.signal }).catch(() => {});
+  const answer = ask(worker, (id) => ({ kind: 'reportShapes', id }), isAnswer, 600_000);
+  try {
+    return await Promise.race([answer.then((found) => found?.text), over]);
+  } finally {
+    minute.abort();
+    worker.kill();
+  }
+}
+
+test('a worker that ends answers nothing, and is not waited for', async () => {
+  assert.equal(await answerOf('process.exit()'), undefined);
+});
+
+test('the answer to another question is not taken', async () => {
+  const answers = `process.send({ kind: 'shapes', id: message.id + 1, text: 'other' });
+    process.send({ kind: 'shapes', id: message.id, text: 'own' });`;
+  assert.equal(await answerOf(answers), 'own');
+});
