@@ -77,12 +77,12 @@ test('one read of the log has what any of the clients at the position wants', ()
       allocation_ratio) values (1, 0, 10, 0, 1, 10, 1, 1)`.execute(database.kysely);
     await fleet.fresh();
     // The inventory makes the provider one of the class.
-    const clients = [clientOf(['aggregates']), clientOf(['traits']), clientOf(['usages'], 'VCPU')];
+    const clients = [clientOf(['aggregates']), clientOf(['traits']), clientOf(['aggregates'], 'VCPU')];
     for (const { follower } of clients) followers.takeSeat('client')?.follow(follower, from);
     await until('all have got something', () => clients.every(({ got }) => got.length > 0));
     assert.deepEqual(
       clients.map(({ got }) => got),
-      [['[]'], [partsOf('traits')], [partsOf('usages')]],
+      [['[]'], [partsOf('traits')], [partsOf('aggregates')]],
     );
   }));
 

@@ -122,7 +122,9 @@ test('the trees with room are right among thousands of trees, with more changes 
 test('a tree that has room is found while the fleet grows beyond what a list was made for', () => {
   const full: Stock = { ...stockOf(8), used: 8 };
   const rows = rowsOf(
-    Array.from({ length: 3000 }, (_, index) => nodeAt(index, { stock: { VCPU: index === 7 ? stockOf(8) : full } })),
+    Array.from({ length: 3000 }, (_, index) =>
+      nodeAt(index, { stock: { VCPU: [7, 2500].includes(index) ? stockOf(8) : full } }),
+    ),
   );
   const between = (start: number, end: number): AllRows => ({
     ...rows,

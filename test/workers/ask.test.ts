@@ -6,19 +6,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../../src/workers/ask.ts';
 import type { FromWorker } from '../../src/workers/messages.ts';
 
-/** Asks a process that hears the message as `message`, for text, and waits for a minute at most. */
+/** Asks a process that hears the message as `message`, for text. The question would wait for longer than this. */
 async function answerOf(script: string): Promise<unknown> {
   const worker = spawn(process.execPath, ['-e', `process.on('message', (message) => { ${script} })`], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const isAnswer = (message: FromWorker) => message.kind === 'shapes';
-  const minute = new AbortController();
-  const over = sleep(60_000, 'no answer', { signal: minute.signal }).catch(() => {});
-  const answer = ask(worker, (id) => ({ kind: 'reportShapes', id }), isAnswer, 600_000);
+  const waiting = new AbortController();
+  const over = sleep(30_000, 'no answer', { signal: waiting.signal }).catch(() => {});
+  const answer = ask(worker, (id) => ({ kind: 'reportShapes', id }), isAnswer, 40_000);
   try {
     return await Promise.race([answer.then((found) => found?.text), over]);
   } finally {
-    minute.abort();
+    waiting.abort();
     worker.kill();
   }
 }
