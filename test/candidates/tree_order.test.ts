@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
@@ -148,6 +149,16 @@ test('candidates come in the order of their trees, whatever changed before', () 
     { numRuns: 200 },
   );
   assert.ok(several > 200, `${several} answers`);
+});
+
+test('a tree that gets room is found among trees that had none', () => {
+  const full = { stock: { VCPU: { ...stockOf(8), used: 8 }, MEMORY_MB: stockOf(8) } };
+  const { fleet } = createFleet(rowsOf([nodeAt(0, full), nodeAt(1, full), nodeAt(2, full)]));
+  const order = [{ kind: 'free', className: 'MEMORY_MB', mostFirst: true }] as const;
+  const request = { ...requestOf([groupOf('', { VCPU: 8 })]), order };
+  assert.deepEqual(keysOf(fleet, request), []);
+  showEffects(fleet, { effects: [{ providerId: 2, bump: 1, used: [{ classId: 1, delta: -8 }] }] }, 1);
+  assert.equal(keysOf(fleet, request).length, 1);
 });
 
 /** The same where nothing is shared, so that all of a candidate is in one tree. */
