@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { candidatesJson } from '../../src/api/candidates/answer.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { openOverlay } from '../../src/fleet/model/overlay.ts';
+import { cacheOf } from '../../src/fleet/model/provider.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
@@ -13,7 +15,7 @@ import { groupOf, requestOf } from './plain_request.ts';
 import { anyChange } from './random_change.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { classNames, rowsOf } from './topology.ts';
+import { classNames, nodeAt, rowsOf, stockOf } from './topology.ts';
 
 /** A request that most providers of any deployment satisfy. */
 const plainRequests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
@@ -87,4 +89,17 @@ test('the cache of a tree is up to date after any change, and right for any requ
     { numRuns: 300 },
   );
   assert.ok(found > 1000, `${found} answers`);
+});
+
+test('when an overlay is hidden a tree has its former cache, and none that was made while the overlay was shown', () => {
+  const { fleet } = createFleet(rowsOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]));
+  const provider = fleet.byId.get(1) ?? assert.fail();
+  const former = cacheOf(provider);
+  const overlay = openOverlay(fleet);
+  for (const amount of [1, 2]) {
+    overlay.add([{ provider, classId: 1, amount }]);
+    assert.notEqual(cacheOf(provider), former);
+  }
+  overlay.hide();
+  assert.equal(provider.cache, former);
 });
