@@ -26,7 +26,7 @@ export type EmbeddedOrigin = {
 };
 
 export type EmbeddedSettings = EmbeddedOrigin & {
-  /** The folder, which is created if it does not exist; `memory://` stores nothing. */
+  /** The folder, which is created if it does not exist, but its parent does; `memory://` stores nothing. */
   readonly embeddedPath: string;
   /**
    * Called when PostgreSQL has stopped by itself, since it could not write or sync its files. No statement is answered
@@ -110,7 +110,7 @@ const reasons: Readonly<Record<string, string>> = {
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
   EROFS: 'the file system is read-only',
-  EEXIST: 'there is a file of this name',
+  ENOENT: 'the folder that it would be made in does not exist',
   ENOTDIR: 'a part of the path is a file',
   ENOSPC: 'the disk is full',
 };

@@ -113,7 +113,7 @@ async function sync(file: string, flags: 'r' | 'r+'): Promise<void> {
 const held = new Set<DatabaseSync>();
 
 /**
- * Lets one process at a time use the folder of an embedded database, which is created if it does not exist: the process
+ * Lets one process at a time use the folder of an embedded database, which is created in its parent if it does not exist: the process
  * holds a lock of the operating system on a file of the folder. The system grants this lock to one process at a time, also over
  * several containers, and releases it when the process ends, also after a kill -9.
  *
@@ -125,7 +125,10 @@ const held = new Set<DatabaseSync>();
  *   not write there
  */
 export async function lockFolder(folder: string): Promise<() => void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // Not with its parents: a path with a mistake would begin an empty database. Nor would Node.js say that a file system is read-only then.
+  await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
   const file = path.join(folder, 'in-use.lock');
   // The error of SQLite has no reason why it cannot open or write to the file.
   await (await open(file, 'a', 0o600)).close();

@@ -12,7 +12,7 @@ import { endOf, readTls, type Tls } from '../http/server/tls_files.ts';
 import { type Log, openLog } from '../log/log.ts';
 import { watchCertificate } from '../start/certificate.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
-import { databaseWarning, describeDatabase } from '../start/database.ts';
+import { databaseWarning, describeDatabase, newDatabaseNotice } from '../start/database.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openRenewal } from '../start/renew.ts';
 import { openService, type PlacementService } from '../start/service.ts';
@@ -84,6 +84,7 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
   if (loaded.unconfigured) say.line(unconfiguredNotice(config));
   say.warnings(warnings, loaded.warnings);
 
+  const notice = newDatabaseNotice(config.placementDatabase);
   const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, log).catch(say.failure);
   close = server.close;
   const noteCertificate = watchCertificate(logger);
@@ -94,6 +95,7 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
   renew = openRenewal({ ...server, renewTls }, config, { log, readAgain: readAll });
   noteCertificate(tls);
   if (isHungUp) void renew();
+  if (notice !== undefined) say.line(notice);
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;

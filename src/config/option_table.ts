@@ -112,7 +112,11 @@ export const optionTable = {
     ),
     slaveConnection: optional(databaseUrl, 'Accepted for compatibility: a replica is not read from.', { secret: true }),
     /** With `memory://` the data is lost when the process ends. */
-    embeddedPath: option(text, './placement-data', 'The folder of the embedded database.'),
+    embeddedPath: option(
+      text,
+      './placement-data',
+      'The folder of the embedded database. It is made where there is none, the folders before it are not.',
+    ),
     maxPoolSize: option(integer(0), 10, 'How many connections to PostgreSQL are kept at most; 0 for no limit.'),
     connectionRecycleTime: option(
       integer(-1, longestSeconds),

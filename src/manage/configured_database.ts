@@ -5,7 +5,7 @@ import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/config_flags.ts';
-import { databaseWarning, describeDatabase, openConfiguredDatabase } from '../start/database.ts';
+import { databaseWarning, describeDatabase, newDatabaseNotice, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 import { refuseUnwritable } from './upgrade_checks.ts';
 
@@ -32,7 +32,9 @@ export async function withConfiguredDatabase(
   // The service only warns of a missing database. A command would create an empty database in any folder, and report that all is well.
   const unnamed = databaseWarning(loaded) ?? (begins ? undefined : missingEmbedded(loaded));
   if (unnamed !== undefined) throw new ConfigError([unnamed]);
+  const notice = begins ? undefined : newDatabaseNotice(loaded.config.placementDatabase);
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });
+  if (notice !== undefined) printError(notice);
   try {
     await withUsageRemedy(database, () => use(database, loaded.config));
   } finally {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
@@ -147,6 +148,16 @@ export function describeDatabase(
   }
   const hosts = hostsOf(connection).hosts.map((host) => nameOfHost(host, env));
   return `PostgreSQL database ${namesIn(connection, env).database} at ${hosts.join(', ')}`;
+}
+
+/**
+ * What to say after an embedded database was opened that is not there yet: with a mistake in `embedded_path` the data seems to be lost.
+ */
+export function newDatabaseNotice(settings: Config['placementDatabase']): string | undefined {
+  const { connection, embeddedPath } = settings;
+  if (connection !== undefined || embeddedPath.startsWith('memory://')) return undefined;
+  if (existsSync(path.join(embeddedPath, 'postgresql', 'PG_VERSION'))) return undefined;
+  return `The ${describeDatabase(settings)} is new and empty: there was none.`;
 }
 
 /** The role and the database that the URL of a connection names, by libpq's defaults where it names none. */

@@ -18,9 +18,16 @@ test('a file at the place of the folder, or in its path, is reported', async () 
   await inFolder(async (folder) => {
     const file = path.join(folder, 'data');
     await writeFile(file, '');
-    await assert.rejects(open(file), cannotBeIn(file, 'there is a file of this name'));
-    const below = path.join(file, 'below');
-    await assert.rejects(open(below), cannotBeIn(below, 'a part of the path is a file'));
+    for (const each of [file, path.join(file, 'below')])
+      await assert.rejects(open(each), cannotBeIn(each, 'a part of the path is a file'));
+  });
+});
+
+test('only the folder itself is made: a path with a mistake in the folders before it is reported', async () => {
+  await inFolder(async (folder) => {
+    const data = path.join(folder, 'lib', 'data');
+    await assert.rejects(open(data), cannotBeIn(data, 'the folder that it would be made in does not exist'));
+    assert.deepEqual(await readdir(folder), []);
   });
 });
 

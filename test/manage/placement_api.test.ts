@@ -36,7 +36,8 @@ test('without any configuration the service prints its defaults, and listens on 
     assert.match(
       stdout,
       new RegExp(
-        `^placement-api serves the embedded database in ${data}\nplacement-api ${version} listens on ${url}\n$`,
+        `^The embedded database in ${data} is new and empty: there was none\\.\n` +
+          `placement-api serves the embedded database in ${data}\nplacement-api ${version} listens on ${url}\n$`,
         'm',
       ),
     );
