@@ -100,7 +100,7 @@ test('a 403 for a claim names what it is for: another version, the providers, or
     accepted(await admin('PUT', `/allocations/${two}`, byQuery('robots')));
     assert.equal(
       await refused('PUT', `/allocations/${two}`, mine),
-      `${denied('place')} Consumer ${two} is in use already: choose a UUID of your own. ${caller}`,
+      `${denied('place')} Consumer ${two} is in use already, and not yours to change: a new claim needs a UUID of its own. ${caller}`,
     );
     assert.doesNotMatch(await refused('PUT', `/allocations/${two}`, named, 'placement 1.39'), /in use/);
   }));

@@ -51,7 +51,9 @@ const refusals: Readonly<
   'not allowed': ({ message: rule, about: { consumer } }, { forbidden }) =>
     forbidden(
       rule,
-      consumer === undefined ? undefined : `Consumer ${consumer} is in use already: choose a UUID of your own.`,
+      consumer === undefined
+        ? undefined
+        : `Consumer ${consumer} is in use already, and not yours to change: a new claim needs a UUID of its own.`,
     ),
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsPhrase(uuid)),
   'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesPhrase(uuid)),
