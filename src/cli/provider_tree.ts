@@ -1,6 +1,13 @@
 import type { Command } from 'commander';
 import { forEach } from '../client/for_each.ts';
-import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
+import {
+  ApiError,
+  type Inventory,
+  type Placement,
+  type Provider,
+  type Resources,
+  VersionError,
+} from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { compareNames } from '../text/strings.ts';
 import { drainStates, openAgain, undrainHint } from './drain_marks.ts';
@@ -32,7 +39,7 @@ export function addProviderTree(provider: Command): void {
         placement.providers.list(found === undefined ? {} : { in_tree: found.uuid }),
         drainStates(placement, found?.uuid),
       ]);
-      const used = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
+      const used = usage ? await withUsages(placement, providers, found?.uuid) : providers;
       const nodes = used.map((one) => ({ ...one, drained: drains.get(one.uuid) === 'drained' }));
       const trees = treesOf(nodes);
       const lines = linesOf(trees);
@@ -125,6 +132,22 @@ function compactJson(trees: readonly TreeNode[]): string {
     writeList(children);
   }
   return written.join('');
+}
+
+/** In bulk, or one by one where the service is too old for that, or this user may not. */
+async function withUsages(
+  placement: Placement,
+  providers: readonly Provider[],
+  in_tree: string | undefined,
+): Promise<readonly (Provider & Partial<Usage>)[]> {
+  try {
+    const whole = await Array.fromAsync(placement.providerSummaries.list({ in_tree }));
+    const used = new Map(whole.map(({ uuid, inventories, usages }) => [uuid, { inventories, usages }]));
+    return providers.map((one) => ({ ...one, ...used.get(one.uuid) }));
+  } catch (error) {
+    if (!(error instanceof VersionError || (error instanceof ApiError && error.status === 403))) throw error;
+    return forEach(providers, (one) => withUsage(placement, one));
+  }
 }
 
 async function withUsage(placement: Placement, provider: Provider): Promise<Provider & Usage> {

@@ -314,6 +314,20 @@ test('everything that a command makes can be deleted by a command', async () => 
   assert.deepEqual(JSON.parse(await run('provider', 'list', '--json')), []);
 });
 
+test('the usages of all trees take one request, where the service has whole providers', async () => {
+  await fill();
+  const shown = async (...more: readonly string[]) => {
+    server.seen.length = 0;
+    const tree = await run('provider', 'tree', '--usage', ...more);
+    const ofOne = server.seen.filter(({ url }) => /^\/resource_providers\/[^/]+\/(inventories|usages)/.test(url));
+    return { tree, requests: ofOne.length };
+  };
+  const { tree, requests } = await shown();
+  assert.match(tree, /host-1 .* DISK_GB 10\/1000 [\s\S]* VCPU 2\/32, MEMORY_MB 2048\/15872 /);
+  assert.equal(requests, 0);
+  assert.deepEqual(await shown('--os-placement-api-version', '1.39'), { tree, requests: 6 });
+});
+
 test('an inventory below what is used is written, and a warning says so', async () => {
   await fill();
   const { code, stdout, stderr } = await placement(
