@@ -37,6 +37,12 @@ export function ChangesView() {
   const since = (paused ?? log).at(-1)?.at ?? began;
   const rates = ratesOf(log, seconds);
   const most = Math.max(1, ...rates);
+  const showMore = ({ currentTarget: { previousElementSibling: table } }: Event & { currentTarget: HTMLElement }) => {
+    setMostShown(mostShown + shownAtOnce);
+    // Where all are shown then, the button with the focus is removed.
+    const isLast = mostShown + shownAtOnce >= chosen.length;
+    if (isLast && table instanceof HTMLElement) table.focus({ preventScroll: true });
+  };
   const lastMinute = rates.reduce((sum, rate) => sum + rate, 0);
   return (
     <div class="changes">
@@ -112,7 +118,7 @@ export function ChangesView() {
             ))}
           </Table>
           {shown.length < chosen.length ? (
-            <button type="button" onClick={() => setMostShown(mostShown + shownAtOnce)}>
+            <button type="button" onClick={showMore}>
               Show {numberText(Math.min(shownAtOnce, chosen.length - shown.length))} more
             </button>
           ) : null}
