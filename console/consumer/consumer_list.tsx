@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
-import { fieldsOf, find } from '../filter.tsx';
+import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
 import { changed, navigate, urlOf, useRoute } from '../route.tsx';
@@ -61,11 +61,9 @@ export function ConsumerList() {
   useRenewal(loaded, longPauseMs);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const uuid = fields.uuid.trim();
+    const { uuid, project, user, type: written } = trimmed(fields);
     if (uuid !== '') return navigate(urlOf('consumers', uuidOf(uuid) ?? uuid));
-    const { project, user } = fields;
     // Types are written in upper case, except `unknown`.
-    const written = fields.type.trim();
     const type = written.toLowerCase() === 'unknown' ? 'unknown' : written.toUpperCase();
     // Blanks belong to a name, and a field that holds nothing else is empty.
     const name = fields.name.trim() === '' ? '' : fields.name;

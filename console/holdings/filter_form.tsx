@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { fieldsOf, find } from '../filter.tsx';
+import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 
 /** The fields by which holders are found. */
@@ -9,14 +9,12 @@ export function FilterForm({ filter, again }: { readonly filter: HolderFilter; r
   useEffect(() => setFields(filter), [urlOfHoldings(filter)]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const provider = fields.provider.trim();
-    const resourceClass = fields.class.trim().toUpperCase();
+    const wanted = trimmed(fields);
     find(
       urlOfHoldings({
-        ...fields,
-        class: resourceClass,
-        provider,
-        in: provider === '' ? '' : fields.in,
+        ...wanted,
+        class: wanted.class.toUpperCase(),
+        in: wanted.provider === '' ? '' : wanted.in,
         after: '',
         sort: '',
       }),

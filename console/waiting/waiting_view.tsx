@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { CsvButton } from '../csv_button.tsx';
-import { fieldsOf, find } from '../filter.tsx';
+import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { Reading } from '../reading.tsx';
 import { urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
@@ -78,7 +78,7 @@ function Filter({ filter, again }: { readonly filter: WaitingListFilter; readonl
   useEffect(() => setFields(filter), [filter.project, filter.line]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    find(urlOf('waiting', undefined, fields), again);
+    find(urlOf('waiting', undefined, trimmed(fields)), again);
   };
   const field = fieldsOf(fields, setFields);
   return (

@@ -203,9 +203,9 @@ testView('holders are found by project, user, class and provider, and the URL sa
     await until(url, async () => page.url() === `${served.url}/console/${url}` && (await rows(page).count()) === count);
   };
   await rows(page).first().waitFor();
-  await field('Project').fill('vision');
+  await field('Project').fill(' vision ');
   await find('holdings?project=vision', 4);
-  await field('User').fill('ada');
+  await field('User').fill('ada\t');
   await find('holdings?project=vision&user=ada', 2);
   await field('User').fill('');
   await field('Resource class').fill(' pgpu');

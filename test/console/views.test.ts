@@ -145,7 +145,7 @@ testView('consumers have their amounts and age, are sorted, and pages have URLs'
 
 testView('the fields of a filter have what the URL has, and a type may be in lower case', 'consumers', async (page) => {
   await page.getByRole('textbox', { name: 'Type' }).fill('instance');
-  await page.getByRole('textbox', { name: 'Project' }).fill('beta');
+  await page.getByRole('textbox', { name: 'Project' }).fill(' beta ');
   await button(page, 'Find').click();
   await page.waitForURL(/project=beta&type=INSTANCE/);
   await page.getByRole('link', { name: crowd[1] ?? '' }).waitFor();
