@@ -317,7 +317,7 @@ export function failureOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map((each: unknown) => failureOf(each)).join(', ');
   }
-  return error instanceof Error ? error.message : String(error);
+  return (error instanceof Error ? error.message : String(error)).trimEnd(); // that of OpenSSL has a new line
 }
 
 /** The server takes about a second to detect each deadlock. */

@@ -47,6 +47,12 @@ export function hostsOf(url: string): Hosts {
     throw new Error('must have disable or random as load_balance_hosts');
   const tlsMode = parameters.get('sslmode') ?? 'disable';
   if (!tlsModes.includes(tlsMode)) throw new Error(`must have one of ${tlsModes.join(', ')} as sslmode`);
+  if (parameters.get('sslrootcert') === 'system') {
+    throw new Error(
+      'must name a file as sslrootcert, or none: sslmode=verify-full alone trusts the authorities of Node.js, and with ' +
+        'NODE_OPTIONS=--use-system-ca in the environment those of the system as well',
+    );
+  }
   const connectTimeoutMs = Number(parameters.get('connect_timeout') ?? 0) * 1000;
   return {
     hosts: hosts.map((host, index) => ({ host, port: (ports.length === 1 ? ports[0] : ports[index]) ?? '' })),

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { failureOf, isPassing, wrongServerCode } from './failures.ts';
+import { failureOf, isPassing, isTlsRefused, wrongServerCode } from './failures.ts';
 import { databaseUrlShape, type Host, type Hosts, type Target } from './host_list.ts';
 
 /**
@@ -63,8 +63,8 @@ export function openHostsPool(
   const indexOf = new WeakMap<pg.ClientBase, number>();
   /** Errors that a server caused, in contrast to errors of the pool itself. */
   const causes = new WeakSet<Error>();
-  /** Whether the same server is tried without TLS after this error. */
-  const lacksTls = ({ message }: Error): boolean => list.isTlsOptional && message === noTls;
+  /** Whether the same server is tried without TLS after this error: as with libpq also where it has TLS, and the handshake fails. */
+  const lacksTls = (error: Error): boolean => list.isTlsOptional && (error.message === noTls || isTlsRefused(error));
 
   const failed = (index: number, error: Error): void => {
     causes.add(error);

@@ -86,8 +86,8 @@ function remedyOf(error: unknown, connection: string): string {
   const reason = failureOf(error);
   if (isTlsRefused(error))
     return (
-      `The server answers, and its certificate is not trusted: in ${option} use the name that the certificate has, and name ` +
-      'its authority by sslrootcert=FILE. With sslmode=require it is not verified.'
+      `The server answers, and TLS fails. Where its certificate is not trusted: in ${option} use the name that the certificate has, and ` +
+      'name its authority by sslrootcert=FILE. With sslmode=require it is not verified.'
     );
   if (reason.includes('does not support SSL'))
     return `The server answers: set its option ssl, or leave sslmode out of ${option}.`;

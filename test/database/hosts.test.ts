@@ -106,6 +106,33 @@ suite('several servers in one URL', () => {
     assert.equal(code, 69);
   });
 
+  test('sslmode=prefer takes a server without TLS where the handshake fails, as libpq does', async () => {
+    const sslRequest = 80_877_103;
+    const secured = net.createServer((socket) => {
+      socket
+        .on('error', () => {})
+        .once('data', (first) => {
+          if (first.readInt32BE(4) === sslRequest) {
+            socket.write('S');
+            socket.once('data', () => socket.end('this is no TLS'));
+            return;
+          }
+          const server = net.connect(portOf(primary), '127.0.0.1').on('error', () => {});
+          server.write(first);
+          socket.pipe(server).pipe(socket);
+        });
+    });
+    await new Promise<void>((resolve) => secured.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = secured.address() as net.AddressInfo; // it listens on a port
+      assert.equal(await reached(urlFor([port], 'sslmode=prefer&uselibpqcompat=true')), portOf(primary));
+      const { stderr } = await versionAt(urlFor([port], 'sslmode=require'));
+      assert.match(stderr, /cannot be reached: .*wrong version number.* The server answers, and TLS fails\./s);
+    } finally {
+      secured.close();
+    }
+  });
+
   test('an untrusted certificate of the server is named as such, with what to do', async () => {
     const secured = net.createServer((socket) => {
       socket.once('data', () => {
@@ -117,7 +144,10 @@ suite('several servers in one URL', () => {
     try {
       const { port } = secured.address() as net.AddressInfo; // it listens on a port
       const { code, stderr } = await versionAt(urlFor([port], 'sslmode=verify-full'));
-      assert.match(stderr, /The server answers, and its certificate is not trusted: .*sslrootcert=FILE/);
+      assert.match(
+        stderr,
+        /The server answers, and TLS fails\. Where its certificate is not trusted: .*sslrootcert=FILE/,
+      );
       assert.equal(code, 69);
     } finally {
       secured.close();

@@ -53,6 +53,7 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['postgresql://u:p@a,b/d?target_session_attrs=master', /one of any, read-write, .* as target_session_attrs/],
   ['postgresql://u:p@a,b/d?load_balance_hosts=yes', /disable or random as load_balance_hosts/],
   ['postgresql://u:p@h/d?sslmode=verify_full', /one of disable, allow, .*, verify-full as sslmode/],
+  ['postgresql://u:p@h/d?sslmode=verify-full&sslrootcert=system', /a file as sslrootcert, or none: .*use-system-ca/],
   ['postgresql://u:p@h:x/d', /port from 1 to 65535/],
 ];
 
