@@ -18,7 +18,7 @@ export function testConfig(overrides: ConfigOverrides = {}): Config {
 export function openServiceOn(
   database: TestDatabase,
   overrides: ConfigOverrides = {},
-  log: Pick<NonNullable<Parameters<typeof openService>[1]>, 'logger' | 'logHealth'> = {},
+  log: Pick<NonNullable<Parameters<typeof openService>[1]>, 'logger' | 'logHealth' | 'tlsEndsMs'> = {},
 ): Promise<PlacementService> {
   const config = testConfig({
     ...overrides,
