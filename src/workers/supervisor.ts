@@ -7,7 +7,7 @@ import { keystoneTimeBudgetMs } from '../access/keystone/settings.ts';
 import { policyProblems } from '../access/policy/policy.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { metricsAddress } from '../http/metrics.ts';
-import { type Address, acceptLast, bind, type Listening, urlOf } from '../http/server/listen.ts';
+import { type Address, acceptLast, bind, type Listening, mostWaiting, urlOf } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase, prepareDatabase } from '../start/database.ts';
 import { ask } from './ask.ts';
@@ -290,9 +290,6 @@ type Load = {
   open: number;
 };
 
-/** How many connections may wait for a worker: as many as the backlog of a listening socket. */
-const maxWaiting = 511;
-
 /**
  * How long a connection waits for a worker. If no worker can start, for example without the database, the client or a load balancer then
  * retries on another machine.
@@ -340,7 +337,7 @@ function openDistributor(): ConnectionDistributor {
     }
     const least = leastLoaded();
     if (least !== undefined) sendTo(...least, accepted);
-    else if (waiting.size < maxWaiting) wait(accepted);
+    else if (waiting.size < mostWaiting) wait(accepted);
     else accepted.connection.destroy();
   };
   const wait = (accepted: AcceptedConnection): void => {

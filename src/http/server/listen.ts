@@ -42,8 +42,11 @@ type ListenOptions = Address & ApiServerOptions & { readonly section?: AddressSe
  */
 export const acceptMs = 100;
 
-/** So many connections wait at most in the kernel to be accepted: the default of Node.js. */
-const mostWaiting = 511;
+/**
+ * So many connections wait at most to be accepted: as many as Linux allows by default (`somaxconn`), and Go programs have. With the 511 of
+ * Node.js the kernel drops most of a burst of some thousands, and the clients try again after a second or more.
+ */
+export const mostWaiting = 4096;
 
 /** Accepts connections for `acceptMs`, and then those that wait already: on a busy machine the process may have had no time for them. */
 export async function acceptLast(servers: readonly net.Server[]): Promise<void> {
@@ -113,7 +116,12 @@ export async function bind(server: net.Server, wanted: Address, section: Address
     });
     return wanted.host;
   }
-  await Promise.race([failed, new Promise<void>((resolve) => server.listen(wanted.port, wanted.host, resolve))]);
+  await Promise.race([
+    failed,
+    new Promise<void>((resolve) =>
+      server.listen({ port: wanted.port, host: wanted.host, backlog: mostWaiting }, resolve),
+    ),
+  ]);
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('A TCP server has an address and a port.');
   return inUrl(bound.address, bound.port);
@@ -201,7 +209,7 @@ export async function listenOnSocket(server: net.Server, file: string, mode = '6
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(file, resolve);
+      server.listen({ path: file, backlog: mostWaiting }, resolve);
       // The socket is made synchronously, so the umask applies to nothing else.
     });
   } finally {
