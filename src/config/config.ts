@@ -86,7 +86,8 @@ export const variableOf = ({ group, name }: Pick<Option, 'group' | 'name'>): str
 /** The configuration in which every option has its value. It is frozen, with everything in it. */
 export function configOf(values: readonly { readonly option: Option; readonly value: unknown }[]): Config {
   const groups: Record<string, Record<string, unknown>> = {};
-  const members: Record<string, Record<string, unknown>> = {};
+  // Without a prototype `[jwt:__proto__]` is a section as any other.
+  const members: Record<string, Record<string, unknown>> = Object.create(null);
   for (const { option, value } of values) {
     const [within, name] = option.member === undefined ? [groups, option.groupKey] : [members, option.member];
     within[name] = { ...within[name], [option.key]: value };

@@ -131,7 +131,7 @@ function settleAll(
   }
 
   const settings = sources.options.map(settle);
-  for (const problem of [...contradictions(settings), ...unknownOfMembers(found.files)]) problems.add(problem);
+  for (const problem of [...contradictions(settings), ...mistakesOfMembers(found.files)]) problems.add(problem);
   return { settings, problems: [...problems] };
 }
 
@@ -175,20 +175,23 @@ function portOfSocket(settings: readonly Setting[]): readonly string[] {
   return [explain(port.option, port.written, problem, port.written.texts)];
 }
 
-/** A section `[jwt:NAME]` has no options of libraries, and a misspelled one may let tokens in that it was to refuse. */
-const unknownOfMembers = (files: readonly ConfigFile[]): readonly string[] =>
+/**
+ * A section `[jwt:NAME]` has no options of libraries, and one that is misspelled, or of which a second value replaces the first, may let
+ * tokens in that it was to refuse.
+ */
+const mistakesOfMembers = (files: readonly ConfigFile[]): readonly string[] =>
   files.flatMap(({ file, sections }) =>
     [...sections].flatMap(([section, values]) => {
       if (!isMemberSection(section)) return [];
       const { known, meant } = knownNames(section);
-      return [...values].flatMap(([name, written]) =>
-        known.has(name)
-          ? []
-          : written.map(
-              ({ line }) =>
-                `${file}:${line}: [${section}] ${name} is no option of this section. It has ${meant.join(', ')}.`,
-            ),
-      );
+      return [...values].flatMap(([name, written]) => {
+        const problem = known.has(name)
+          ? 'is there already: write all values, separated by commas, in one line.'
+          : `is no option of this section. It has ${meant.join(', ')}.`;
+        return written
+          .slice(known.has(name) ? 1 : 0)
+          .map(({ line }) => `${file}:${line}: [${section}] ${name} ${problem}`);
+      });
     }),
   );
 

@@ -116,7 +116,9 @@ test('a section [jwt:NAME] that is wrong ends the start, with its place', async 
     for (const [section, says] of [
       [`[jwt:one]\n${right}requires = /a=b\n`, /jwt\.conf:6: \[jwt:one\] requires is no option/],
       [`[jwt:one]\n${right}require = a\n`, /\[jwt:one\]: require = "a"/],
+      [`[jwt:one]\n${right}require = /a=b\nrequire = /c=d\n`, /jwt\.conf:7: \[jwt:one\] require is there already/],
       ['[jwt:one]\n', /\[jwt:one\]: issuer is missing/],
+      ['[jwt:__proto__]\n', /\[jwt:__proto__\]: issuer is missing/],
       [`[jwt:one]\n${right}[jwt:two]\n${right}`, /that of another section/],
     ] as const) {
       const { code, stderr } = await start(section);
