@@ -34,7 +34,7 @@ export async function fillDemo(placement: Placement, hosts: number, report: (lin
   if (present.length > 0) {
     throw new Error(
       `The service has providers, such as ${present[0]?.name}. A demo fleet is only made in an empty service: start one with ` +
-        'OS_PLACEMENT_DATABASE__EMBEDDED_PATH=memory:// placement-api --port 8779.',
+        'OS_API__AUTH_STRATEGY=noauth2 OS_PLACEMENT_DATABASE__EMBEDDED_PATH=memory:// placement-api --port 8779.',
     );
   }
   const { racks, waves } = planFleet(hosts);
