@@ -60,3 +60,16 @@ test('the only host with room among many is found', () => {
     assert.equal(found.anchor.id - 1, 123);
   }
 });
+
+test('where only some of many hosts are allowed, one of these is found, whose root has the traits', () => {
+  const { fleet } = createFleet(rowsOf(hosts));
+  const only = new Set([...fleet.byId.values()].filter(({ id }) => id === 124 || id === 125));
+  for (let times = 0; times < 50; times++) {
+    const found = findPlace(fleet, requestOf([plain], { rootTraits: fast }), {
+      allowed: { only, not: new Set() },
+      work: { steps: 1_000_000, forLists: 0 },
+    });
+    assert.ok(typeof found === 'object');
+    assert.equal(found.anchor.id - 1, 124);
+  }
+});
