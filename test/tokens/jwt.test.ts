@@ -67,8 +67,8 @@ suite('a token by its claims', () => {
   test('gives user, project and roles', async () => {
     const { userId, projectId, roles, expiresAtMs } = identityIn(await judgedBy(signed(claims)));
     assert.deepEqual([userId, projectId, roles, expiresAtMs], ['ada', 'ci', ['member'], (nowSeconds + 7200) * 1000]);
-    const nested = { ...claims, realm: { roles: ['admin', 'reader', 'x'] }, 'a/b': { user: 7 } };
-    const more = { rolesClaim: '/realm/roles', userClaim: '/a~1b/user' };
+    const nested = { ...claims, realm: { roles: ['admin', 'reader', 'x'] }, 'a~1/b': { user: 7 } };
+    const more = { rolesClaim: '/realm/roles', userClaim: '/a~01~1b/user' };
     const identity = identityIn(await judgedBy(signed(nested), more));
     assert.deepEqual([identity.userId, identity.roles], ['7', ['member', 'reader']]);
     const spaced = identityIn(await judgedBy(signed({ ...claims, scope: 'reader admin' }), { rolesClaim: 'scope' }));
@@ -102,6 +102,7 @@ suite('a token by its claims', () => {
     ],
     ['another letter for a point of a pattern', { ...claims, project: 'ci-linux' }, { projects: ['ci.*'] }, 'none of'],
     ['a long user', { ...claims, sub: 'x'.repeat(256) }, {}, '255'],
+    ['a long project', { ...claims, project: 'x'.repeat(256) }, {}, '255'],
     ['a required claim that is missing', claims, { require: ['/owner=acme'] }, '/owner'],
     [
       'one of two required claims with another value',
