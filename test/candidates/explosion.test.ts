@@ -11,10 +11,10 @@ import { search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 import { anyEngine } from '../support/engines.ts';
-import { at, makeProvider, requestsTo } from '../support/requests.ts';
+import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
+import { aggregates, type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
 
 /*
  * Searches that would take very long if all combinations were tried. The work is counted as reads of inventories and
@@ -217,6 +217,24 @@ suite('explosions of combinations', () => {
         return count;
       });
       assert.deepEqual(await Promise.all(counts), [3, 2, 3]);
+    });
+    await withTestService(anyEngine, { placement: { maxAllocationCandidates: 0 } }, async (service) => {
+      const send = requestsTo(service);
+      await makeProvider(send, providerUuid(1), { VCPU: { total: 1 } });
+      const { json } = await send('GET', '/allocation_candidates?resources=VCPU:1');
+      assert.deepEqual(json, { allocation_requests: [], provider_summaries: {} });
+    });
+  });
+
+  test('a question is asked about a query of at most 200 conditions', async () => {
+    await withTestService(anyEngine, {}, async (service) => {
+      const send = requestsTo(service, 'placement 2.3');
+      const ask = (members: number) =>
+        send('GET', `/allocation_candidates/count?resources=VCPU:1${`&member_of=${aggregates[0]}`.repeat(members)}`);
+      accepted(await ask(199));
+      const { status, text } = await ask(200);
+      assert.equal(status, 400);
+      assert.match(text, /a query may have 200 conditions .* Got: 201/);
     });
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { heldTrees } from '../../src/search/anchors.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { type SearchOptions, search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
@@ -219,6 +220,22 @@ suite('search for candidates', () => {
     const fleet = fleetOf([shared, ...guests]);
     for (const options of allOptions) assert.equal(found(fleet, oneFunction, options).length, 1);
   });
+});
+
+test('the trees of a consumer are those of its hosts; of one that holds something of pools only, those of the pools', () => {
+  const pools = [0, 1].map((index) => nodeAt(index, { traits: [sharingTrait], aggregates: [aggregates[0]] }));
+  const fleet = fleetOf([...pools, nodeAt(2), nodeAt(3, { parent: 2 })]);
+  const treesOf = (...ids: readonly number[]) =>
+    Array.from(
+      heldTrees(
+        fleet,
+        ids.flatMap((id) => fleet.byId.get(id) ?? []),
+      ),
+      ({ id }) => id,
+    );
+  assert.deepEqual(treesOf(1), [1]);
+  assert.deepEqual(treesOf(1, 2), [1, 2]);
+  assert.deepEqual(treesOf(1, 4, 2), [3]);
 });
 
 const oneFunction = requestOf([groupOf('', { SRIOV_NET_VF: 1 })]);
