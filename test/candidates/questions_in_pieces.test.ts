@@ -6,7 +6,8 @@ import { conditionsOf } from '../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
-import { atOnce, type Pieces, type Turns } from '../../src/request/turns.ts';
+import { ApiError } from '../../src/request/errors.ts';
+import { atOnce, inPiecesOfOneSnapshot, type Pieces, type Turns } from '../../src/request/turns.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import { requestWith } from '../../src/search/conditions.ts';
 import { countPlacements } from '../../src/search/count/count.ts';
@@ -105,4 +106,29 @@ test('whatever changes in the pauses of a question, its answer shows the snapsho
     { numRuns: 600 },
   );
   assert.ok(changed.explanations > 600 && changed.counts > 300, JSON.stringify(changed));
+});
+
+test('a question whose snapshot cannot be held any longer is answered by a 503', async () => {
+  function* work(): Pieces<string> {
+    yield undefined;
+    return 'half of one snapshot and half of another';
+  }
+  let ends = 0;
+  const hold = (giveUp: () => void) => {
+    giveUp();
+    return {
+      end: () => {
+        ends += 1;
+      },
+    };
+  };
+  await assert.rejects(
+    inPiecesOfOneSnapshot(
+      work(),
+      hold,
+      turnsThatEnd(() => true),
+    ),
+    (error) => error instanceof ApiError && error.status === 503,
+  );
+  assert.equal(ends, 1);
 });

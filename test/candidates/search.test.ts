@@ -214,6 +214,20 @@ suite('search for candidates', () => {
     assert.equal(seen.size, 6);
   });
 
+  test('the tree that a group without resources names is ignored', () => {
+    const hosts = Array.from({ length: 8 }, (_, index) => ({
+      ...tree(index, undefined),
+      traits: ['CUSTOM_FAST'] as const,
+    }));
+    const fast = groupOf(
+      '_FAST',
+      {},
+      { traits: { required: [['CUSTOM_FAST']], forbidden: [] }, inTree: providerUuid(3) },
+    );
+    const request = requestOf([groupOf('1', { SRIOV_NET_VF: 1 }), fast], { sameSubtrees: [new Set(['1', '_FAST'])] });
+    for (const options of allOptions) assert.equal(found(fleetOf(hosts), request, options).length, 8);
+  });
+
   test('the same choice of sharing providers from several trees is one candidate', () => {
     const shared = { ...tree(0, undefined), traits: [sharingTrait], aggregates: [aggregates[0]] } as const;
     const guests = [1, 2].map((index) => nodeAt(index, { aggregates: [aggregates[0]] }));

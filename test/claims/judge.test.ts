@@ -4,8 +4,10 @@ import fc from 'fast-check';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
+import { onCertainFleet } from '../../src/claims/placing.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { openOverlay } from '../../src/fleet/model/overlay.ts';
+import { allocationsTag, parseIfMatch } from '../../src/placement/entity_tag.ts';
 import { inventoryDefaults } from '../../src/placement/inventory.ts';
 import { type Node, providerUuid, rowsOf, type Stock } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
@@ -73,6 +75,8 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
       },
     ],
   ]);
+
+const owner = { projectId: 'p', userId: 'u' };
 
 const noConsumers: ReadonlyMap<string, ConsumerState> = new Map();
 
@@ -158,6 +162,25 @@ suite('judging a claim', () => {
     // Moving an amount from one consumer to another does not raise the sum either.
     const moving = claimOf(consumer({}), consumer({ [host]: { VCPU: 4 } }, { uuid: 'c2' }));
     assert.equal(refusalOf(fleet, moving, having(4)), 'none');
+  });
+
+  test('on a fleet that may lack a provider, allocations of such a provider match no entity tag', () => {
+    const [state] = having(2).values();
+    assert.ok(state !== undefined);
+    const tag = allocationsTag({
+      ...owner,
+      allocations: new Map([[host, new Map([['VCPU', 2]])]]),
+      consumerType: null,
+    });
+    const expected = { ifMatch: parseIfMatch(tag) ?? [], incompleteOwner: owner };
+    const claim = claimOf(consumer({ [host]: { VCPU: 3 } }, { expected }));
+    const uncertain = { ...onCertainFleet, isCertain: false };
+    judge(fleetWith({ used: 2 }), claim, new Map([['c1', state]]), uncertain);
+    const more = [...state.allocations, { id: 2, providerId: 99, classId: 1, used: 1 }];
+    assert.throws(
+      () => judge(fleetWith({ used: 2 }), claim, new Map([['c1', { ...state, allocations: more }]]), uncertain),
+      (error) => error instanceof ClaimRefused && error.reason === 'unmatched consumer',
+    );
   });
 
   test('amounts that are promised to other claims of the batch are not free any more', () => {
