@@ -325,6 +325,22 @@ test('a consumer counts by whichever of its queries it is placed, whether there 
     const candidates = ['resources=VCPU:1000', 'resources=PGPU:1000'];
     const answer = await send('PUT', `/allocations/${randomUUID()}`, { candidates, ...owner });
     refused(answer, /limited to 0 consumers: it has 0, and the request asks for 1 more/);
+    // A limit of a class that only one of them takes does not keep it from being placed by the other one.
+    accepted(await limit(send, { resources: { VCPU: 0 } }, 'ci', 1));
+    const { json } = await send('PUT', `/allocations/${randomUUID()}`, { candidates, ...owner });
+    assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
+  });
+});
+
+test('a claim with a wrong generation is refused for that, whether it exceeds a limit or not, also in a dry run', async () => {
+  await withHost(anyEngine, async ({ send }) => {
+    accepted(await limit(send, { consumers: { all: 0 } }));
+    const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: 5, consumer_type: 'JOB' };
+    for (const dry of [false, true]) {
+      const body = { candidates: 'resources=VCPU:1', dry_run: dry, ...owner };
+      const { json } = await send('PUT', `/allocations/${randomUUID()}`, body);
+      assert.equal(at(json, 'errors', 0, 'code'), 'placement.concurrent_update');
+    }
   });
 });
 
