@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { afterRefresh } from '../races/after_refresh.ts';
 import { anyEngine } from '../support/engines.ts';
 import { type Answer, accepted, at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
@@ -84,3 +85,17 @@ function withoutIds(json: unknown): unknown {
   const error = at(json, 'errors', 0);
   return error === undefined ? json : { ...Object(error), request_id: undefined };
 }
+
+test('a dry run during which its consumer is written is judged again', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = ''], service) => {
+    const consumer = randomUUID();
+    const put = (body: object) => send('PUT', `/allocations/${consumer}`, body);
+    accepted(await put(newClaim({ [host]: { VCPU: 1 } })));
+    afterRefresh(service, 1, async () => {
+      accepted(await put({ ...newClaim({ [host]: { VCPU: 2 } }), consumer_generation: 1 }));
+    });
+    const answer = await put({ ...placed('resources=VCPU:3', 1), dry_run: true });
+    assert.equal(answer.status, 409, answer.text);
+    assert.equal(errorOf(answer).code, 'placement.concurrent_update');
+  });
+});
