@@ -20,7 +20,8 @@ export const isUuidLike = (value: string): boolean => usual.test(value) || /^[0-
 export const normalUuid = (value: string): string => (usual.test(value) ? value : normalized(value));
 
 /** A text that may be a UUID, and its usual spelling if that is another: what is stored may have either. */
-export const spellingsOf = (sent: string): readonly string[] => [...new Set([sent, normalUuid(sent)])];
+export const spellingsOf = (sent: string): readonly string[] =>
+  usual.test(sent) || !isUuidLike(sent) ? [sent] : [...new Set([sent, normalized(sent)])];
 
 /** Whether two texts are equal, or spellings of one UUID. */
 export const isSameUuid = (one: string, other: string): boolean =>

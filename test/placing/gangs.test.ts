@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { engines } from '../support/engines.ts';
+import { anyEngine, engines } from '../support/engines.ts';
 import { accepted, at, newClaim } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
@@ -121,3 +121,37 @@ for (const engine of engines) {
     });
   });
 }
+
+/** A UUID in other spellings, of which POST takes the first two as keys. */
+const spelled = (uuid: string) => [uuid.toUpperCase(), uuid, uuid.replaceAll('-', ''), `{${uuid}}`] as const;
+
+test('a consumer is the same one by POST and by PUT, in any spelling of its UUID, and so it is found and released', () =>
+  withHosts(anyEngine, 2, async (send) => {
+    // With a condition it is read before it is deleted.
+    for (const more of [{}, { 'if-match': '*' }]) {
+      const [one, other] = [randomUUID().replace(/^./, 'a'), randomUUID().replace(/^./, 'b')];
+      const [loudOne, loudOther] = [one.toUpperCase(), other.toUpperCase()];
+      const gang = {
+        [loudOne]: placed('resources=VCPU:1'),
+        [loudOther]: placed(`resources=VCPU:1&apart_from=${loudOne}`),
+      };
+      const answer = accepted(await send('POST', '/allocations', gang));
+      assert.deepEqual(Object.keys(Object(answer.json)), [loudOne, loudOther], 'by the keys of the request');
+      assert.notDeepEqual(providersOf(at(answer.json, loudOne)), providersOf(at(answer.json, loudOther)));
+      for (const spelling of spelled(one)) {
+        const { code } = errorOf(await send('PUT', `/allocations/${spelling}`, placed('resources=VCPU:1')));
+        assert.equal(code, 'placement.concurrent_update', spelling);
+        const shown = await send('GET', `/allocations/${spelling}`, undefined, undefined, more);
+        assert.deepEqual(providersOf(shown.json), providersOf(at(answer.json, loudOne)), spelling);
+      }
+      const twice = await send('POST', '/allocations', {
+        [one]: placed('resources=VCPU:1', 1),
+        [loudOne]: placed('resources=VCPU:1', 1),
+      });
+      assert.equal(twice.status, 400);
+      assert.ok(errorOf(twice).detail.includes(`consumer ${one} twice, as '${one}' and as '${loudOne}'`));
+      assert.equal((await send('DELETE', `/allocations/${loudOne}`, undefined, undefined, more)).status, 204);
+      assert.equal((await send('DELETE', `/allocations/${loudOne}`, undefined, undefined, more)).status, 404);
+      accepted(await send('DELETE', `/allocations/{${other}}`, undefined, undefined, more));
+    }
+  }));

@@ -4,9 +4,9 @@ import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allo
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
-import { isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
+import { isUuidLike, normalUuid, spellingsOf, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
-import { notFound } from '../../request/errors.ts';
+import { badRequest, notFound } from '../../request/errors.ts';
 import { untilDone } from '../../request/until_done.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import { isStorable } from '../../text/strings.ts';
@@ -62,8 +62,10 @@ const postBodies = consumersBodies(1);
 // Handlers
 
 async function show(request: ApiRequest, { allocationReads, config }: Dependencies): Promise<Answer> {
-  const uuid = request.param('consumer_uuid');
-  const rows = await allocationReads.ofConsumer(uuid, { withFormer: goesOn(request.version) });
+  const held = await heldBy(request, allocationReads, config, { withFormer: goesOn(request.version) });
+  // A consumer without allocations does not exist, so it has no tag.
+  if (held === undefined) return { status: 200, json: { allocations: {} }, lastModified: newest([]) };
+  const { rows, content } = held;
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
   for (const { provider_uuid, provider_generation, class_name, used } of rows) {
     const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
@@ -72,11 +74,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   }
   const allocations = Object.fromEntries(byProvider);
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
-  const content = contentOf(rows, config);
   const [first] = rows;
-  // A consumer without allocations does not exist, so it has no tag; a consumer of another owner is answered in the same way.
-  if (content === undefined || first === undefined) return noneHeld();
-  if (request.owners?.(content) === false) return noneHeld();
   const { version } = request;
   const json = {
     allocations,
@@ -89,7 +87,31 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
 
-const noneHeld = (): Answer => ({ status: 200, json: { allocations: {} }, lastModified: newest([]) });
+/**
+ * The texts under which the consumer of the path may be stored. OpenStack's versions look for the text as it was sent, although their PUT writes
+ * the usual spelling.
+ */
+function storedAs(request: ApiRequest): readonly string[] {
+  const sent = request.param('consumer_uuid');
+  return request.version < since.entityTags ? [sent] : spellingsOf(sent);
+}
+
+/** What the consumer of the path has; undefined if it has nothing, or belongs to an owner whose consumers the client may not see. */
+async function heldBy(
+  request: ApiRequest,
+  allocationReads: Dependencies['allocationReads'],
+  config: Dependencies['config'],
+  options?: Parameters<typeof allocationReads.ofConsumer>[1],
+) {
+  for (const uuid of storedAs(request)) {
+    const [first, ...others] = await allocationReads.ofConsumer(uuid, options);
+    if (first === undefined) continue;
+    const rows = [first, ...others] as const;
+    const content = contentOf(rows, config);
+    if (content !== undefined && request.owners?.(content) !== false) return { uuid, rows, content };
+  }
+  return undefined;
+}
 
 async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('update'));
@@ -126,9 +148,10 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
   const body = await naming(request, () => postBody(request));
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
+    const keys = new Map<string, string>();
     const consumers = expectKnownOnly(
-      Object.entries(body.consumers).map(([uuid, consumer]) =>
-        consumerClaim(uuid, consumer, request, dependencies.config),
+      Object.entries(body.consumers).map(([key, consumer]) =>
+        consumerClaim(noteUuid(key, keys, request), consumer, request, dependencies.config),
       ),
     );
     if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
@@ -142,10 +165,29 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
       if (!isByQuery(claim)) return noContent;
       return {
         status: 200,
-        json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
+        json: Object.fromEntries(
+          outcome.consumers.map((each) => [keys.get(each.uuid) ?? each.uuid, outcomeJson(each, outcome, request)]),
+        ),
       };
     });
   });
+}
+
+/**
+ * The UUID under which the consumer of a key in the body of POST is stored: the usual spelling, as by PUT, since otherwise a PUT that repeats
+ * such a claim would make another consumer. OpenStack's versions store each key as it is.
+ *
+ * @param keys gets the key by this UUID
+ * @throws ApiError 400 for a key that is no UUID, or the UUID of an earlier key
+ */
+function noteUuid(key: string, keys: Map<string, string>, { version }: ApiRequest): string {
+  if (version < since.entityTags) return key;
+  if (!isUuidLike(key)) throw malformedConsumer(key);
+  const uuid = normalUuid(key);
+  const other = keys.get(uuid);
+  if (other !== undefined) throw badRequest(`The body has consumer ${uuid} twice, as '${other}' and as '${key}'.`);
+  keys.set(uuid, key);
+  return uuid;
 }
 
 /** The rules for the claim of a request. @throws ApiError 403 */
@@ -205,11 +247,10 @@ async function withLine(request: ApiRequest, body: Readonly<Record<string, unkno
 }
 
 async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
-  const uuid = request.param('consumer_uuid');
   return untilDone(async () => {
     try {
-      if (request.ifMatch === undefined && request.owners === undefined) await removeAny(uuid, dependencies);
-      else if (!(await removeSeen(uuid, request, dependencies))) return undefined;
+      if (request.ifMatch === undefined && request.owners === undefined) await removeAny(request, dependencies);
+      else if (!(await removeSeen(request, dependencies))) return undefined;
       return noContent;
     } catch (error) {
       // A transaction that lost a race has deleted nothing.
@@ -219,10 +260,12 @@ async function remove(request: ApiRequest, dependencies: Dependencies): Promise<
   });
 }
 
-const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
+const nothingToDelete = (request: ApiRequest) =>
+  notFound(`No allocations for consumer '${request.param('consumer_uuid')}'`);
 
-async function removeAny(uuid: string, { deletions }: Dependencies): Promise<void> {
-  if (!isStorable(uuid) || (await deletions.delete(uuid)) === 0) throw nothingToDelete(uuid);
+async function removeAny(request: ApiRequest, { deletions }: Dependencies): Promise<void> {
+  for (const uuid of storedAs(request)) if (isStorable(uuid) && (await deletions.delete(uuid)) > 0) return;
+  throw nothingToDelete(request);
 }
 
 /**
@@ -231,15 +274,14 @@ async function removeAny(uuid: string, { deletions }: Dependencies): Promise<voi
  * @returns false if another request changed the allocations after this request had read them: both must be checked again
  */
 async function removeSeen(
-  uuid: string,
   request: ApiRequest,
   { database, fleet, waiting, allocationReads, config }: Dependencies,
 ): Promise<boolean> {
-  const rows = await allocationReads.ofConsumer(uuid);
-  const content = contentOf(rows, config);
-  if (content === undefined || request.owners?.(content) === false) throw nothingToDelete(uuid);
+  const held = await heldBy(request, allocationReads, config);
+  if (held === undefined) throw nothingToDelete(request);
+  const { uuid, rows, content } = held;
   requireMatch(request, allocationsPhrase(uuid), () => allocationsTag(content));
-  const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
+  const seen = { generation: rows[0].consumer_generation, allocations: rows };
   const count = await deleteSeenAllocations(database, uuid, seen, fleet.known.limits.isCounting);
   waiting.noteWrite();
   return count > 0;

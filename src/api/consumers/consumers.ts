@@ -279,8 +279,7 @@ async function findConsumer(
   { database, config }: Pick<Dependencies, 'database' | 'config'>,
 ): Promise<ConsumerRow> {
   const sent = request.param('uuid');
-  const spellings = isUuidLike(sent) ? spellingsOf(sent) : [sent];
-  for (const uuid of spellings) {
+  for (const uuid of spellingsOf(sent)) {
     const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
     if (found === undefined || request.owners?.(ownerOr(incompleteOwner(config), found)) === false) continue;
     if (found.hasEnded && request.version >= since.terms) {
