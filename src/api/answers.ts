@@ -21,11 +21,15 @@ export const changesToken = (
   version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};
 
 /**
- * The name by which a client's share of seats is counted: its user, or with noauth2 its address, since there a client may claim to be
- * any user.
+ * The name by which a client's share of seats is counted: its user. The ids of Keystone's users are unique. Those of tokens are chosen for each
+ * project on its own: pods of two namespaces are both called `default`, and such users have two shares. With noauth2 it is the address,
+ * since there a client may claim to be any user.
  */
-export const clientOf = ({ identity, network }: Pick<ApiRequest, 'identity' | 'network'>, { api }: Config): string =>
-  api.authStrategy === 'noauth2' ? `the address ${network()}` : `user ${identity.userId}`;
+export function clientOf({ identity, network }: Pick<ApiRequest, 'identity' | 'network'>, { api }: Config): string {
+  if (api.authStrategy === 'noauth2') return `the address ${network()}`;
+  const user = `user ${identity.userId}`;
+  return api.authStrategy === 'tokens' ? `${user} of project ${identity.projectId}` : user;
+}
 
 /**
  * The preference `wait` of a request (RFC 7240), in seconds; undefined where the client states none.

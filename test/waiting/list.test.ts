@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { anyEngine, engines } from '../support/engines.ts';
-import { type Answer, accepted, at } from '../support/requests.ts';
-
+import { type Answer, accepted, at, listAt, makeProvider, requestsTo } from '../support/requests.ts';
+import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
-import { consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
+import { consumerBody, host, sendWith, type TestedService, version, withTestedServices } from './scene.ts';
 
 const gang = [randomUUID(), randomUUID()].sort();
 const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()] as const;
@@ -249,3 +249,27 @@ test('where all seats are taken, one client with a tenth of them takes none from
       assert.equal(answered, undefined, 'the others still wait');
     },
   ));
+
+test('users of two projects who are called the same have two shares of the seats', () =>
+  withTestService(anyEngine, { api: { authStrategy: 'tokens' }, placement: { maxWaiting: 2 } }, async (service) => {
+    const operator = requestsTo({ app: service.operatorApp() }, version);
+    await makeProvider(operator, host, { PGPU: { total: 1 } });
+    accepted(await operator('PUT', `/allocations/${randomUUID()}`, consumerBody({})));
+    const claimOf = async (project: string) => {
+      const made = await operator('POST', '/tokens', { user_id: 'default', project_id: project, roles: ['admin'] });
+      const headers = { 'x-auth-token': String(at(accepted(made).json, 'token')), prefer: 'wait=20' };
+      return () => sendWith(service, 'PUT', `/allocations/${randomUUID()}`, consumerBody({ project }), headers);
+    };
+    const [ofVision, ofSpeech] = [await claimOf('vision'), await claimOf('speech')];
+    const listed = async () => listAt((await operator('GET', '/waiting')).json, 'waiting');
+    const many = [ofVision(), ofVision()];
+    await until('vision has all seats', async () => (await listed()).length === 2);
+    const refused = ofSpeech().then(({ status }) => assert.notEqual(status, 429));
+    const refusal = await Promise.race(many);
+    assert.equal(refusal.status, 429, 'well before its time is over');
+    assert.match(refusal.text, /user default of project vision has no place/);
+    const projects = async () => (await listed()).map((each) => at(each, 'project_id')).toSorted();
+    await until('speech has one', async () => `${await projects()}` === 'speech,vision');
+    service.endWaits();
+    await refused;
+  }));
