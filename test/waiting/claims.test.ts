@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anyEngine, engines } from '../support/engines.ts';
-import { type Answer, accepted, at } from '../support/requests.ts';
+import { type Answer, accepted, at, makeProvider } from '../support/requests.ts';
 import { type ClaimRequest, consumerBody, host, sendWith, type TestedService, withTestedServices } from './scene.ts';
 
 const placed = (answer: Answer): void => {
@@ -122,6 +122,33 @@ for (const engine of engines) {
       await release(large);
       assert.deepEqual(await orderOf(answers.slice(1)), [0]);
       await untilListed(0);
+    }));
+
+  test(`${engine}: claims without a line whose consumers other requests have written end, and others wait on`, () =>
+    withTestedServices(engine, { units: 2 }, async ({ service, send, claim, take, untilListed }) => {
+      await take(2);
+      const [inClaim, inOther, inGang] = [randomUUID(), randomUUID(), randomUUID()];
+      const gang = { [inGang]: consumerBody({ amount: 2 }), [randomUUID()]: consumerBody({ amount: 1 }) };
+      const ended = [
+        claim({ uuid: inClaim, amount: 2, wait: 30 }),
+        claim({ uuid: inOther, amount: 2, wait: 30 }),
+        sendWith(service, 'POST', '/allocations', gang, { prefer: 'wait=30' }),
+      ];
+      void claim({ amount: 2, wait: 30 });
+      await untilListed(4);
+      await makeProvider(send, randomUUID(), { VCPU: { total: 8 } });
+      // Each of another project, and so none of them is a later request for the same claim.
+      for (const uuid of [inClaim, inOther, inGang]) {
+        const body = consumerBody({ query: 'resources=VCPU:1', project: 'others' });
+        accepted(await send('PUT', `/allocations/${uuid}`, body));
+      }
+      const startedMs = performance.now();
+      for (const { status, json } of await Promise.all(ended)) {
+        assert.equal(status, 409);
+        assert.equal(at(json, 'errors', 0, 'code'), 'placement.concurrent_update');
+      }
+      assert.ok(performance.now() - startedMs < 15_000, 'long before their times are over');
+      await untilListed(1);
     }));
 
   test(`${engine}: a claim whose consumer another request has written ends, and its line goes on`, () =>

@@ -59,6 +59,8 @@ const checkEveryMs = 50;
 const checkLimitsEveryMs = 100;
 /** The time between two notes in the database that this process is alive, and checks that its rows are still there. */
 const noteAliveEveryMs = 1_000;
+/** How many claims without a line are judged again then. */
+const doubtedAtOnce = 10;
 /** How long rows are kept after no claim waits any more. */
 const forgetAfterMs = 66_000;
 /** How long to wait after a round that failed. */
@@ -311,6 +313,21 @@ export function openWaiting(
 
   // Rounds of checks
 
+  let reviewed = waiters.values();
+  /** Lets some claims without a line be judged again, in turn: another project, or a claim that does not wait, may have written their consumers. */
+  const doubtSome = (): void => {
+    for (let count = 0; count < doubtedAtOnce; ) {
+      const { value: waiter } = reviewed.next();
+      if (waiter === undefined) {
+        reviewed = waiters.values();
+        return;
+      }
+      if (waiter.wait.line !== undefined || waiter.state !== 'waiting') continue;
+      doubtful.add(waiter);
+      count += 1;
+    }
+  };
+
   let timer: NodeJS.Timeout | undefined;
   let isInRound = false;
   let offerByLimitsAtMs = 0;
@@ -334,6 +351,7 @@ export function openWaiting(
         aliveNotedAtMs = nowMs;
         // If another request has written a consumer of such a claim, the claim can never be written, and its line must go on.
         for (const first of lines.firsts()) if (first.state === 'waiting') doubtful.add(first);
+        doubtSome();
         await lines.keepRows();
         await repeatLostRaces(() => forgetWaiting(database));
       }
