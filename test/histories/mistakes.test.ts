@@ -20,7 +20,7 @@ import { type Mistake, withMistake } from './mistake.ts';
 import { mistakes } from './mistakes.ts';
 import { findWrongRoot } from './stored_roots.ts';
 
-/** On an idle machine most are found within 10 s, and each within a minute; beside other tests it takes several times as long. */
+/** On an idle machine most are found within 10 s, and each within two minutes; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
 const plantedInOneRun = 2;
 /** Between the requests that prepare a history: longer than a mistake about the time of reads lasts. */

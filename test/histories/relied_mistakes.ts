@@ -41,6 +41,7 @@ export const reliedMistakes: readonly Mistake[] = [
     file: 'src/claims/affinity.ts',
     from: 'node = node.parent\n',
     to: 'node = undefined\n',
+    statements: slowClaims,
     processes: 2,
     scene: 'trees',
   },
@@ -51,6 +52,7 @@ export const reliedMistakes: readonly Mistake[] = [
     to: 'const readsLog = ',
     // The commit of a change of traits or of a move takes almost as long as a claim waits for it.
     statements: [
+      ...slowClaims,
       'create function slowly() returns trigger language plpgsql as $$begin perform pg_sleep(0.012); return null; end$$',
       `create constraint trigger slowly after update of root_provider_id on resource_providers deferrable initially deferred
         for each row when (old.root_provider_id is distinct from new.root_provider_id) execute function slowly()`,
