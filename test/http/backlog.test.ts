@@ -1,6 +1,7 @@
 /** A burst of connections waits for a process that is busy, instead of being dropped by the kernel. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import net from 'node:net';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -17,7 +18,9 @@ const busyServer = `
     });
 `;
 
-test('1,000 connections that come at once wait to be accepted', async () => {
+test('1,000 connections that come at once wait to be accepted', async (t) => {
+  const allowed = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8').catch(() => 0));
+  if (allowed < 1000) return t.skip('The kernel of this machine lets fewer connections wait.');
   const busy = new Worker(busyServer, { eval: true });
   const opened: net.Socket[] = [];
   try {

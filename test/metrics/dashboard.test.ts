@@ -43,7 +43,7 @@ const addedLabels = ['instance', 'job'];
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
-/** The metrics of two services: one has a provider and has answered requests, a claim among them; the other has Keystone, TLS and a log file. */
+/** The metrics of two services: one has a provider, and has answered requests with a claim; the other has Keystone, TLS and a log file. */
 async function exported(): Promise<Exposition> {
   return new Map([...(await exportedWithKeystone()), ...(await exportedWithClaims())]);
 }

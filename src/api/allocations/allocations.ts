@@ -88,8 +88,8 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
 }
 
 /**
- * The texts under which the consumer of the path may be stored. OpenStack's versions look for the text as it was sent, although their PUT writes
- * the usual spelling.
+ * The texts under which the consumer of the path may be stored. OpenStack's versions look for the text as it was sent, although their PUT
+ * writes the usual spelling.
  */
 function storedAs(request: ApiRequest): readonly string[] {
   const sent = request.param('consumer_uuid');
@@ -174,7 +174,7 @@ async function post(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 /**
- * The UUID under which the consumer of a key in the body of POST is stored: the usual spelling, as by PUT, since otherwise a PUT that repeats
+ * The UUID under which the consumer of a key in the body of POST is stored: the usual spelling, as by PUT. Otherwise a PUT that repeats
  * such a claim would make another consumer. OpenStack's versions store each key as it is.
  *
  * @param keys gets the key by this UUID

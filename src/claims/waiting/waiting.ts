@@ -314,7 +314,7 @@ export function openWaiting(
   // Rounds of checks
 
   let reviewed = waiters.values();
-  /** Lets some claims without a line be judged again, in turn: another project, or a claim that does not wait, may have written their consumers. */
+  /** Judges some claims without a line again, in turn: another project, or a claim that does not wait, may have written their consumers. */
   const doubtSome = (): void => {
     for (let count = 0; count < doubtedAtOnce; ) {
       const { value: waiter } = reviewed.next();
