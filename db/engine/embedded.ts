@@ -26,7 +26,7 @@ export type EmbeddedOrigin = {
 };
 
 export type EmbeddedSettings = EmbeddedOrigin & {
-  /** The folder, which is created if it does not exist, but its parent does; `memory://` stores nothing. */
+  /** The folder, which is created if it does not exist; the folder that it is in must exist. `memory://` stores nothing. */
   readonly embeddedPath: string;
   /**
    * Called when PostgreSQL has stopped by itself, since it could not write or sync its files. No statement is answered

@@ -115,7 +115,7 @@ export const optionTable = {
     embeddedPath: option(
       text,
       './placement-data',
-      'The folder of the embedded database. It is made where there is none, the folders before it are not.',
+      'The folder of the embedded database. It is made if it does not exist; the folder that it is in must exist.',
     ),
     maxPoolSize: option(integer(0), 10, 'How many connections to PostgreSQL are kept at most; 0 for no limit.'),
     connectionRecycleTime: option(
