@@ -23,7 +23,7 @@ test('a file at the place of the folder, or in its path, is reported', async () 
   });
 });
 
-test('only the folder itself is made: a path with a mistake in the folders before it is reported', async () => {
+test('only the folder itself is made: that the folder it is to be in does not exist is reported', async () => {
   await inFolder(async (folder) => {
     const data = path.join(folder, 'lib', 'data');
     await assert.rejects(open(data), cannotBeIn(data, 'the folder that it would be made in does not exist'));
