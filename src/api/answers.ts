@@ -21,9 +21,9 @@ export const changesToken = (
   version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};
 
 /**
- * The name by which a client's share of seats is counted: its user. The ids of Keystone's users are unique. Those of tokens are chosen for
- * each project on its own: pods of two namespaces are both called `default`, and such users have two shares. With noauth2 it is the
- * address, since there a client may claim to be any user.
+ * The name by which the seats of a client are counted. With noauth2 it is the address, since there a client may claim to be any user. With
+ * tokens it is the user and the project, since two projects may choose the same user id: all pods in Kubernetes are called `default`.
+ * Otherwise it is the user: the ids of Keystone's users are unique.
  */
 export function clientOf({ identity, network }: Pick<ApiRequest, 'identity' | 'network'>, { api }: Config): string {
   if (api.authStrategy === 'noauth2') return `the address ${network()}`;

@@ -37,7 +37,7 @@ export type Written = {
 
 /** All sources of values, combined. */
 export type Sources = {
-  /** All options: those that every service has, and those of each section `[jwt:NAME]` in the files. */
+  /** The options of every service, and those of each section `[jwt:NAME]` that the files have. */
   readonly options: readonly Option[];
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined if there is no such name. */

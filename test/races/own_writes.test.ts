@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
-import { openDatabase } from '../../db/engine/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isRead } from '../../db/fleet/change_log.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { openFleet } from '../../src/fleet/keep/keeper.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
@@ -33,6 +33,19 @@ const retotal = sql`update inventories set total = total + 1 where resource_prov
 /** So many rows that one statement does not read all of them. */
 const much = sql`insert into provider_changes (provider_id, whole) select 1, true from generate_series(1, 3001)`;
 const effects: OwnWrite['effects'] = [{ providerId: 1, bump: 1, used: [{ classId: 0, delta: 1 }] }];
+
+/** Calls back with a fleet that has one host. */
+async function withHost(use: (opened: { database: Database; fleet: FleetKeeper }) => Promise<void>): Promise<void> {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      await use({ database, fleet: await openFleet(database) });
+    } finally {
+      await database.close();
+    }
+  });
+}
 
 const steps = ['own', 'own, shown later', 'foreign', 'whole', 'much', 'show', 'refresh', 'refresh in between'] as const;
 
@@ -87,96 +100,68 @@ for (const engine of engines) {
 }
 
 test('a refresh replaces expected effects, right or wrong', async () => {
-  await withFreshDatabase('embedded', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet(database);
-      const { rows } = await claim.execute(database.kysely);
-      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-      fleet.applyOwnWrite({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
-      const host = fleet.known.byId.get(1);
-      assert.deepEqual([host?.generation, host?.inventories[0]?.used], [5, 70]);
-      await fleet.fresh();
-      assert.deepEqual([host?.generation, host?.inventories[0]?.used], [1, 1]);
-    } finally {
-      await database.close();
-    }
+  await withHost(async ({ database, fleet }) => {
+    const { rows } = await claim.execute(database.kysely);
+    const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+    fleet.applyOwnWrite({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
+    const host = fleet.known.byId.get(1);
+    assert.deepEqual([host?.generation, host?.inventories[0]?.used], [5, 70]);
+    await fleet.fresh();
+    assert.deepEqual([host?.generation, host?.inventories[0]?.used], [1, 1]);
   });
 });
 
 test('a held snapshot shows no own write, and after a new load it counts as a whole fleet that does not change', async () => {
-  await withFreshDatabase('embedded', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet(database);
-      const before = fleet.known.byId.get(1);
-      const held = fleet.hold(() => assert.fail('so little must be kept'));
-      const { rows } = await claim.execute(database.kysely);
-      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-      fleet.applyOwnWrite({ xid, effects });
-      const usages = () => [before, fleet.known.byId.get(1)].map((host) => host?.inventories[0]?.used);
-      assert.deepEqual(usages(), [0, 1]);
-      await fleet.fresh();
-      assert.deepEqual(usages(), [0, 1]);
-      assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
-      await sql`insert into resource_providers (id, uuid, name, generation) values (2, 'q', 'q', 0)`.execute(
-        database.kysely,
-      );
-      held.end();
-      const later = fleet.hold(() => assert.fail('so little must be kept'));
-      await sql`truncate resource_provider_traits`.execute(database.kysely); // then all is loaded
-      await fleet.fresh();
-      assert.equal(fleet.counts.loads, 2);
-      const loaded = fleet.known.byId.get(1);
-      await claim.execute(database.kysely);
-      assert.equal((await fleet.fresh()).byId.get(1), loaded, 'nothing is copied for a snapshot of the former fleet');
-      assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
-      later.end();
-    } finally {
-      await database.close();
-    }
+  await withHost(async ({ database, fleet }) => {
+    const before = fleet.known.byId.get(1);
+    const held = fleet.hold(() => assert.fail('so little must be kept'));
+    const { rows } = await claim.execute(database.kysely);
+    const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+    fleet.applyOwnWrite({ xid, effects });
+    const usages = () => [before, fleet.known.byId.get(1)].map((host) => host?.inventories[0]?.used);
+    assert.deepEqual(usages(), [0, 1]);
+    await fleet.fresh();
+    assert.deepEqual(usages(), [0, 1]);
+    assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
+    await sql`insert into resource_providers (id, uuid, name, generation) values (2, 'q', 'q', 0)`.execute(
+      database.kysely,
+    );
+    held.end();
+    const later = fleet.hold(() => assert.fail('so little must be kept'));
+    await sql`truncate resource_provider_traits`.execute(database.kysely); // then all is loaded
+    await fleet.fresh();
+    assert.equal(fleet.counts.loads, 2);
+    const loaded = fleet.known.byId.get(1);
+    await claim.execute(database.kysely);
+    assert.equal((await fleet.fresh()).byId.get(1), loaded, 'nothing is copied for a snapshot of the former fleet');
+    assert.deepEqual(fleet.heldSnapshots, { held: 1, kept: 1 });
+    later.end();
   });
 });
 
 test('many expected writes cause a refresh without a request', async () => {
-  await withFreshDatabase('embedded', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet(database);
-      const { refreshes } = fleet.counts;
-      for (let i = 0; i < 200; i++) {
-        const { rows } = await claim.execute(database.kysely);
-        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-        fleet.applyOwnWrite({ xid, effects });
-        await database.pollSockets();
-      }
-      assert.ok(fleet.counts.refreshes > refreshes);
-      assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);
-    } finally {
-      await database.close();
+  await withHost(async ({ database, fleet }) => {
+    const { refreshes } = fleet.counts;
+    for (let i = 0; i < 200; i++) {
+      const { rows } = await claim.execute(database.kysely);
+      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      fleet.applyOwnWrite({ xid, effects });
+      await database.pollSockets();
     }
+    assert.ok(fleet.counts.refreshes > refreshes);
+    assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);
   });
 });
 
 test('a few expected writes cause a refresh as well, some time after the last one', async () => {
-  await withFreshDatabase('embedded', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet(database);
-      const { refreshes } = fleet.counts;
-      for (let written = 0; fleet.counts.refreshes === refreshes; written += 1) {
-        assert.ok(written < 60, 'no refresh');
-        const { rows } = await claim.execute(database.kysely);
-        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-        fleet.applyOwnWrite({ xid, effects });
-        await sleep(50);
-      }
-    } finally {
-      await database.close();
+  await withHost(async ({ database, fleet }) => {
+    const { refreshes } = fleet.counts;
+    for (let written = 0; fleet.counts.refreshes === refreshes; written += 1) {
+      assert.ok(written < 60, 'no refresh');
+      const { rows } = await claim.execute(database.kysely);
+      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      fleet.applyOwnWrite({ xid, effects });
+      await sleep(50);
     }
   });
 });
