@@ -62,7 +62,12 @@ async function fill(service: PlacementService, send: Send, seed: number) {
         ...newClaim({ [random.pick([root, child, other])]: { VCPU: 1 + random.below(4), PGPU: 1 } }),
         project_id,
       };
-      const held = { ...claim, user_id, consumer_type, ...(random.percent(50) ? { name: `job ${project_id}` } : {}) };
+      const held = {
+        ...claim,
+        user_id,
+        consumer_type,
+        ...(consumer_type === 'JOB' || random.percent(50) ? { name: `job ${project_id}` } : {}),
+      };
       accepted(await send('PUT', `/allocations/${randomUUID()}`, held));
     }
   }
