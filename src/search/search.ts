@@ -1,7 +1,7 @@
 import { isMemberOf, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
-import { atOnce, type Pieces, type Turns } from '../request/turns.ts';
+import type { Pieces, Turns } from '../request/turns.ts';
 import { type AllowedTrees, allTrees, anchorsFor, type Sharing, sharingIn, type Tally } from './anchors.ts';
 import { type Candidate, choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
@@ -62,20 +62,6 @@ export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOp
     },
   };
 }
-
-/**
- * The candidates of a search without an `await` in between.
- *
- * @throws ApiError 400 for classes and traits that do not exist
- */
-export const search = (
-  fleet: Fleet,
-  request: CandidateRequest,
-  options: Omit<SearchOptions, 'turns'>,
-): Iterable<Candidate> =>
-  Iterator.from(openSearch(fleet, atOnce(resolveForSearch(fleet, request)), options).candidates).filter(
-    (candidate) => candidate !== undefined,
-  );
 
 /** The root of the next tree: first the roots that are found one by one, then the roots that `settle` listed. */
 type NextAnchor = () => Provider | undefined;

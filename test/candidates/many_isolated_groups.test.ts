@@ -1,8 +1,8 @@
 /** More isolated groups than `occupancy.ts` keeps in its list, on devices that have room for two consumers each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { search } from '../support/search.ts';
 import { candidateKey } from './candidate_key.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { nodeAt, rowsOf, stockOf, type Topology } from './topology.ts';

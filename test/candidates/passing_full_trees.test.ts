@@ -5,8 +5,9 @@ import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
-import { type SearchOptions, search } from '../../src/search/search.ts';
+import type { SearchOptions } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { search } from '../support/search.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { type Node, nodeAt, rowsOf, sharingTrait, stockOf } from './topology.ts';
 

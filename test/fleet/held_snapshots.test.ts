@@ -8,13 +8,13 @@ import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { createHeldSnapshots, type HeldSnapshot } from '../../src/fleet/model/held_snapshots.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
-import { search } from '../../src/search/search.ts';
 import { candidateKey } from '../candidates/candidate_key.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { anyChange } from '../candidates/random_change.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { search } from '../support/search.ts';
 import { changeFleet } from './change_fleet.ts';
 import { createFleet } from './made_up_fleet.ts';
 

@@ -13,11 +13,11 @@ import { nameOf } from '../../src/fleet/model/names.ts';
 import { treeOf } from '../../src/fleet/model/provider.ts';
 import { type Candidate, takenByProvider } from '../../src/search/choices.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
-import { search } from '../../src/search/search.ts';
 import { anyRequest } from '../candidates/random_request.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
 import { rowsOf } from '../candidates/topology.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { search } from '../support/search.ts';
 
 /** Amounts by provider id and class id, as `1 2`. */
 type Amounts = ReadonlyMap<string, number>;

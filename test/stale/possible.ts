@@ -10,7 +10,7 @@ import { ApiError } from '../../src/request/errors.ts';
 import { type Candidate, takenByProvider } from '../../src/search/choices.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { requireKnownNames, resolveOrder } from '../../src/search/resolve.ts';
-import { search } from '../../src/search/search.ts';
+import { search } from '../support/search.ts';
 
 /*
  * What may come of a claim on a fleet that was loaded from the database right before it. Equal trees are chosen at random, so
