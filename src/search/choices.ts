@@ -1,4 +1,4 @@
-import { hasAnyTrait, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
+import { hasAny, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
 import { cacheOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Turns } from '../request/turns.ts';
 import { orderProviders, type ProviderOrder } from './order.ts';
@@ -51,7 +51,7 @@ export function choicesFor(
   anchor: Provider,
   usable: readonly Provider[],
   order: ProviderOrder,
-  { work, turns }: Limits = {},
+  { work, turns }: Limits,
 ): Iterable<Choice | undefined> {
   if (group.granular) {
     return granularProviders(group, anchor, usable, order).map((provider) => granularChoice(group, provider));
@@ -108,7 +108,7 @@ const bounded =
     !overspends(work, 1) && canSucceed?.(taken) !== false;
 
 const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boolean =>
-  providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
+  providers.some(({ traitIds }) => hasAny(traitIds, anyOf));
 
 /**
  * The providers that are each a choice of a granular group. Unless keys order them, the providers of the tree come before the sharing
@@ -236,7 +236,7 @@ export function optionsByClass(
   const isAllowed = (provider: Provider): boolean =>
     (rootIsMember || isMemberOf(provider, group.memberOf)) &&
     !isInAny(provider, group.forbiddenAggregates) &&
-    !hasAnyTrait(provider.traitIds, group.traits.forbidden);
+    !hasAny(provider.traitIds, group.traits.forbidden);
   const options: Provider[][] = [];
   for (const { classId, amount } of group.resources) {
     const ofClass: Provider[] = [];

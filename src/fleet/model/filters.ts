@@ -100,10 +100,6 @@ export function fewestFor(fleet: Fleet, filter: ProviderFilter, than: FewProvide
 export const satisfiesTraits = (traitIds: readonly number[], filter: TraitIds): boolean =>
   hasOneOfEach(traitIds, filter.required) && !hasAny(traitIds, filter.forbidden);
 
-/** Whether these traits include an unwanted one. */
-export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly number[]): boolean =>
-  hasAny(traitIds, unwanted);
-
 type AggregateMembers = Pick<Provider, 'aggregates'>;
 
 /** Whether the provider itself is in at least one aggregate of each inner list. */
@@ -119,8 +115,8 @@ function hasOneOfEach<Item>(list: readonly Item[], required: readonly (readonly 
   return true;
 }
 
-/** A plain loop: with `some`, a closure would be created and collected for each provider. */
-function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
+/** Whether a list has one of these items. A plain loop: with `some`, a closure would be created and collected for each provider. */
+export function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
   for (const item of wanted) if (list.includes(item)) return true;
   return false;
 }

@@ -1,4 +1,4 @@
-import { hasAnyTrait } from '../../fleet/model/filters.ts';
+import { hasAny } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overlay.ts';
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
@@ -398,7 +398,7 @@ function ofGroupWithoutSuffix(group: ResolvedGroup, anchor: Provider, usable: re
     const kinds = new Map<number, number>();
     for (const provider of options[index] ?? []) {
       let kind = 0;
-      for (const [need, anyOf] of required.entries()) if (hasAnyTrait(provider.traitIds, anyOf)) kind |= 2 ** need;
+      for (const [need, anyOf] of required.entries()) if (hasAny(provider.traitIds, anyOf)) kind |= 2 ** need;
       kinds.set(kind, (kinds.get(kind) ?? 0) + timesAt(provider, classId, amount));
     }
     return kinds;
