@@ -320,7 +320,7 @@ type Prepared = {
 export function openJudgeAhead(
   fleet: FleetKeeper,
   staleness: Pick<Staleness, 'isSuspected'>,
-  counting: CountingOptions = allCount,
+  counting: CountingOptions,
 ): JudgeAhead {
   /** More than one batch if a batch takes long or is repeated in parts. */
   const underWay = new Set<Premise>();

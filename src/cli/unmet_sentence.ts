@@ -11,7 +11,7 @@ export const hasNoneLeft = ({ reason, free }: UnmetCondition): boolean => reason
  */
 export function sentenceOf(
   condition: UnmetCondition,
-  drained: ReadonlySet<string> = new Set(),
+  drained: ReadonlySet<string>,
   textOf: (amount: number) => string = String,
 ): string {
   const { reason, value, asked, free, tree_free } = condition;

@@ -68,23 +68,23 @@ export function findConfig(locations: ConfigLocations): FoundConfig {
   const beforeDirectories = named.length > 0 ? [] : mainFiles;
   const afterDirectories = named.length > 0 ? mainFiles : [];
   const problems: string[] = [];
-  const attempt = <T>(read: () => T, otherwise: T): T => {
+  const attempt = <T>(read: () => readonly T[]): readonly T[] => {
     try {
       return read();
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       problems.push(...error.problems);
-      return otherwise;
+      return [];
     }
   };
-  const inDirectory = (directory: string): readonly string[] => attempt(() => configFilesIn(directory), []);
+  const inDirectory = (directory: string): readonly string[] => attempt(() => configFilesIn(directory));
   const order = [
     ...beforeDirectories,
     ...defaultDirectories.flatMap(inDirectory),
     ...afterDirectories,
     ...namedDirectories.flatMap(inDirectory),
   ];
-  const files = order.flatMap((file) => attempt(() => [{ file, sections: parseOsloIni(readText(file), file) }], []));
+  const files = order.flatMap((file) => attempt(() => [{ file, sections: parseOsloIni(readText(file), file) }]));
   if (problems.length > 0) throw new ConfigError(problems);
 
   const mainDirectories = mainFiles.map((file) => path.dirname(file)).reverse();

@@ -258,14 +258,14 @@ function* checkMembers(
   const refusedOnes = refused.filter((key) => Object.hasOwn(members, key)).map((key) => [key, members[key]]);
   if (refusedOnes.length > 0) {
     const { output, issues: found } = checkAtOnce(keys, Object.fromEntries(refusedOnes));
-    return { output, issues: found.map((issue) => withStep(issue, 0, { input: members })) };
+    return { output, issues: found.map((issue) => inside(issue, members)) };
   }
   const issues: BodyIssue[] = [];
   const outputs: (readonly [key: string, output: unknown])[] = [];
   let few: (readonly [key: string, value: unknown])[] = [];
   const checkFew = (schema: v.GenericSchema): Checked => {
     const checked = checkAtOnce(schema, Object.fromEntries(few));
-    for (const issue of checked.issues) issues.push(withStep(issue, 0, { input: members }));
+    for (const issue of checked.issues) issues.push(inside(issue, members));
     few = [];
     return checked;
   };
@@ -355,8 +355,9 @@ function issuesIn(around: unknown, key: string | number, issues: readonly BodyIs
   return issues.map((issue) => ({ ...issue, path: [step, ...(issue.path ?? [])] }) as BodyIssue); // as valibot makes them
 }
 
-/** An issue with a change of one step of its path. */
-function withStep(issue: BodyIssue, index: number, change: { readonly input: unknown }): BodyIssue {
-  const path = issue.path?.map((step, each) => (each === index ? { ...step, ...change } : step));
-  return path === undefined ? issue : ({ ...issue, path } as BodyIssue); // the path is as long as before
+/** An issue of some members, as an issue of all of them: the first step of its path names the object that it is in. */
+function inside(issue: BodyIssue, members: ObjectMembers): BodyIssue {
+  if (issue.path === undefined) return issue;
+  const [first, ...others] = issue.path;
+  return { ...issue, path: [{ ...first, input: members }, ...others] } as BodyIssue; // the path is as long as before
 }

@@ -147,7 +147,7 @@ export function takeBatch<Item extends Batchable>(
   queue: readonly Item[],
   limit: number,
   isFree: (item: Item) => boolean,
-  keep: (item: Item) => void = () => {},
+  keep: (item: Item) => void,
 ): Item[] {
   const earlier = new Set<string>();
   const batch: Item[] = [];

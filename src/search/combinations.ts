@@ -37,7 +37,7 @@ export function candidatesOf(
   request: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
-  limits: Limits = {},
+  limits: Limits,
 ): CandidatesAt {
   const { groups } = request;
   const [only] = groups;

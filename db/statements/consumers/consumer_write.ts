@@ -124,7 +124,7 @@ type OutcomeRow = { readonly hasOwner: boolean } & {
  *
  * @param more further columns
  */
-const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
+const selectOutcome = (more: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`select owner.exists as "hasOwner", written.* ${more} from owner left join written on true`;
 
 /** The outcome of a statement with `selectOutcome`, by its row and the end of the term that was carried over, if there was one. */

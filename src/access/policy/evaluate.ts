@@ -110,7 +110,7 @@ export const isTemplate = (text: string): boolean => !text.replaceAll(reference,
  *
  * @param nullIsMissing whether null is no value; else it is `None`.
  */
-export function fillTemplate(template: string, values: Values, nullIsMissing = false): string | undefined {
+export function fillTemplate(template: string, values: Values, nullIsMissing: boolean): string | undefined {
   if (!template.includes('%')) return template;
   let complete = true;
   const filled = template.replaceAll(reference, (_match, percent: string | undefined, name: string) => {

@@ -141,7 +141,7 @@ export type RefusedConnection = {
 type RefusalAnswer = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
 
 /** Makes the answer to a refused request, with a new id. */
-export function answerTo({ status, title, detail }: Refusal, requestId = newRequestId()): RefusalAnswer {
+export function answerTo({ status, title, detail }: Refusal, requestId: string): RefusalAnswer {
   const explanation =
     status === 400
       ? 'The server could not comply with the request since it is either malformed or otherwise incorrect.'
