@@ -243,7 +243,7 @@ async function answerFor(project: string, dependencies: Dependencies): Promise<A
   return {
     status: 200,
     json: represent(read, defaults, dependencies),
-    ...(read.own === undefined ? {} : { etag: limitsTag(read.own) }),
+    etag: read.own && limitsTag(read.own),
     lastModified: new Date(),
   };
 }
@@ -300,7 +300,7 @@ async function defaultsAnswer(dependencies: Dependencies): Promise<Answer> {
       consumers: stored?.consumers ?? {},
       generation: stored?.generation ?? null,
     },
-    ...(stored === undefined ? {} : { etag: limitsTag(stored) }),
+    etag: stored && limitsTag(stored),
     lastModified: new Date(),
   };
 }

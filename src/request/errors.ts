@@ -51,7 +51,7 @@ export const inventoryInUse = (classNames: readonly string[], providerUuid: stri
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
 
 type Options = {
-  readonly code?: ErrorCode;
+  readonly code?: ErrorCode | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Whether the answer has the header `Vary`. Upstream leaves it out of errors that leave its handlers as exceptions,
@@ -59,7 +59,7 @@ type Options = {
    */
   readonly vary?: boolean;
   /** The text from microversion 2.2 on, if it differs from upstream's text. */
-  readonly sentence?: string;
+  readonly sentence?: string | undefined;
   /** The versions that a 406 offers, if the version of the request is refused. */
   readonly versions?: VersionRange;
 };
@@ -86,13 +86,13 @@ export class ApiError extends Error {
 
 /** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
-  new ApiError(400, detail, code === undefined ? {} : { code });
+  new ApiError(400, detail, { code });
 /** A 400 for an unknown class in the parameter `resource_class`. */
 export const unknownClassParameter = (name: string): ApiError =>
   badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(name)}`);
 /** A 409: the request is right, and the state of the resource does not allow it. */
 export const conflict = (detail: string, code?: ErrorCode): ApiError =>
-  new ApiError(409, detail, code === undefined ? {} : { code });
+  new ApiError(409, detail, { code });
 /** A 503 with Retry-After: the same request may succeed in a while. */
 export const tryLater = (detail: string, afterSeconds = 1): ApiError =>
   new ApiError(503, detail, { headers: { 'retry-after': String(afterSeconds) } });

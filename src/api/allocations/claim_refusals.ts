@@ -60,11 +60,7 @@ const refusals: Readonly<
   'consumer generation': ({ message, about: { consumer } }) =>
     new ApiError(409, message, {
       code: errorCodes.concurrentUpdate,
-      ...(consumer === undefined
-        ? {}
-        : {
-            sentence: generationRemedy(message, consumer),
-          }),
+      sentence: consumer && generationRemedy(message, consumer),
     }),
   'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': ({ message }) => badRequest(message),
@@ -74,8 +70,8 @@ const refusals: Readonly<
   'invalid inventory': ({ message, about: { fault, numbers } }, { version }) => {
     const detail = `Unable to allocate inventory: ${message}`;
     return new ApiError(409, detail, {
-      ...(fault === undefined || version < since.consumers ? {} : { code: faultCodes[fault] }),
-      ...(numbers === undefined ? {} : { sentence: `${detail} ${numbers}` }),
+      code: fault === undefined || version < since.consumers ? undefined : faultCodes[fault],
+      sentence: numbers && `${detail} ${numbers}`,
     });
   },
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),

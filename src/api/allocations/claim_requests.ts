@@ -87,8 +87,7 @@ async function withHeaders(more: Readonly<Record<string, string>>, answer: () =>
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { status, message, sentence, code, vary } = error;
-    const headers = { ...error.headers, ...more };
-    throw new ApiError(status, message, { code, vary, headers, ...(sentence === undefined ? {} : { sentence }) });
+    throw new ApiError(status, message, { code, vary, sentence, headers: { ...error.headers, ...more } });
   }
 }
 

@@ -177,9 +177,5 @@ export function namingNewerFields(request: Pick<ApiRequest, 'version'>, refusal:
   const [name, first] = found;
   const { status, message, sentence, code, vary } = refusal;
   const hint = `'${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`;
-  return new ApiError(status, `${message} ${hint}`, {
-    code,
-    vary,
-    ...(sentence === undefined ? {} : { sentence: `${sentence} ${hint}` }),
-  });
+  return new ApiError(status, `${message} ${hint}`, { code, vary, sentence: sentence && `${sentence} ${hint}` });
 }
