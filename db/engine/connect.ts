@@ -51,14 +51,14 @@ export type DatabaseSettings =
        * may send the next statement to another connection of the server, which does not know it.
        */
       readonly preparedStatements?: boolean;
-      readonly onStatement?: OnStatement;
+      readonly onStatement?: OnStatement | undefined;
       /** Called when the server refuses a further connection, and requests go on with those that are open. */
       readonly onRefused?: ((error: unknown) => void) | undefined;
     }
   | (EmbeddedSettings & {
-      readonly onStatement?: OnStatement;
+      readonly onStatement?: OnStatement | undefined;
       /** Called with a line for the log when background work fails. */
-      readonly warn?: (line: string) => void;
+      readonly warn?: ((line: string) => void) | undefined;
     });
 
 /** The rows of several statements, in their order, each with the row type that its statement declares. */
@@ -148,12 +148,12 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       opened.pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
       return opened;
     };
-    const unlimitedPool = (max: number): OpenPool => {
-      const opened = openPool({ ...common, max }, true);
+    const unlimitedPool = (): OpenPool => {
+      const opened = openPool({ ...common, max: 1 }, true);
       opened.pool.on('connect', prepareWithoutLimits);
       return opened;
     };
-    const [longPool, lockPool] = [unlimitedPool(1), unlimitedPool(1)];
+    const [longPool, lockPool] = [unlimitedPool(), unlimitedPool()];
     return database(limited(settings.maxPoolSize), {
       engine: 'postgresql',
       slowPool: limited(slowConnections, { hasOther: true }),

@@ -32,7 +32,7 @@ export type EmbeddedSettings = EmbeddedOrigin & {
    * Called when PostgreSQL has stopped by itself, since it could not write or sync its files. No statement is answered
    * from then on. A new process may open the database, which then has everything that was acknowledged.
    */
-  readonly stopped?: (error: Error) => void;
+  readonly stopped?: ((error: Error) => void) | undefined;
 };
 
 /**

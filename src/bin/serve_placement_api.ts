@@ -115,8 +115,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, { logger, health
     },
   });
   const { host, port, socketMode, clientTimeout } = config.api;
-  const { onRefused } = service;
-  const options = { clientTimeoutMs: clientTimeout * 1000, onRefused, ...(tls === undefined ? {} : { tls }) };
+  const options = { clientTimeoutMs: clientTimeout * 1000, onRefused: service.onRefused, tls };
   const forMetrics = metricsAddress(config);
   const servers: Listening[] = [];
   let closeSocket = async (): Promise<void> => {};

@@ -31,43 +31,34 @@ import type { LoadedConfig } from '../config/load.ts';
 export async function openConfiguredDatabase(
   config: Config,
   options: {
-    readonly embedded?: EmbeddedOrigin;
-    readonly warn?: (line: string) => void;
+    readonly embedded?: EmbeddedOrigin | undefined;
+    readonly warn: (line: string) => void;
     readonly onStatement?: OnStatement | undefined;
     readonly onRefused?: (error: unknown) => void;
     readonly statementTimeoutMs?: number;
-    readonly embeddedStopped?: (error: Error) => void;
-  } = {},
+    readonly embeddedStopped?: ((error: Error) => void) | undefined;
+  },
 ): Promise<Database> {
-  const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
+  const { embedded, embeddedStopped: stopped, warn, onStatement, onRefused, statementTimeoutMs = 0 } = options;
   const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
     config.placementDatabase;
   const { preparedStatements } = config.placementDatabase;
-  if (connection === undefined) {
-    const { embedded, embeddedStopped: stopped, warn } = options;
-    return openDatabase({
-      embeddedPath,
-      ...embedded,
-      ...(stopped === undefined ? {} : { stopped }),
-      ...(warn === undefined ? {} : { warn }),
-      ...onStatement,
-    });
-  }
+  if (connection === undefined) return openDatabase({ embeddedPath, ...embedded, stopped, warn, onStatement });
   const database = await openDatabase({
     connection,
     maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
     connectTimeoutMs: poolTimeout * 1000,
     maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
     preparedStatements,
-    statementTimeoutMs: options.statementTimeoutMs ?? 0,
-    onRefused: options.onRefused,
-    ...onStatement,
+    statementTimeoutMs,
+    onRefused,
+    onStatement,
   });
   const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;
   try {
     await reach(database, maxRetries, async (reason, attempt) => {
       const of = maxRetries === -1 ? '' : ` of ${maxRetries}`;
-      options.warn?.(`${problem(reason)} The next attempt${of && `, ${attempt}${of},`} is in ${retryInterval} s.`);
+      warn(`${problem(reason)} The next attempt${of && `, ${attempt}${of},`} is in ${retryInterval} s.`);
       await sleep(retryInterval * 1000);
     });
     return database;

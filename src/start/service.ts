@@ -108,8 +108,8 @@ export async function openService(
       : undefined;
   const outages = openOutages(logger);
   const database = await openConfiguredDatabase(config, {
-    ...(options.embedded === undefined ? {} : { embedded: options.embedded }),
-    ...(options.embeddedStopped === undefined ? {} : { embeddedStopped: options.embeddedStopped }),
+    embedded: options.embedded,
+    embeddedStopped: options.embeddedStopped,
     warn: (line) => logger.warn(line),
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
     onRefused: outages.refused,

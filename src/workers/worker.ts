@@ -92,9 +92,7 @@ export async function serveAsWorker(): Promise<void> {
   tryServiceUser = service.tryServiceUser;
   renewPolicy = service.renewPolicy;
   await giveBackMemory();
-  const { onRefused } = service;
-  const clientTimeoutMs = config.api.clientTimeout * 1000;
-  const options = { clientTimeoutMs, onRefused, ...(tls === undefined ? {} : { tls }) };
+  const options = { clientTimeoutMs: config.api.clientTimeout * 1000, onRefused: service.onRefused, tls };
   const apiServers = new Map<ListenerName, ApiServer>([['api', createApiServer(service.app, options)]]);
   if (service.metricsApp !== undefined) apiServers.set('metrics', createApiServer(service.metricsApp, options));
   takeConnections(new Map([...apiServers].map(([listener, { server }]) => [listener, server])), sendToPrimary);

@@ -48,7 +48,7 @@ const farewellMs = 500;
 /** How clients are served. */
 export type ApiServerOptions = {
   /** For HTTPS. */
-  readonly tls?: Tls;
+  readonly tls?: Tls | undefined;
   readonly drainMs?: number;
   /** How long a client may take to send a request, and to take its answer. */
   readonly clientTimeoutMs?: number;
