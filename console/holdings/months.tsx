@@ -1,3 +1,4 @@
+import type { UsageTotal } from '../../src/client/usage_records.ts';
 import { AsOf } from '../as_of.tsx';
 import { isHistoryOn } from '../history.ts';
 import { Bar } from '../meter.tsx';
@@ -7,7 +8,6 @@ import { Table } from '../table.tsx';
 import { numberText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
-import { monthTable, shownMonths } from './month_table.ts';
 
 /** What a project used in each of the last months, by class, as numbers and as bars. */
 export function Months({ project }: { readonly project: string }) {
@@ -69,3 +69,34 @@ export function Months({ project }: { readonly project: string }) {
 
 /** A small usage is never shown as 0. */
 const hoursText = (hours: number): string => (hours > 0 && hours < 0.05 ? '<0.1' : numberText(hours));
+
+/** Amounts times the hours for which they were held: by month, the newest first, and by class. */
+type MonthTable = {
+  readonly classes: readonly { readonly name: string; readonly most: number }[];
+  readonly months: readonly { readonly month: string; readonly hours: ReadonlyMap<string, number> }[];
+};
+
+/** How many months are shown. */
+const mostMonths = 12;
+
+/** The shown months, the newest first: the present month of UTC and the months before it. */
+const shownMonths = (now: Date): readonly string[] =>
+  Array.from({ length: mostMonths }, (_, ago) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - ago)).toISOString().slice(0, 7),
+  );
+
+/** Makes the table of these months. It ends with the first month that has usage; later months without usage are shown. */
+function monthTable(totals: readonly UsageTotal[], months: readonly string[]): MonthTable {
+  const shown = totals.filter(({ month = '' }) => months.includes(month));
+  const byMonth = Map.groupBy(shown, ({ month = '' }) => month);
+  const byClass = Map.groupBy(shown, ({ resource_class: name = '' }) => name);
+  return {
+    classes: [...byClass]
+      .map(([name, each]) => ({ name, most: Math.max(...each.map(({ amount_hours: hours }) => hours)) }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    months: months.slice(0, months.findLastIndex((month) => byMonth.has(month)) + 1).map((month) => ({
+      month,
+      hours: new Map(byMonth.get(month)?.map(({ resource_class: name = '', amount_hours: hours }) => [name, hours])),
+    })),
+  };
+}
