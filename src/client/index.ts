@@ -22,7 +22,6 @@ export type { Change, ChangesCall, FollowedChange, FollowOptions, ProviderPart }
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';
-export { consumerNamespace, consumerUuid } from './consumer_uuid.ts';
 export type {
   Consumer,
   ConsumerCalls,
@@ -32,6 +31,14 @@ export type {
   Term,
   TermChange,
 } from './consumers.ts';
+export {
+  aggregateNamespace,
+  aggregateUuid,
+  consumerNamespace,
+  consumerUuid,
+  providerNamespace,
+  providerUuid,
+} from './derived_uuids.ts';
 export {
   ApiError,
   AuthError,
@@ -48,7 +55,6 @@ export {
   type VersionRange,
 } from './errors.ts';
 export type { ProviderFilter, Resources } from './filters.ts';
-export { aggregateNamespace, aggregateUuid, providerNamespace, providerUuid } from './fleet_uuids.ts';
 export type { Holding, HoldingCalls, HoldingQuery } from './holdings.ts';
 export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { sha1 } from '../../src/client/consumer_uuid.ts';
+import { sha1 } from '../../src/client/derived_uuids.ts';
 
 test('SHA-1 of any bytes is that of Node.js', () => {
   const same = (bytes: Uint8Array) =>
