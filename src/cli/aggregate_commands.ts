@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { retryConflicts } from '../client/index.ts';
 import { normalUuid } from '../placement/uuid.ts';
+import { listOperations } from './differences.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
-import { listOperations } from './list_operations.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
 

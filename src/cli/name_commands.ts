@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
+import { listOperations } from './differences.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
-import { listOperations } from './list_operations.ts';
 import { meaningOfClass, meaningOfTrait } from './meanings.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
