@@ -11,6 +11,7 @@ import {
   writeLimits,
 } from '../../db/statements/limits.ts';
 import { type CountingOptions, countingOptions } from '../claims/limits.ts';
+import { incompleteOwner } from '../config/config.ts';
 import { limitsOf } from '../fleet/model/limits.ts';
 import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
@@ -24,7 +25,6 @@ import { checkUnrepeated, checkValue, integerParameter } from '../rest/schema_ch
 import { pythonRepr } from '../rest/schema_complaint.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { pageJson, pageParameters, preconditionFailed, requireMatch, takesIfMatch, usualLimit } from './answers.ts';
-import { incompleteOwner } from './consumers/consumer.ts';
 import type { Dependencies } from './dependencies.ts';
 
 // Routes

@@ -10,7 +10,7 @@ import {
   type UsageRecordRow,
   type UsageTotalRow,
 } from '../../db/statements/usage_records.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, incompleteOwner } from '../config/config.ts';
 import { since } from '../placement/microversions.ts';
 import { spellingsOf } from '../placement/uuid.ts';
 import { badRequest } from '../request/errors.ts';
@@ -20,7 +20,7 @@ import { checkUnrepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { consumerName } from './allocations/bodies.ts';
 import { pageJson, pageParameters, usualLimit } from './answers.ts';
-import { incompleteOwner, ownerOf } from './consumers/consumer.ts';
+import { ownerOf } from './consumers/consumer.ts';
 import { ofOneProject, ownerParameters, treeNamed } from './consumers/filter.ts';
 import type { Dependencies } from './dependencies.ts';
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
+import { incompleteOwner } from '../config/config.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import { since } from '../placement/microversions.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -9,7 +10,6 @@ import { refuseRepeats } from '../rest/query_string.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { ownerId } from './allocations/bodies.ts';
 import { changesToken } from './answers.ts';
-import { incompleteOwner } from './consumers/consumer.ts';
 import type { Dependencies } from './dependencies.ts';
 import { findShownProvider } from './resource_providers/provider.ts';
 

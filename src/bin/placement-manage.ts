@@ -6,7 +6,7 @@ import { onlineMigrations } from '../../db/online/run.ts';
 import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
 import { readRevision, stampRevision } from '../../db/schema/revision.ts';
 import { readConsumer } from '../../db/statements/consumers/consumer_row.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, incompleteOwner } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { addLimitCommands } from '../manage/limit_commands.ts';
@@ -77,7 +77,7 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     process.exitCode = 127;
     return;
   }
-  await withDatabase(async (database, { placement }) => {
+  await withDatabase(async (database, config) => {
     const problem = await unwritableProblem(database);
     if (problem !== undefined) {
       printError(`placement-manage: ${problem}`);
@@ -85,10 +85,7 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
       process.exitCode = 2;
       return;
     }
-    const migrations = onlineMigrations(database, {
-      projectId: placement.incompleteConsumerProjectId,
-      userId: placement.incompleteConsumerUserId,
-    });
+    const migrations = onlineMigrations(database, incompleteOwner(config));
     process.exitCode = await runOnlineDataMigrations(migrations, maxCount, (line) => print(line));
   });
 }
@@ -96,13 +93,9 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
 /** The owner of a consumer; undefined if there is none. */
 async function ownerOf(consumer: string): Promise<Owner | undefined> {
   let owner: Owner | undefined;
-  await withDatabase(async (database, { placement }) => {
+  await withDatabase(async (database, config) => {
     const found = await readConsumer(database, isUuidLike(consumer) ? normalUuid(consumer) : consumer);
-    if (found === undefined) return;
-    owner = ownerOr(
-      { projectId: placement.incompleteConsumerProjectId, userId: placement.incompleteConsumerUserId },
-      found,
-    );
+    if (found !== undefined) owner = ownerOr(incompleteOwner(config), found);
   });
   return owner;
 }

@@ -14,7 +14,7 @@ import {
 } from '../../db/statements/claims/project_usages.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, incompleteOwner } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
@@ -32,9 +32,9 @@ export type CountingOptions = {
 };
 
 /** The options as they are configured. */
-export const countingOptions = ({ placement }: Pick<Config, 'placement'>): CountingOptions => ({
-  uncountedTypes: placement.uncountedTypes,
-  incompleteProject: placement.incompleteConsumerProjectId,
+export const countingOptions = (config: Pick<Config, 'placement'>): CountingOptions => ({
+  uncountedTypes: config.placement.uncountedTypes,
+  incompleteProject: incompleteOwner(config).projectId,
 });
 
 /** All types count, and old allocations count for no project. */

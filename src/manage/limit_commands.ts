@@ -10,7 +10,7 @@ import {
 } from '../../db/statements/limits.ts';
 import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { readUnifiedLimits } from '../access/keystone/unified_limits.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, incompleteOwner } from '../config/config.ts';
 import type { ConfigFlags } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';
@@ -103,11 +103,11 @@ function sentence({ project, values, known }: LimitChange): string {
 const pageSize = 1000;
 
 /** The values of all projects that have some, and the defaults. */
-async function readAllLimits(database: Database, { placement }: Config): Promise<readonly StoredLimits[]> {
+async function readAllLimits(database: Database, config: Config): Promise<readonly StoredLimits[]> {
   const all: StoredLimits[] = [];
   for (let after = ''; ; ) {
     const page = { after, limit: pageSize };
-    const { defaults, projects } = await readLimits(database, page, placement.incompleteConsumerProjectId);
+    const { defaults, projects } = await readLimits(database, page, incompleteOwner(config).projectId);
     if (after === '' && defaults !== undefined) all.push(defaults);
     all.push(...projects.flatMap(({ own }) => (own === undefined ? [] : [own])));
     if (projects.length < pageSize) return all;

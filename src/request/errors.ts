@@ -85,14 +85,12 @@ export class ApiError extends Error {
 }
 
 /** A 400: the request itself is wrong. */
-export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
-  new ApiError(400, detail, { code });
+export const badRequest = (detail: string, code?: ErrorCode): ApiError => new ApiError(400, detail, { code });
 /** A 400 for an unknown class in the parameter `resource_class`. */
 export const unknownClassParameter = (name: string): ApiError =>
   badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(name)}`);
 /** A 409: the request is right, and the state of the resource does not allow it. */
-export const conflict = (detail: string, code?: ErrorCode): ApiError =>
-  new ApiError(409, detail, { code });
+export const conflict = (detail: string, code?: ErrorCode): ApiError => new ApiError(409, detail, { code });
 /** A 503 with Retry-After: the same request may succeed in a while. */
 export const tryLater = (detail: string, afterSeconds = 1): ApiError =>
   new ApiError(503, detail, { headers: { 'retry-after': String(afterSeconds) } });

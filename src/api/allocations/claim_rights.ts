@@ -1,13 +1,12 @@
 import type { Claim, ClaimRights, ConsumerClaim, UncountedRights } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
-import type { Config } from '../../config/config.ts';
+import { type Config, incompleteOwner } from '../../config/config.ts';
 import type { Owner } from '../../placement/consumer.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
 import { type Version, versionText } from '../../placement/versions.ts';
 import { ApiError, badRequest } from '../../request/errors.ts';
 import type { AllowsOwner, ApiRequest } from '../../rest/endpoint.ts';
-import { incompleteOwner } from '../consumers/consumer.ts';
 
 /** How many consumers of one POST may be by query. */
 const mostPlaced = 500;

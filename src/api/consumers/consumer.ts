@@ -1,21 +1,12 @@
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
-import type { Config } from '../../config/config.ts';
-import { type ConsumerGenerations, type Owner, ownerOr, shownGeneration } from '../../placement/consumer.ts';
+import { type Config, incompleteOwner } from '../../config/config.ts';
+import { type ConsumerGenerations, ownerOr, shownGeneration } from '../../placement/consumer.ts';
 import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { newest } from '../answers.ts';
-
-/**
- * The configured project and user of old allocations without a consumer record: the online data migration gives the
- * allocations to them.
- */
-export const incompleteOwner = ({ placement }: Config): Owner => ({
-  projectId: placement.incompleteConsumerProjectId,
-  userId: placement.incompleteConsumerUserId,
-});
 
 /** The allocations of a consumer with its project, user and type; undefined where it has no allocations. */
 export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config): ConsumerContent | undefined {

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
+import { incompleteOwner } from '../../config/config.ts';
 import { since } from '../../placement/microversions.ts';
 import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -7,7 +8,7 @@ import { object, text } from '../../rest/json_schema.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { endText, incompleteOwner, ownerOf, timeText } from './consumer.ts';
+import { endText, ownerOf, timeText } from './consumer.ts';
 import { checkConsumerMarker, namePartParameter, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
