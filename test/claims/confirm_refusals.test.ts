@@ -5,25 +5,10 @@ import type { ConsumerState } from '../../db/statements/claims/read_allocations.
 import { ClaimRefused, type RefusalReason } from '../../src/claims/claim.ts';
 import { type BatchedClaim, pending } from '../../src/claims/pending_claim.ts';
 import { confirmRefusals } from '../../src/claims/write_batch.ts';
-import { claimOn } from '../races/claim_on.ts';
+import { claimOn, consumerState } from '../support/claims.ts';
 
 const stateOf = (used: number, generation = 1): ReadonlyMap<string, ConsumerState> =>
-  new Map([
-    [
-      'c',
-      {
-        uuid: 'c',
-        id: 1,
-        generation,
-        formerGenerations: 0,
-        projectId: 'p',
-        userId: 'u',
-        consumerType: null,
-        name: null,
-        allocations: [{ id: 1, providerId: 1, classId: 0, used }],
-      },
-    ],
-  ]);
+  new Map([['c', consumerState('c', [{ id: 1, providerId: 1, classId: 0, used }], { generation })]]);
 
 /** @returns how a claim that was refused for this reason ends, if its consumer has `now` in the second reading */
 async function endOf(reason: RefusalReason, now: ReadonlyMap<string, ConsumerState>): Promise<'refused' | 'again'> {

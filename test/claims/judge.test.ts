@@ -11,6 +11,7 @@ import { allocationsTag, parseIfMatch } from '../../src/placement/entity_tag.ts'
 import { inventoryDefaults } from '../../src/placement/inventory.ts';
 import { type Node, providerUuid, rowsOf, type Stock } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { consumerClaim, consumerState } from '../support/claims.ts';
 
 const some = (more: Partial<Stock> = {}): Stock => ({
   total: 10,
@@ -34,49 +35,28 @@ const node = (uuid: string, stock: Partial<Node['stock']>): Node => ({
 });
 
 /** A host, a disk, and a provider without inventories. Their ids are 1, 2 and 3. The classes have the same ids. */
-const fleetWith = (cpu: Partial<Stock> = {}, ofDisk: Partial<Stock> = {}): Fleet =>
+const fleetWith = (cpu: Partial<Stock> = {}): Fleet =>
   createFleet(
-    rowsOf([
-      node(host, { VCPU: some(cpu), MEMORY_MB: some() }),
-      node(disk, { DISK_GB: some(ofDisk) }),
-      node(empty, {}),
-    ]),
+    rowsOf([node(host, { VCPU: some(cpu), MEMORY_MB: some() }), node(disk, { DISK_GB: some() }), node(empty, {})]),
   ).fleet;
 
 type Wanted = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-const consumer = (wanted: Wanted, more: Partial<ConsumerClaim> = {}): ConsumerClaim => ({
-  uuid: 'c1',
-  knownGeneration: undefined,
-  projectId: 'p',
-  userId: 'u',
-  consumerType: undefined,
-  allocations: new Map(Object.entries(wanted).map(([uuid, amounts]) => [uuid, new Map(Object.entries(amounts))])),
-  ...more,
-});
+const consumer = (wanted: Wanted, more: Partial<ConsumerClaim> = {}): ConsumerClaim =>
+  consumerClaim('c1', {
+    allocations: new Map(Object.entries(wanted).map(([uuid, amounts]) => [uuid, new Map(Object.entries(amounts))])),
+    ...more,
+  });
 
 const claimOf = (...consumers: ConsumerClaim[]): Claim => ({ consumers, inventories: [] });
 
 /** What the consumer has before the claim: amounts of VCPU on the host. */
-const having = (used: number, generation: number | null = 3): ReadonlyMap<string, ConsumerState> =>
-  new Map([
-    [
-      'c1',
-      {
-        uuid: 'c1',
-        id: generation === null ? null : 1,
-        generation,
-        formerGenerations: 0,
-        projectId: 'p',
-        userId: 'u',
-        consumerType: null,
-        name: null,
-        allocations: [{ id: 1, providerId: 1, classId: 1, used }],
-      },
-    ],
-  ]);
+const having = (used: number, generation: number | null = 3): ReadonlyMap<string, ConsumerState> => {
+  const allocations = [{ id: 1, providerId: 1, classId: 1, used }];
+  return new Map([['c1', consumerState('c1', allocations, { id: generation === null ? null : 1, generation })]]);
+};
 
-const owner = { projectId: 'p', userId: 'u' };
+const owner = { projectId: 'project', userId: 'user' };
 
 const noConsumers: ReadonlyMap<string, ConsumerState> = new Map();
 

@@ -1,13 +1,13 @@
 /** Claims of a batch that are judged beside claims which may still lose their guards. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
-import type { Claim, ConsumerClaim } from '../../src/claims/claim.ts';
+import type { Claim } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, type PendingClaim, pending } from '../../src/claims/pending_claim.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { claimByQueries, claimOn, consumerState } from '../support/claims.ts';
 
 const [fast, slow] = [0, 1].map(providerUuid) as [string, string];
 
@@ -20,30 +20,12 @@ const makeFleet = (capacity = 2) =>
     ]),
   ).fleet;
 
-const consumer = (uuid: string, more: Partial<ConsumerClaim>): ConsumerClaim => ({
-  uuid,
-  knownGeneration: null,
-  projectId: 'p',
-  userId: 'u',
-  consumerType: 'INSTANCE',
-  allocations: new Map(),
-  ...more,
-});
-
-const plain = (uuid: string, amount: number): Claim => ({
-  consumers: [consumer(uuid, { allocations: new Map([[fast, new Map([['VCPU', amount]])]]) })],
-  inventories: [],
-});
+const plain = (uuid: string, amount: number): Claim => claimOn(fast, uuid, amount, { knownGeneration: null });
 
 /** A claim of a fast host, or else of any. */
 const byQueries = (uuid: string): Claim => {
   const traits = { required: [['CUSTOM_FAST']], forbidden: [] };
-  const requests = [requestOf([groupOf('', { VCPU: 2 }, { traits })]), requestOf([groupOf('', { VCPU: 2 })])];
-  return {
-    consumers: [consumer(uuid, { queries: requests.map((request) => ({ request, conditions: [] })) })],
-    inventories: [],
-    placing: [0],
-  };
+  return claimByQueries(uuid, requestOf([groupOf('', { VCPU: 2 }, { traits })]), requestOf([groupOf('', { VCPU: 2 })]));
 };
 
 const entryOf = (item: PendingClaim): BatchedClaim => {
@@ -101,22 +83,10 @@ test('only the added amount of a claim counts as used for the claims after it', 
   const inventory = provider?.inventories[0];
   assert.ok(provider && inventory && classId !== undefined);
   inventory.used = 1;
-  const grown = consumer('first', { knownGeneration: 3, allocations: new Map([[fast, new Map([['VCPU', 2]])]]) });
-  const state: ConsumerState = {
-    uuid: 'first',
-    id: 1,
-    generation: 3,
-    formerGenerations: 0,
-    projectId: 'p',
-    userId: 'u',
-    consumerType: 'INSTANCE',
-    name: null,
-    allocations: [{ id: 1, providerId: provider.id, classId, used: 1 }],
-  };
+  const grown = claimOn(fast, 'first', 2, { knownGeneration: 3 });
+  const state = consumerState('first', [{ id: 1, providerId: provider.id, classId, used: 1 }], { generation: 3 });
   for (const second of [plain('second', 2), byQueries('second')]) {
-    const batch = [{ consumers: [grown], inventories: [] }, second].map((claim) =>
-      entryOf(onFreshFleet(pending(claim))),
-    );
+    const batch = [grown, second].map((claim) => entryOf(onFreshFleet(pending(claim))));
     const { judged } = judgeBatch(fleet, batch, new Map([['first', state]]));
     assert.deepEqual(judged.map(providersOf), [[provider.id], [provider.id]]);
   }

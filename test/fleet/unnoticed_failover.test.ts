@@ -5,6 +5,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { claimOn } from '../support/claims.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 
 type Run = (...statements: readonly string[]) => Promise<void>;
@@ -56,16 +57,9 @@ test('a claim that was judged by data of the former server is judged again, even
       `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'other', 8)`,
     );
     await failOver(run);
-    const claim = {
-      uuid: '00000000-0000-4000-8000-00000000000c',
-      knownGeneration: null,
-      projectId: 'project',
-      userId: 'user',
-      consumerType: 'INSTANCE',
-      allocations: new Map([['p', new Map([['VCPU', 8]])]]),
-    };
+    const claim = claimOn('p', '00000000-0000-4000-8000-00000000000c', 8, { knownGeneration: null });
     await assert.rejects(
-      openClaims(database, fleet, { conflictRetryCount: 10 }).write({ consumers: [claim], inventories: [] }),
+      openClaims(database, fleet, { conflictRetryCount: 10 }).write(claim),
       (error) => error instanceof ClaimRefused && error.reason === 'invalid inventory',
     );
   });

@@ -9,7 +9,7 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
-import { claimOn } from '../races/claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
 const changes: Readonly<Record<string, string>> = {

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type Placement } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';
@@ -17,6 +16,7 @@ import { anyRequest } from '../candidates/random_request.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
 import { rowsOf } from '../candidates/topology.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { consumerClaim, consumerState, queriesOf } from '../support/claims.ts';
 import { search } from '../support/search.ts';
 
 /** Amounts by provider id and class id, as `1 2`. */
@@ -133,28 +133,8 @@ function prepare({ topology, wanted, shares }: typeof anyCase extends fc.Arbitra
     const amount = Math.min(used, shares[index] ?? 0);
     return amount === 0 ? [] : [{ id: index + 1, providerId, classId, used: amount }];
   });
-  const consumers = requests.map(({ request }, index): ConsumerClaim => {
-    return {
-      uuid: `consumer ${index}`,
-      knownGeneration: undefined,
-      projectId: 'p',
-      userId: 'u',
-      consumerType: 'INSTANCE',
-      allocations: new Map(),
-      queries: [{ request, conditions: [] }],
-    };
-  });
-  const first: ConsumerState = {
-    uuid: 'consumer 0',
-    id: 1,
-    generation: 1,
-    formerGenerations: 0,
-    projectId: null,
-    userId: null,
-    consumerType: null,
-    name: null,
-    allocations: own,
-  };
+  const consumers = requests.map(({ request }, index) => consumerClaim(`consumer ${index}`, queriesOf(request)));
+  const first = consumerState('consumer 0', own);
   const states = new Map([[first.uuid, first]]);
   const keysByIndex = requests.map(({ keys }) => keys);
   return {

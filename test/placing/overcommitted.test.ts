@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
+import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import { onCertainFleet } from '../../src/claims/placing.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
@@ -16,6 +16,7 @@ import type { OrderKey } from '../../src/search/request.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { consumerClaim, consumerState, queriesOf } from '../support/claims.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, newClaim, type Send } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
@@ -25,33 +26,16 @@ type Amounts = Readonly<Record<string, number>>;
 const classIds = { VCPU: 1, MEMORY_MB: 2 } as const;
 const own = providerUuid(0);
 
-const stateOf = (uuid: string, held: Amounts): ConsumerState => ({
-  uuid,
-  id: 1,
-  generation: 1,
-  formerGenerations: 0,
-  projectId: null,
-  userId: null,
-  consumerType: null,
-  name: null,
-  allocations: Object.entries(classIds).flatMap(([name, classId]) =>
-    (held[name] ?? 0) > 0 ? [{ id: classId, providerId: 1, classId, used: held[name] ?? 0 }] : [],
-  ),
-});
+const stateOf = (uuid: string, held: Amounts): ConsumerState =>
+  consumerState(
+    uuid,
+    Object.entries(classIds).flatMap(([name, classId]) =>
+      (held[name] ?? 0) > 0 ? [{ id: classId, providerId: 1, classId, used: held[name] ?? 0 }] : [],
+    ),
+  );
 
-const consumerOf = (uuid: string, more: Partial<ConsumerClaim>): ConsumerClaim => ({
-  uuid,
-  knownGeneration: undefined,
-  projectId: 'p',
-  userId: 'u',
-  consumerType: 'INSTANCE',
-  allocations: new Map(),
-  ...more,
-});
-
-const queryOf = (resources: Amounts, order: readonly OrderKey[], inTree: string | undefined) => ({
-  queries: [{ request: requestOf([groupOf('', resources, { inTree })], { order }), conditions: [] }],
-});
+const queryOf = (resources: Amounts, order: readonly OrderKey[], inTree: string | undefined) =>
+  queriesOf(requestOf([groupOf('', resources, { inTree })], { order }));
 
 const isAllowed = (...parameters: Parameters<typeof judge>): boolean => {
   try {
@@ -121,12 +105,12 @@ test('consumers are placed in place by query exactly if a claim may give them as
         const states = new Map(parts.map(({ held }, index) => [`c${index}`, stateOf(`c${index}`, held)]));
         const plain = parts.map(({ wanted = {} }, index) => {
           const named = Object.keys(wanted).length === 0 ? [] : [[own, new Map(Object.entries(wanted))] as const];
-          return consumerOf(`c${index}`, { allocations: new Map(named) });
+          return consumerClaim(`c${index}`, { allocations: new Map(named) });
         });
         const byQuery = parts.map(({ wanted, isByQuery, order }, index) =>
           isByQuery && wanted !== undefined
-            ? consumerOf(`c${index}`, queryOf(wanted, order, order.length === 0 ? own : undefined))
-            : (plain[index] ?? consumerOf('', {})),
+            ? consumerClaim(`c${index}`, queryOf(wanted, order, order.length === 0 ? own : undefined))
+            : (plain[index] ?? consumerClaim('', {})),
         );
         const placing = byQuery.flatMap(({ queries }, index) => (queries === undefined ? [] : [index]));
 
@@ -180,7 +164,7 @@ for (const [name, order] of Object.entries<readonly OrderKey[]>({
     );
     const { fleet } = createFleet(rowsOf(nodes));
     const place = (amount: number) => {
-      const consumer = consumerOf('c0', queryOf({ VCPU: amount }, order, undefined));
+      const consumer = consumerClaim('c0', queryOf({ VCPU: amount }, order, undefined));
       const claim: Claim = { consumers: [consumer], inventories: [], placing: [0] };
       return judge(fleet, claim, new Map([['c0', stateOf('c0', { VCPU: 4 })]]), onCertainFleet);
     };

@@ -6,8 +6,8 @@ import { sql } from 'kysely';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { type Claims, openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { claimOn } from '../support/claims.ts';
 import { until } from '../support/until.ts';
-import { claimOn } from './claim_on.ts';
 import { type TwoConnections, withTwoConnections } from './two_connections.ts';
 
 const claimOf = (

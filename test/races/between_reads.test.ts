@@ -10,8 +10,8 @@ import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { claimOn } from '../support/claims.ts';
 import { withFreshDatabase } from '../support/engines.ts';
-import { claimOn } from './claim_on.ts';
 
 const consumer = '00000000-0000-4000-8000-00000000000c';
 const neighbour = '00000000-0000-4000-8000-00000000000d';

@@ -7,10 +7,10 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { claimOn } from '../support/claims.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { execute } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
-import { claimOn } from './claim_on.ts';
 import { openSwitch } from './switch.ts';
 
 type Opened = { readonly database: Database; readonly fleet: FleetKeeper; readonly connection: string };

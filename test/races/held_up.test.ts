@@ -6,8 +6,8 @@ import { isLockRefused } from '../../db/engine/failures.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
+import { claimOn } from '../support/claims.ts';
 import { until } from '../support/until.ts';
-import { claimOn } from './claim_on.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 
 test('claims on other providers are written while claims wait for a lock; the waiting claims are written when it is free', async () => {

@@ -13,7 +13,7 @@ import { judge } from '../../src/claims/judge.ts';
 import { roomsOf } from '../../src/claims/judge_batch.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { byQuery } from '../placing/by_query.ts';
-import { claimOn } from './claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 

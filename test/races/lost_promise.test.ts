@@ -6,7 +6,7 @@ import type { Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { byQuery } from '../placing/by_query.ts';
-import { claimOn } from './claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { withTwoConnections } from './two_connections.ts';
 
 const [first, second] = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-000000000002'];

@@ -17,8 +17,8 @@ import { aggregatesTagOf, newProviderTags, traitsTagOf } from '../../src/fleet/m
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { inventoryOf, type Provider } from '../../src/fleet/model/provider.ts';
 import { aggregatesTag } from '../../src/placement/entity_tag.ts';
+import { claimOn } from '../support/claims.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
-import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
 
 const names = ['a', 'b', 'c'] as const;

@@ -13,8 +13,8 @@ import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
+import { claimOn } from '../support/claims.ts';
 import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
-import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
 
 const insertHost = sql`with host as (

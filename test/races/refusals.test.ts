@@ -5,7 +5,7 @@ import pg from 'pg';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
-import { claimOn } from './claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { type TwoConnections, untilWaiting, withTwoConnections } from './two_connections.ts';
 
 /** Of 10 VCPU of provider 1 the neighbour has 5. The consumer has 5 of provider 2. */

@@ -5,7 +5,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
-import { claimOn } from './claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { withTwoConnections } from './two_connections.ts';
 
 /** The database, before each of whose transactions something happens. */

@@ -9,7 +9,7 @@ import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keep/keeper.ts';
-import { claimOn } from './claim_on.ts';
+import { claimOn } from '../support/claims.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 

@@ -9,6 +9,7 @@ import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { claimByQueries } from '../support/claims.ts';
 
 const [vcpu, disk] = [1, 3]; // as in `classNames`
 const [shared] = aggregates;
@@ -33,16 +34,7 @@ const requests = [
 function claimOf(index: number, kind: number): WaitingForRoom {
   const request = requests[kind % requests.length];
   assert.ok(request);
-  const consumer = {
-    uuid: `${index}`,
-    knownGeneration: null,
-    projectId: 'web',
-    userId: 'ada',
-    consumerType: 'JOB',
-    allocations: new Map(),
-    queries: [{ request, conditions: [] }],
-  };
-  return { claim: { consumers: [consumer], inventories: [], placing: [0] }, sinceMs: index, index };
+  return { claim: claimByQueries(`${index}`, request), sinceMs: index, index };
 }
 
 const usedOf = (fleet: Fleet, providerId: number, classId: number): number =>

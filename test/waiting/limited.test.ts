@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { openLimitedClaims } from '../../src/claims/waiting/limited.ts';
 import { noLimits } from '../../src/placement/limits.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { claimByQueries, newTestWaiter } from './new_waiter.ts';
+import { claimByQueries } from '../support/claims.ts';
+import { newTestWaiter } from './new_waiter.ts';
 
 test('a claim goes before a later one until it is found to exceed the present limits, after the later one came', async () => {
   let limits = { ...noLimits };
@@ -42,7 +43,9 @@ test('without a limit that tells how many claims fit, all of one query are writt
     [[small, large], 1],
   ] as const) {
     const limited = openLimitedClaims(() => noLimits);
-    const waiters = [0, 1].map((index) => newTestWaiter('process', null, index, claimByQueries(`${index}`, requests)));
+    const waiters = [0, 1].map((index) =>
+      newTestWaiter('process', null, index, claimByQueries(`${index}`, ...requests)),
+    );
     for (const waiter of waiters) limited.add(waiter);
     const fitting = await limited.fitting(async (claims) => claims.map(() => Number.POSITIVE_INFINITY));
     assert.deepEqual(fitting, waiters.slice(0, count));

@@ -1,6 +1,5 @@
 import type { Claim } from '../../src/claims/claim.ts';
 import { newWaiter, type Waiter } from '../../src/claims/waiting/waiter.ts';
-import type { CandidateRequest } from '../../src/search/request.ts';
 
 /** A claim of the project `web` that has just arrived. @param line the line of the claim; null without one */
 export const newTestWaiter = (
@@ -32,20 +31,3 @@ export const newTestWaiter = (
       reject: () => {},
     },
   );
-
-/** A claim of one new consumer by queries. */
-export const claimByQueries = (uuid: string, requests: readonly CandidateRequest[]): Claim => ({
-  consumers: [
-    {
-      uuid,
-      knownGeneration: null,
-      projectId: 'web',
-      userId: 'ada',
-      consumerType: 'JOB',
-      allocations: new Map(),
-      queries: requests.map((request) => ({ request, conditions: [] })),
-    },
-  ],
-  inventories: [],
-  placing: [0],
-});

@@ -8,7 +8,8 @@ import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { claimByQueries, newTestWaiter } from './new_waiter.ts';
+import { claimByQueries } from '../support/claims.ts';
+import { newTestWaiter } from './new_waiter.ts';
 
 const vcpu = 1; // as in `classNames`
 const noOther: ReadonlySet<Precedence> = new Set();
@@ -43,7 +44,7 @@ function openScene(t: TestContext) {
       showEffects(fleet, { effects: [{ providerId: 1, bump: 0, used: [{ classId: vcpu, delta }] }] }, 1),
     claim: (amount: 1 | 2) => {
       nowMs += 1;
-      return newTestWaiter('process', null, count, claimByQueries(`${count++}`, [amount === 1 ? one : two]));
+      return newTestWaiter('process', null, count, claimByQueries(`${count++}`, amount === 1 ? one : two));
     },
     /** The write of a claim under way is refused, and it waits again. */
     refuse: (waiter: Waiter) => {
