@@ -19,6 +19,7 @@ import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
 import {
   blankProvider,
+  classOf,
   createProvidersById,
   createSlots,
   type Inventory,
@@ -341,7 +342,5 @@ export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 
   treeOrders.note(root);
   treeRoom.note(root.rootIndex);
 }
-
-const classOf = ({ fields }: Inventory): number => fields.classId;
 
 const none: readonly never[] = [];

@@ -17,6 +17,9 @@ export type Inventory = {
   readonly modifiedAtSeconds: number;
 };
 
+/** The id of the class of an inventory. */
+export const classOf = ({ fields }: Inventory): number => fields.classId;
+
 /**
  * A resource provider in memory. Its fields change only when a refresh is applied, in one step: code that does not
  * await between its reads sees one state. Code that awaits looks the provider up again by its id: it may have been replaced by a

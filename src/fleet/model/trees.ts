@@ -2,7 +2,7 @@ import type { ProviderRow } from '../../../db/fleet/rows.ts';
 import type { Postings } from '../index/postings.ts';
 import {
   blankProvider,
-  type Inventory,
+  classOf,
   type LivingProvidersById,
   nowhere,
   type Provider,
@@ -136,8 +136,6 @@ export function replaceTree(fleet: Indexes, slots: Slots, root: Provider): Reado
   root.cache = undefined; // the cache takes memory, and few answers that hold a snapshot would use it
   return copies;
 }
-
-const classOf = ({ fields }: Inventory): number => fields.classId;
 
 /**
  * Copies a tree. The copies have the content of the providers, and link to each other in the same way. Lists that never change are
