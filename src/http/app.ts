@@ -14,7 +14,7 @@ import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
 import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
-import { type ServedApi, typeForHead } from './dialect.ts';
+import { type ServedApis, typeForHead } from './dialect.ts';
 import { mountEndpoints } from './dispatch.ts';
 import {
   beginExchange,
@@ -29,8 +29,6 @@ import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics.ts'
 import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
 import { answerOptions, mountProbes, type ProbedService } from './probes.ts';
 import { TokenRefused } from './unauthorized.ts';
-
-type Apis = readonly [...ServedApi[], ServedApi];
 
 /** What the middleware around the endpoints works with. */
 export type AppOptions = {
@@ -51,7 +49,7 @@ export type AppOptions = {
  * and metrics, console, authentication, microversion, and then the endpoints. The order is upstream's, and clients can see it: a
  * 401 has no microversion.
  */
-export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
+export function createApp(apis: ServedApis, options: AppOptions): Hono<HonoEnv> {
   const { config, authentication, policy, probed, metrics, logger } = options;
   const app = emptyApp(apis, config.api, options);
   mountProbes(app, probed, 'OPTIONS');
@@ -74,7 +72,7 @@ export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
  * The app behind `[metrics] host` and `port`, which has `/metrics` alone; undefined where `/metrics` has no address of
  * its own.
  */
-export function createMetricsApp(apis: Apis, options: AppOptions): Hono<HonoEnv> | undefined {
+export function createMetricsApp(apis: ServedApis, options: AppOptions): Hono<HonoEnv> | undefined {
   const { config, metrics } = options;
   const address = metricsAddress(config);
   if (address === undefined || metrics === undefined) return undefined;
@@ -93,7 +91,11 @@ const metricsOptions = (metrics: Metrics, { config, authentication, policy }: Ap
 });
 
 /** An app with the middleware of every request: its id, the log, the check of the host, and the answers to errors. */
-function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages, logger }: AppOptions): Hono<HonoEnv> {
+function emptyApp(
+  apis: ServedApis,
+  address: Config['api'],
+  { config, metrics, outages, logger }: AppOptions,
+): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
@@ -215,7 +217,7 @@ const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT',
 
 /** Gives each request its id, answers with it, and logs one line when it is answered. */
 const identifyAndLog = (
-  apis: readonly [...ServedApi[], ServedApi],
+  apis: ServedApis,
   logger: Logger,
   { enableProxyHeadersParsing }: Config['osloMiddleware'],
 ): MiddlewareHandler<HonoEnv> =>

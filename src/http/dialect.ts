@@ -51,8 +51,11 @@ export type ServedApi = {
   readonly dialect: Dialect;
 };
 
-/** The API of a path; the last API has all paths that belong to no other. */
-export function apiOf(apis: readonly [...ServedApi[], ServedApi], path: string): ServedApi {
+/** The APIs that the app serves. The last API has all paths that belong to no other. */
+export type ServedApis = readonly [...ServedApi[], ServedApi];
+
+/** The API of a path. */
+export function apiOf(apis: ServedApis, path: string): ServedApi {
   const [last] = apis.slice(-1);
   const found = apis.find(({ root }) => path === root || path.startsWith(`${root}/`)) ?? last;
   if (found === undefined) throw new Error('No API is served.');

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { openstackRange, type Version, type VersionRange } from '../placement/versions.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
-import { apiOf, type ServedApi } from './dialect.ts';
+import { apiOf, type ServedApi, type ServedApis } from './dialect.ts';
 
 /** What the middleware finds out about a request before a handler gets it. */
 export type Exchange = {
@@ -69,7 +69,7 @@ export type HonoEnv = {
 export function beginExchange(
   { url, headers }: Request,
   env: unknown,
-  apis: readonly [...ServedApi[], ServedApi],
+  apis: ServedApis,
   trustsProxies: boolean,
 ): Exchange {
   const incoming = incomingOf(env);
