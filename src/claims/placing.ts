@@ -217,7 +217,7 @@ function unmetOf(
     if (found === 'too wide') {
       return 'no tree meets all its conditions; to find the one that leaves none takes too much work.';
     }
-    return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
+    return 'each tree that meets its conditions has a consumer that names this consumer in apart_from.';
   });
   if (reasons.length === 1) return reasons.join('');
   return reasons.map((reason, index) => `query ${index + 1}: ${reason}`).join(' ');
