@@ -16,7 +16,7 @@ export const newTestWaiter = (
       owner: { projectId: 'web', userId: 'ada' },
       client: 'ada',
       gone: new AbortController().signal,
-      askAgain: () => Promise.reject(new Error('it is not its turn')),
+      authorizeAgain: () => Promise.reject(new Error('it is not its turn')),
     },
     {
       index,

@@ -141,7 +141,7 @@ export function waitFor(
     owner: { projectId, userId },
     client: clientOf(request, config),
     gone: request.gone(),
-    askAgain: async () => {
+    authorizeAgain: async () => {
       await request.requireToken();
       return claimOf(consumers, request, claimRules(request, options.rule), config);
     },

@@ -82,7 +82,7 @@ export function openWaitingLines(
   /** The claims of each line that have numbers, in the order of the numbers. */
   const lines = new Map<string, Waiter[]>();
   /** Claims without a line that were refused because their rows are missing, or because their wait was ended. */
-  const inDoubt = new Set<Waiter>();
+  const rowChecks = new Set<Waiter>();
   let readAtMs = 0;
   /** When a claim of another process was found before one of this process. */
   let elsewhereAtMs = Number.NEGATIVE_INFINITY;
@@ -109,8 +109,8 @@ export function openWaitingLines(
     run: async () => {
       if (seats.size === 0) return;
       const firsts = [...lines.values()].flatMap(([first]) => (first?.state === 'in line' ? [first.key] : []));
-      const doubted = Array.from(inDoubt, ({ key }) => key);
-      const news = await repeatLostRaces(() => fetchWaitingNews(database, process, [...firsts, ...doubted]));
+      const checked = Array.from(rowChecks, ({ key }) => key);
+      const news = await repeatLostRaces(() => fetchWaitingNews(database, process, [...firsts, ...checked]));
       const isElsewhere = news.some(({ what }) => what === 'elsewhere');
       const nowMs = performance.now();
       if (isElsewhere) elsewhereAtMs = nowMs;
@@ -129,7 +129,7 @@ export function openWaitingLines(
       else enterAgain(waiter);
     } else if (askedAtMs !== null && askedAtMs === waiter.askedAtMs) endWithoutRow(waiter, waitEnded());
     else if (what === 'removed' || waiter.state !== 'in line') return;
-    else if (inDoubt.delete(waiter)) {
+    else if (rowChecks.delete(waiter)) {
       waiter.isStored = what !== 'gone';
       events.onMayFit(waiter);
     } else if (what === 'first' && lines.get(lineOf(waiter))?.[0] === waiter) events.onTurn(waiter);
@@ -167,11 +167,11 @@ export function openWaitingLines(
     },
     leave,
     checkTurn: (waiter) => {
-      if (waiter.wait.line === undefined) inDoubt.add(waiter);
+      if (waiter.wait.line === undefined) rowChecks.add(waiter);
       void readNews();
     },
     dropTurnCheck: (waiter) => {
-      inDoubt.delete(waiter);
+      rowChecks.delete(waiter);
     },
     firsts: () => [...lines.values()].flatMap(([first]) => first ?? []),
     readNews: () => {

@@ -18,8 +18,8 @@ export type Wait = {
   readonly client: string;
   /** Aborted when the client leaves. */
   readonly gone: AbortSignal;
-  /** Authorizes and reads the claim again when its turn comes. @throws ApiError 401 or 403 where the client may not make it any more */
-  askAgain(): Promise<Claim>;
+  /** Authorizes the claim again when its turn comes. @throws ApiError 401 or 403 where the client may not make it any more */
+  authorizeAgain(): Promise<Claim>;
 };
 
 /**
@@ -37,6 +37,7 @@ export type Waiter = {
   readonly kind: string;
   /** Whether fleet and limits alone tell if it can be written (would_take.ts). */
   readonly isPredictable: boolean;
+  /** How many claims came to this process before it. */
   readonly index: number;
   readonly precedence: Precedence;
   /** When the wait began, by `performance.now()`; an earlier request for the same claim may have begun it. */
@@ -50,6 +51,7 @@ export type Waiter = {
   number: number;
   state: WaitState;
   waitsFor: 'room' | 'limit';
+  /** Why it was last refused, as GET /waiting shows it. */
   condition: string;
   /** Whether a row that it needs was locked when it was last to be written. */
   isHeldUp: boolean;
@@ -57,11 +59,13 @@ export type Waiter = {
   hasSeat: boolean;
   /** Whether the database may have a row of the claim, also a row of an earlier request for the same claim. */
   mayHaveRow: boolean;
-  /** Whether the row is stored, and has the condition of the claim. */
+  /** Whether the database has a row of this claim, as far as this process knows. */
   isStored: boolean;
+  /** Whether the row has the present condition of the claim. */
   isDescribed: boolean;
   /** What the claim would take, from the check by which it fits; undefined before. */
   promised: readonly TakenAmount[] | undefined;
+  /** When it may be tried again at the earliest, if it waits for a limit. */
   notBeforeMs: number;
   /** When the claim was last found to exceed a limit. */
   exceededAtMs: number;

@@ -251,7 +251,7 @@ export function openWaiting(
       // Without a wait the claim goes to the queue in the order of its arrival.
       if (waiter.hasSeat) {
         await stored.entered(waiter);
-        waiter.claim = await waiter.wait.askAgain();
+        waiter.claim = await waiter.wait.authorizeAgain();
       }
       const outcome = await claims.write({ ...waiter.claim, precedence: waiter.precedence });
       underWay.delete(waiter);
