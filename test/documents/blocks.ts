@@ -107,6 +107,10 @@ function patternOf(output: string): RegExp {
   return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('[^]*?')}$`);
 }
 
-/** Whether Python can send requests; where it cannot, and these tests run as root on Debian, the package is installed. */
-export const hasPython = (): boolean =>
-  hasPrograms(() => spawnSync('python3', ['-c', 'import requests']).status === 0, ['python3', 'python3-requests']);
+/** Why tests that need Python are skipped; false where it can send requests, also after its package was installed (as root on Debian). */
+export const withoutPython: string | false = hasPrograms(
+  () => spawnSync('python3', ['-c', 'import requests']).status === 0,
+  ['python3', 'python3-requests'],
+)
+  ? false
+  : 'Python, or its package requests, is missing, and cannot be installed here';

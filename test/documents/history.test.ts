@@ -3,11 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
 import { startServer } from '../client/servers.ts';
-import { hasPython, runBlocks } from './blocks.ts';
+import { runBlocks, withoutPython } from './blocks.ts';
 
-const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
-
-test('docs/history.md prints what it says', { skip }, async () => {
+test('docs/history.md prints what it says', { skip: withoutPython }, async () => {
   const server = await startServer({}, { history: { enabled: true } });
   try {
     await connect({ endpoint: server.url, auth: 'admin' }).serverVersion();

@@ -8,9 +8,7 @@ import { project } from '../client/documentation.ts';
 import { startServer, type TestServer } from '../client/servers.ts';
 import { inFolder } from '../support/in_folder.ts';
 import type { ConfigOverrides } from '../support/services.ts';
-import { hasPython, runBlocks } from './blocks.ts';
-
-const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
+import { runBlocks, withoutPython } from './blocks.ts';
 
 async function onService(use: (server: TestServer) => Promise<void>, overrides: ConfigOverrides = {}): Promise<void> {
   const server = await startServer({}, overrides);
@@ -22,7 +20,7 @@ async function onService(use: (server: TestServer) => Promise<void>, overrides: 
 }
 
 for (const document of ['README.md', 'docs/http.md', 'docs/limits.md', 'docs/lost_updates.md']) {
-  test(`the blocks of ${document} print what it says`, { skip }, () =>
+  test(`the blocks of ${document} print what it says`, { skip: withoutPython }, () =>
     onService(async ({ url }) => {
       assert.ok((await runBlocks(document, url)) >= 2);
     }),
@@ -31,7 +29,7 @@ for (const document of ['README.md', 'docs/http.md', 'docs/limits.md', 'docs/los
 
 test(
   'the blocks of docs/recipes.md print what it says, that of the urgent job with a token of a member',
-  { skip },
+  { skip: withoutPython },
   () =>
     inFolder(async (folder) => {
       const policyFile = path.join(folder, 'teams.yaml');
@@ -56,10 +54,13 @@ test(
     }),
 );
 
-test('the blocks of docs/fleet_files.md print what it says, in a folder where they write their file', { skip }, () =>
-  inFolder((folder) =>
-    onService(async ({ url }) => {
-      assert.ok((await runBlocks('docs/fleet_files.md', url, folder)) >= 6);
-    }),
-  ),
+test(
+  'the blocks of docs/fleet_files.md print what it says, in a folder where they write their file',
+  { skip: withoutPython },
+  () =>
+    inFolder((folder) =>
+      onService(async ({ url }) => {
+        assert.ok((await runBlocks('docs/fleet_files.md', url, folder)) >= 6);
+      }),
+    ),
 );

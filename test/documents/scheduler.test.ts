@@ -17,9 +17,7 @@ import { anyEngine } from '../support/engines.ts';
 import { accepted, at, listAt, makeProvider, newestVersion, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
-import { hasPython } from './blocks.ts';
-
-const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
+import { withoutPython } from './blocks.ts';
 
 type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 type Env = Readonly<Record<string, string | undefined>>;
@@ -84,7 +82,7 @@ const waiting = async (send: Send): Promise<readonly unknown[]> =>
 
 test(
   'the scheduler runs each job of a team on a host with free processors, and gives all processors back',
-  { skip },
+  { skip: withoutPython },
   () =>
     onPool(async ({ admin, run }) => {
       // More than fit at once, so that some must wait for others.
@@ -101,7 +99,7 @@ test(
     }),
 );
 
-test('the scheduler says why a job is refused, and ends with exit code 1', { skip }, () =>
+test('the scheduler says why a job is refused, and ends with exit code 1', { skip: withoutPython }, () =>
   onPool(async ({ run }) => {
     const wrong = await run(['1 echo ran', '2 echo ran'], { PLACEMENT_TOKEN: 'plc_wrong' });
     assert.deepEqual([wrong.code, wrong.stdout], [1, '']);
@@ -114,31 +112,34 @@ test('the scheduler says why a job is refused, and ends with exit code 1', { ski
   }),
 );
 
-test('the scheduler continues if the answer to its claim is lost, whatever the name of its project', { skip }, () =>
-  onPool(async ({ admin, url, run }) => {
-    const project_id = 'R&D + 100%/#1';
-    const wanted = { user_id: 'ci', project_id, roles: ['member'] };
-    const token = String(at(accepted(await admin('POST', '/tokens', wanted)).json, 'token'));
-    let lost = 0;
-    const front = await startFront((incoming, response) => {
-      if (incoming.method === 'PUT' && lost++ === 0) response.once('pipe', () => incoming.socket.destroy());
-      forward(url, incoming, response);
-    });
-    try {
-      const env = { PLACEMENT_URL: front.url, PLACEMENT_TOKEN: token, PLACEMENT_PROJECT: project_id };
-      const { code, stdout, stderr } = await run(['2 echo on $HOST'], env);
-      assert.deepEqual([code, stderr], [0, '']);
-      assert.match(stdout, /^on gpu-[12]\n$/);
-      assert.ok(front.seen.some(({ url: path }) => path.startsWith('/holdings')));
-    } finally {
-      await front.close();
-    }
-  }),
+test(
+  'the scheduler continues if the answer to its claim is lost, whatever the name of its project',
+  { skip: withoutPython },
+  () =>
+    onPool(async ({ admin, url, run }) => {
+      const project_id = 'R&D + 100%/#1';
+      const wanted = { user_id: 'ci', project_id, roles: ['member'] };
+      const token = String(at(accepted(await admin('POST', '/tokens', wanted)).json, 'token'));
+      let lost = 0;
+      const front = await startFront((incoming, response) => {
+        if (incoming.method === 'PUT' && lost++ === 0) response.once('pipe', () => incoming.socket.destroy());
+        forward(url, incoming, response);
+      });
+      try {
+        const env = { PLACEMENT_URL: front.url, PLACEMENT_TOKEN: token, PLACEMENT_PROJECT: project_id };
+        const { code, stdout, stderr } = await run(['2 echo on $HOST'], env);
+        assert.deepEqual([code, stderr], [0, '']);
+        assert.match(stdout, /^on gpu-[12]\n$/);
+        assert.ok(front.seen.some(({ url: path }) => path.startsWith('/holdings')));
+      } finally {
+        await front.close();
+      }
+    }),
 );
 
 test(
   'it goes on where that answer is lost, and the service is unavailable for most of the term, or for longer',
-  { skip },
+  { skip: withoutPython },
   () =>
     onPool(async ({ url, run }) => {
       for (const awayS of [5, 9]) {
@@ -168,7 +169,7 @@ test(
     }),
 );
 
-test('the scheduler stops a job whose term has passed while the service did not answer', { skip }, () =>
+test('the scheduler stops a job whose term has passed while the service did not answer', { skip: withoutPython }, () =>
   onPool(async ({ run, url }) => {
     let isAway = false;
     const front = await startFront((incoming, response) => {
@@ -186,7 +187,7 @@ test('the scheduler stops a job whose term has passed while the service did not 
   }),
 );
 
-test('a signal kills the jobs of the scheduler, and deletes its claims and waits', { skip }, () =>
+test('a signal kills the jobs of the scheduler, and deletes its claims and waits', { skip: withoutPython }, () =>
   onPool(async ({ admin, folder, run }) => {
     for (const [signal, code] of [
       ['SIGINT', 130],
@@ -210,7 +211,7 @@ test('a signal kills the jobs of the scheduler, and deletes its claims and waits
   }),
 );
 
-test('after a signal the scheduler waits until its claims are deleted', { skip }, () =>
+test('after a signal the scheduler waits until its claims are deleted', { skip: withoutPython }, () =>
   onPool(async ({ admin, url, folder, run }) => {
     const front = await startFront((incoming, response) => {
       const isRelease = incoming.method === 'DELETE' && incoming.url?.startsWith('/allocations/') === true;
@@ -232,7 +233,7 @@ test('after a signal the scheduler waits until its claims are deleted', { skip }
 
 test(
   'the scheduler ends where its address is none, and says of one that does not answer that it goes on',
-  { skip },
+  { skip: withoutPython },
   () =>
     onPool(async ({ run }) => {
       const none = await run(['1 echo ran'], { PLACEMENT_URL: '127.0.0.1:8778' });
@@ -252,7 +253,7 @@ test(
     }),
 );
 
-test('the scheduler runs nothing where a line is no job', { skip }, () =>
+test('the scheduler runs nothing where a line is no job', { skip: withoutPython }, () =>
   onPool(async ({ run }) => {
     const { code, stdout, stderr } = await run(['1 echo ran', 'hello']);
     assert.deepEqual([code, stdout], [2, '']);

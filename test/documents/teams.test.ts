@@ -9,9 +9,8 @@ import { load } from '../../src/config/load.ts';
 import { project } from '../client/documentation.ts';
 import { killLeftovers, startCommand } from '../manage/commands.ts';
 import { inFolder } from '../support/in_folder.ts';
-import { hasPython, runBlocks } from './blocks.ts';
+import { runBlocks, withoutPython } from './blocks.ts';
 
-const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
 const document = 'docs/teams.md';
 
 /** The configuration files of the document. */
@@ -20,7 +19,7 @@ const files = async (): Promise<readonly string[]> => {
   return Array.from(markdown.matchAll(/^```ini\n([\s\S]*?)^```$/gm), ([, text = '']) => text);
 };
 
-test('three teams share a pool, by curl, Python and the command', { skip }, async () => {
+test('three teams share a pool, by curl, Python and the command', { skip: withoutPython }, async () => {
   await inFolder(async (folder) => {
     const [first = ''] = await files();
     await writeFile(path.join(folder, 'teams.conf'), first.replace('[api]\n', '[api]\nport = 0\n'));

@@ -8,11 +8,9 @@ import { test } from 'node:test';
 import { compileExamples, project, readExamples, runExample, writeExamples } from '../client/documentation.ts';
 import { startServer } from '../client/servers.ts';
 import { hasHaproxy } from '../support/haproxy.ts';
-import { hasPython, runBlocks } from './blocks.ts';
+import { runBlocks, withoutPython } from './blocks.ts';
 
-const skip = hasPython() ? false : 'Python, or its package requests, is missing, and cannot be installed here';
-
-test('docs/waiting.md prints what it says', { skip }, async () => {
+test('docs/waiting.md prints what it says', { skip: withoutPython }, async () => {
   const examples = await readExamples('waiting.md');
   assert.deepEqual(
     examples.map(({ name }) => name),
