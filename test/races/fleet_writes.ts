@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { PlacementService as Service } from '../../src/start/service.ts';
 import { at, requestsTo } from '../support/requests.ts';
-import { type Random, randomUuid } from './random.ts';
+import { type Random, randomUuid, someOf } from './random.ts';
 
 /** The names for random writes: everything that some write has made, even if it no longer exists. */
 export type Stock = {
@@ -21,8 +21,6 @@ export const newStock = (random: Random): Stock => ({
   traits: ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'CUSTOM_A', 'CUSTOM_B'],
   classes: ['VCPU', 'MEMORY_MB', 'CUSTOM_C', 'CUSTOM_D'],
 });
-
-const someOf = <Value>(random: Random, values: readonly Value[]): Value[] => values.filter(() => random.percent(50));
 
 /** A random write through the API, which may be refused. @throws Error if it answers 500 or above */
 export async function writeByApi(service: Service, stock: Stock, random: Random): Promise<void> {
@@ -114,7 +112,7 @@ export async function writeByApi(service: Service, stock: Stock, random: Random)
 /** A random statement of the kinds that other programs may run. If a constraint refuses it, nothing changes. */
 export async function writeBySql(client: pg.Client, random: Random): Promise<void> {
   const number = () => random.below(50);
-  const anyOf = (table: string, column = 'id') => `(select ${column} from ${table} order by random() limit 1)`;
+  const anyOf = (table: string) => `(select id from ${table} order by random() limit 1)`;
   const some = (chance = 20) => `random() < ${chance / 100}`;
   const provider = anyOf('resource_providers');
   const uuid = randomUuid(random);

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { openRandom } from '../../src/demo/random.ts';
 import { anySeed } from '../support/command_line.ts';
 
 /** A reproducible source of choices: the same seed makes the same choices. */
@@ -20,16 +21,10 @@ export function seedFor(t: TestContext): number {
   return seed;
 }
 
-/** The generator mulberry32. */
+/** The choices of a seed. */
 export function randomFrom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return (mixed ^ (mixed >>> 14)) >>> 0;
-  };
-  const below = (limit: number): number => Math.floor((next() / 2 ** 32) * limit);
+  const next = openRandom(seed);
+  const below = (limit: number): number => Math.floor(next() * limit);
   return {
     below,
     pick: (values) => {
@@ -38,7 +33,7 @@ export function randomFrom(seed: number): Random {
       return values[place] as (typeof values)[number]; // place is below the length
     },
     percent: (chance) => below(100) < chance,
-    fork: () => randomFrom(next()),
+    fork: () => randomFrom(next() * 2 ** 32),
   };
 }
 
@@ -47,3 +42,7 @@ export function randomUuid(random: Random): string {
   const hex = Array.from({ length: 32 }, () => random.below(16).toString(16)).join('');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
+
+/** Some of these values, each with a chance of one half. */
+export const someOf = <Value>(random: Random, values: readonly Value[]): Value[] =>
+  values.filter(() => random.percent(50));

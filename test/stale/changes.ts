@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Database } from '../../db/engine/connect.ts';
 import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
 import type { Random } from '../races/random.ts';
+import { someOf } from '../races/random.ts';
 import { newClaim, type Send } from '../support/requests.ts';
 import { changesBySql } from './changes_by_sql.ts';
 import { aggregates, classes, consumers, type KnownProvider, sharingTrait, traits, type World } from './world.ts';
@@ -37,9 +38,6 @@ export function any({ random, world, touched }: Others, among = world.providers)
   touched.add(provider.uuid);
   return provider;
 }
-
-export const someOf = <Value>(random: Random, values: readonly Value[]): Value[] =>
-  values.filter(() => random.percent(50));
 
 async function request({ send }: Others, ...[method, path, body, version]: Parameters<Send>): Promise<void> {
   const { status, text } = await send(method, path, body, version);

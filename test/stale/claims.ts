@@ -6,7 +6,7 @@ import { since } from '../../src/placement/microversions.ts';
 import { ApiError } from '../../src/request/errors.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import type { Random } from '../races/random.ts';
-import { someOf } from './changes.ts';
+import { someOf } from '../races/random.ts';
 import { aggregates, classes, consumers, type Subject, traits, type World } from './world.ts';
 
 /** What the client knows: the providers from before the change, what the change was about, and the consumers as they are now. */
