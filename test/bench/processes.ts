@@ -80,3 +80,13 @@ function rowOf(pid: number): ProcessRow | undefined {
     return undefined; // it has ended
   }
 }
+
+/** Whether a process exists that has not ended. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isRunning } from '../bench/processes.ts';
 import { hasPrograms } from '../support/debian_packages.ts';
-import { isRunning } from './restartable_postgresql.ts';
 
 /** The clock of processes, which can be set while they run. It needs the program `faketime`, a package of Debian. */
 export type FakeClock = {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { isRunning } from '../bench/processes.ts';
 import { unprivilegedOwner } from '../support/kept_process.ts';
 import { execute, type PostgresqlServer, startPostgresql } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
@@ -75,14 +76,4 @@ export async function restartable(server: PostgresqlServer): Promise<Restartable
       await server.stop();
     },
   };
-}
-
-/** Whether a process exists that has not ended. */
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

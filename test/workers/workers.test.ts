@@ -6,6 +6,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { version } from '../../src/config/version.ts';
+import { isRunning } from '../bench/processes.ts';
 import { runToEnd, withCommands } from '../manage/commands.ts';
 import { openClient } from '../races/client.ts';
 import { until } from '../support/until.ts';
@@ -113,7 +114,7 @@ test('a worker that fails again and again is started at longer and longer interv
 test('workers end in order when their primary is killed, and at once after a second signal', async () => {
   await withWorkers(2, async (service, world) => {
     service.server.child.kill('SIGKILL');
-    await until('the workers are gone', () => [...service.pids().values()].every((pid) => !isAlive(pid)));
+    await until('the workers are gone', () => [...service.pids().values()].every((pid) => !isRunning(pid)));
 
     const next = await start(world, 2);
     const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', expect: '100-continue' };
@@ -131,7 +132,7 @@ test('workers end in order when their primary is killed, and at once after a sec
     assert.equal(next.server.child.exitCode, null, 'the first signal waits for the request');
     next.server.child.kill('SIGTERM');
     assert.equal((await next.server.ended).code, 143);
-    await until('the workers are gone', () => [...next.pids().values()].every((pid) => !isAlive(pid)));
+    await until('the workers are gone', () => [...next.pids().values()].every((pid) => !isRunning(pid)));
   });
 });
 
@@ -172,12 +173,3 @@ test('if no worker starts, the start ends with exit code 1, and the embedded dat
     );
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
