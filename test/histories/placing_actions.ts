@@ -26,26 +26,20 @@ import type { EffectTime } from './terms.ts';
 export type QueryWish = Omit<Wish, 'allocations'> & { readonly query: Query };
 
 /** PUT /allocations/{consumer} with a query. */
-export const claimByQuery = (microversion: number, queried: QueryWish, ifMatch?: string): Action => ({
+export const claimByQuery = (microversion: number, queried: QueryWish): Action => ({
   method: 'PUT',
   path: `/allocations/${queried.uuid}`,
   microversion,
-  ifMatch,
   body: { candidates: queryText(queried.query), ...ownerFields(queried, microversion) },
   after: (state, reply, effectTime) =>
-    placed(state, reply, effectTime, { microversion, queried: [queried], ifMatch, bodyOf: ({ body }) => body }),
+    placed(state, reply, effectTime, { microversion, queried: [queried], bodyOf: ({ body }) => body }),
 });
 
 /** POST /allocations with a query for each consumer. */
-export const claimTogetherByQuery = (
-  microversion: number,
-  queried: readonly QueryWish[],
-  ifMatch?: string,
-): Action => ({
+export const claimTogetherByQuery = (microversion: number, queried: readonly QueryWish[]): Action => ({
   method: 'POST',
   path: '/allocations',
   microversion,
-  ifMatch,
   body: Object.fromEntries(
     queried.map((each) => [each.uuid, { candidates: queryText(each.query), ...ownerFields(each, microversion) }]),
   ),
@@ -53,7 +47,6 @@ export const claimTogetherByQuery = (
     placed(state, reply, effectTime, {
       microversion,
       queried,
-      ifMatch,
       expectsKnownOnly: true,
       bodyOf: ({ body }, uuid) => (body as Readonly<Record<string, unknown>>)[uuid],
     }),

@@ -105,9 +105,9 @@ for (const engine of engines) {
       const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
       accepted(await limit(send, { resources: { PGPU: 10 }, consumers: { all: 2 } }));
       accepted(await claim({ PGPU: 10 }, { uuid: first }));
-      const held = (amount: number, consumer_generation: number | null, project_id = 'ci') => ({
+      const held = (amount: number, consumer_generation: number | null) => ({
         allocations: amount === 0 ? {} : { [host]: { resources: { PGPU: amount } } },
-        project_id,
+        project_id: 'ci',
         user_id: 'ada',
         consumer_type: 'JOB',
         consumer_generation,

@@ -32,7 +32,8 @@ export const bundled = ['preact'] as const;
  * they depend on, and what the console bundles. Optional peers are left out, since npm does not install the optional
  * peers of a dependency.
  */
-export function productionPackages({ packages }: LockFile = lockFile): ReadonlyMap<string, LockedPackage> {
+export function productionPackages(): ReadonlyMap<string, LockedPackage> {
+  const { packages } = lockFile;
   const found = new Map<string, LockedPackage>();
   const follow = (from: string, more: readonly string[] = []): void => {
     const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta = {} } = packages[from] ?? {};
