@@ -10,6 +10,7 @@ import { checkInPieces, parseLongJson } from '../../src/http/long_bodies.ts';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
 import { integer, keyed, list, object, text } from '../../src/rest/json_schema.ts';
 import { complaintOf } from '../../src/rest/schema_complaint.ts';
+import { numberedUuid } from '../support/uuids.ts';
 
 type Outcome = { readonly output: unknown } | { readonly complaint: string };
 
@@ -30,9 +31,7 @@ function asAWhole(schema: v.GenericSchema, value: unknown): Outcome {
   return outcomeOf(output, issues);
 }
 
-const uuid = fc.constantFrom(
-  ...Array.from({ length: 40 }, (_, n) => `00000000-0000-4000-8000-${`${n}`.padStart(12, '0')}`),
-);
+const uuid = fc.constantFrom(...Array.from({ length: 40 }, (_, n) => numberedUuid(n)));
 /** Mostly a good value, sometimes one that is wrong. */
 const mostly = <T>(good: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof(

@@ -8,6 +8,7 @@ import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
+import { numberedUuid } from '../support/uuids.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 const inventory = { total: 1_000_000 };
@@ -94,7 +95,7 @@ test('while a long body is read, other requests are served', () =>
       for (let bytes = 0; bytes < length; bytes += (parts.at(-1) ?? '').length + 1) parts.push(each(parts.length));
       return parts.join(',');
     };
-    const uuids = (n: number): string => `"00000000-0000-4000-8000-${`${n}`.padStart(12, '0')}"`;
+    const uuids = (n: number): string => `"${numberedUuid(n)}"`;
     const provider = `/resource_providers/${host}`;
     for (const [what, method, path, body] of [
       ['a list where an object should be', 'POST', '/resource_providers', `[${many(() => '1')}]`],

@@ -7,14 +7,13 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { holdNothing, readChunks } from '../support/chunks.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
 import { search } from '../support/search.ts';
 import { withTestService } from '../support/services.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { aggregates, type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
+import { aggregates, fleetOf, type Node, nodeAt, providerUuid, stockOf, type Topology } from './topology.ts';
 
 /*
  * Searches that would take very long if all combinations were tried. The work is counted as reads of inventories and
@@ -34,7 +33,7 @@ const hosts = (count: number, children: number, functions: number, traits: reado
   }).flat();
 
 function counted(topology: Topology): { readonly fleet: Fleet; readonly steps: () => number } {
-  const { fleet } = createFleet(rowsOf(topology));
+  const fleet = fleetOf(topology);
   let steps = 0;
   for (const provider of fleet.byId.values()) {
     for (const name of ['inventories', 'parent'] as const) {
@@ -105,7 +104,7 @@ suite('explosions of combinations', () => {
   test('a search for different amounts that do not fit, which no check notices, ends with an error', () => {
     // Twelve devices are left with one of four, which no group can use, and the other eight have 16 pairs for 17
     // groups.
-    const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));
+    const fleet = fleetOf(hosts(1, 20, 4));
     const groups = functions(29).groups.map((group, index) => ({
       ...group,
       resources: new Map([['SRIOV_NET_VF', index < 12 ? 3 : 2]]),
@@ -153,7 +152,7 @@ suite('explosions of combinations', () => {
       { ...root, traits: ['CUSTOM_FAST'] as const },
       ...devices.map((node) => ({ ...node, stock: rich })),
     ];
-    const { fleet } = createFleet(rowsOf(topology));
+    const fleet = fleetOf(topology);
     // Of each combination, of which there are 13 million, the traits of all providers were read.
     let reads = 0;
     for (const provider of fleet.byId.values()) {
@@ -186,7 +185,7 @@ suite('explosions of combinations', () => {
   test('a million candidates are sent one after the other, and are not all in memory', async (t) => {
     v8.setFlagsFromString('--expose-gc');
     const collect: () => void = vm.runInNewContext('gc');
-    const { fleet } = createFleet(rowsOf(hosts(1, 10, 6)));
+    const fleet = fleetOf(hosts(1, 10, 6));
     const request = functions(6);
     collect();
     const before = process.memoryUsage().heapUsed;

@@ -5,11 +5,10 @@ import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import { allTrees } from '../../src/search/anchors.ts';
 import { firstUnmet } from '../../src/search/place.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { latest } from './explanation/explained.ts';
-import { nodeAt, rowsOf, stockOf } from './topology.ts';
+import { fleetOf, nodeAt, stockOf } from './topology.ts';
 
-const { fleet } = createFleet(rowsOf([0, 1].map((index) => nodeAt(index, { stock: { VCPU: stockOf(4) } }))));
+const fleet = fleetOf([0, 1].map((index) => nodeAt(index, { stock: { VCPU: stockOf(4) } })));
 const query = parseQuery('resources=VCPU:1&required=CUSTOM_RARE');
 const conditions = conditionsOf(query, parseCandidateRequest(query, latest));
 const unmetWith = (steps: number) => firstUnmet(fleet, conditions, { allowed: allTrees, work: { steps, forLists: 0 } });

@@ -1,11 +1,10 @@
 /** More isolated groups than `occupancy.ts` keeps in its list, on devices that have room for two consumers each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { search } from '../support/search.ts';
 import { candidateKey } from './candidate_key.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { nodeAt, rowsOf, stockOf, type Topology } from './topology.ts';
+import { fleetOf, nodeAt, stockOf, type Topology } from './topology.ts';
 
 /** A host with so many devices, each in an aggregate of its own. */
 const hostWith = (devices: number): Topology => [
@@ -19,7 +18,7 @@ type Found = { readonly key: string; readonly used: number };
 
 /** Candidates of isolated groups for one function each, of which the first ones each name a device. */
 function* candidatesOf(groups: number, naming: number, devices: number): Generator<Found> {
-  const { fleet } = createFleet(rowsOf(hostWith(devices)));
+  const fleet = fleetOf(hostWith(devices));
   const wanted = Array.from({ length: groups }, (_, index) => {
     const required = index < naming ? [[`device ${index}`]] : [];
     return groupOf(`${index}`, { SRIOV_NET_VF: 1 }, { aggregates: { required, forbidden: [] } });

@@ -6,10 +6,9 @@ import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import type { SearchOptions } from '../../src/search/search.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { search } from '../support/search.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { type Node, nodeAt, rowsOf, sharingTrait, stockOf } from './topology.ts';
+import { fleetOf, type Node, nodeAt, sharingTrait, stockOf } from './topology.ts';
 
 const hosts = 12_000;
 const shared = 'bbbbbbbb-0000-4000-8000-000000000000';
@@ -42,7 +41,7 @@ const requests: Readonly<Record<string, CandidateRequest>> = {
 };
 
 test('a query finds the hosts that have room, and no others, in all ways to search', () => {
-  const { fleet } = createFleet(rowsOf([...Array.from({ length: hosts }, host), pool]));
+  const fleet = fleetOf([...Array.from({ length: hosts }, host), pool]);
   /** A host that has VCPU left gets memory as well. */
   const freed = { providerId: 2, bump: 1, used: [{ classId: 2, delta: -8 }] };
   for (const [what, request] of Object.entries(requests)) {
@@ -68,7 +67,7 @@ test('a query finds the hosts that have room, and no others, in all ways to sear
 });
 
 test('if nothing fits, a search visits few of the trees', () => {
-  const { fleet } = createFleet(rowsOf(Array.from({ length: hosts }, host)));
+  const fleet = fleetOf(Array.from({ length: hosts }, host));
   for (const [what, request] of Object.entries(requests)) {
     if (!/more|both|much/.test(what)) continue;
     findPlace(fleet, request, { allowed: allTrees, work: { steps: Infinity, forLists: 0 } }); // fills the caches

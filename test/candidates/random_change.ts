@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import type { Changes } from '../../db/fleet/read_changes.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import type { AllRows } from '../fleet/made_up_fleet.ts';
+import { numberedUuid } from '../support/uuids.ts';
 import { aggregates } from './topology.ts';
 
 /** A change to one provider of the deployment, as two numbers say: which provider, and what exactly. */
@@ -111,7 +112,7 @@ export const changes = {
       ...list,
       ...list.filter(({ provider }) => provider === id).map((row) => ({ ...row, provider: next })),
     ];
-    const uuid = `cccccccc-0000-4000-8000-${`${next}`.padStart(12, '0')}`;
+    const uuid = numberedUuid(next, 'c');
     const providers = rows.providers.flatMap((row) =>
       row.id === id ? [row, { ...row, id: next, uuid, name: uuid, parent: id }] : row,
     );

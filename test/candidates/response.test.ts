@@ -6,13 +6,12 @@ import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { textOfChunks } from '../support/chunks.ts';
 import { search } from '../support/search.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { type Node, nodeAt, providerUuid, rowsOf, sharingTrait, stockOf, type Topology } from './topology.ts';
+import { fleetOf, type Node, nodeAt, providerUuid, sharingTrait, stockOf, type Topology } from './topology.ts';
 
 /** The versions at which the answer changes, and those just before. */
 const versions = [1010, 1011, 1012, 1016, 1017, 1026, 1027, 1028, 1029, 1033, 1034, 1039];
@@ -40,7 +39,7 @@ suite('answers to candidates queries', () => {
     let candidates = 0;
     fc.assert(
       fc.property(mixedTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {
-        const { fleet } = createFleet(rowsOf(topology));
+        const fleet = fleetOf(topology);
         const all = [...search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false })];
         candidates += all.length;
         const expected = JSON.stringify(naiveAnswer(topology, request, all, version));
@@ -58,7 +57,7 @@ suite('answers to candidates queries', () => {
     const topology = [0, 1, 2, 3].map((index) => host(index, { parent: index === 0 ? undefined : 0 }));
     const groups = Array.from({ length: 8 }, (_, index) => `resources_${index}=VCPU:1`);
     const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 1039);
-    const { fleet } = createFleet(rowsOf(topology));
+    const fleet = fleetOf(topology);
     const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const some = [...all].filter((_, index) => index % 5 === 0);
     const text = textOfChunks(candidatesJson(fleet, request, some, 1039));
@@ -69,14 +68,14 @@ suite('answers to candidates queries', () => {
     const aggregates = [providerUuid(9)];
     const topology = [host(0, { aggregates }), host(1, { aggregates, traits: [sharingTrait, 'CUSTOM_RARE'] })];
     const query = 'resources_1=VCPU:1&required_1=!CUSTOM_RARE&required_2=CUSTOM_RARE&same_subtree=_2&group_policy=none';
-    const text = textAt(createFleet(rowsOf(topology)).fleet, parseCandidateRequest(parseQuery(query), 1039), 1039);
+    const text = textAt(fleetOf(topology), parseCandidateRequest(parseQuery(query), 1039), 1039);
     const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
     assert.deepEqual(requests[0].mappings, { _1: [providerUuid(0)], _2: [providerUuid(1)] });
     assert.deepEqual(Object.keys(summaries), [providerUuid(0)]);
   });
 
   test('an answer without candidates has both keys', () => {
-    const { fleet } = createFleet(rowsOf([]));
+    const fleet = fleetOf([]);
     const [request] = fc.sample(anyRequest, 1);
     assert.ok(request);
     for (const version of versions) {

@@ -5,7 +5,6 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { heldTrees } from '../../src/search/anchors.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import type { SearchOptions } from '../../src/search/search.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
 import { search } from '../support/search.ts';
 import { candidateKey } from './candidate_key.ts';
 import { crowdedRequest, crowdedTree } from './crowded.ts';
@@ -15,10 +14,10 @@ import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
 import {
   aggregates,
+  fleetOf,
   type Node,
   nodeAt,
   providerUuid,
-  rowsOf,
   sharingTrait,
   stockOf,
   type Topology,
@@ -32,8 +31,6 @@ const allOptions: readonly SearchOptions[] = [
   { strategy: 'breadth-first', randomize: true, limited: false },
   { strategy: 'depth-first', randomize: true, limited: true },
 ];
-
-const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
 const found = (fleet: Fleet, request: CandidateRequest, options = depthFirst): string[] =>
   [...search(fleet, request, options)].map((candidate) => candidateKey(fleet, candidate));

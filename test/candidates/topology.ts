@@ -1,4 +1,7 @@
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { AllRows } from '../fleet/made_up_fleet.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
+import { numberedUuid } from '../support/uuids.ts';
 
 /** An inventory of a small made-up deployment, with what is used of it. */
 export type Stock = {
@@ -31,13 +34,10 @@ export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export const traitNames = [sharingTrait, 'HW_CPU_X86_AVX2', 'STORAGE_DISK_SSD', 'CUSTOM_FAST', 'CUSTOM_RARE'] as const;
 export type TraitName = (typeof traitNames)[number];
 
-const uuidOf = (kind: string, index: number): string =>
-  `${kind.repeat(8)}-0000-4000-8000-${`${index}`.padStart(12, '0')}`;
-
-export const providerUuid = (index: number): string => uuidOf('a', index);
-export const aggregates = [uuidOf('b', 0), uuidOf('b', 1), uuidOf('b', 2)] as const;
+export const providerUuid = (index: number): string => numberedUuid(index, 'a');
+export const aggregates = [numberedUuid(0, 'b'), numberedUuid(1, 'b'), numberedUuid(2, 'b')] as const;
 /** An aggregate without providers. */
-export const emptyAggregate = uuidOf('b', 9);
+export const emptyAggregate = numberedUuid(9, 'b');
 
 const names = (all: readonly string[]) =>
   all.map((name, index) => ({ id: index + 1, name, created: null, updated: null }));
@@ -99,3 +99,6 @@ export function rootIndex(topology: Topology, index: number): number {
   const parent = topology[index]?.parent;
   return parent === undefined ? index : rootIndex(topology, parent);
 }
+
+/** The fleet of a topology, which no database has. */
+export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;

@@ -15,7 +15,7 @@ import { groupOf, requestOf } from './plain_request.ts';
 import { anyChange } from './random_change.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { classNames, nodeAt, rowsOf, stockOf } from './topology.ts';
+import { classNames, fleetOf, nodeAt, rowsOf, stockOf } from './topology.ts';
 
 /** A request that most providers of any deployment satisfy. */
 const plainRequests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
@@ -92,7 +92,7 @@ test('the cache of a tree is up to date after any change, and right for any requ
 });
 
 test('when an overlay is hidden a tree has its former cache, and none that was made while the overlay was shown', () => {
-  const { fleet } = createFleet(rowsOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]));
+  const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]);
   const provider = fleet.byId.get(1) ?? assert.fail();
   const former = cacheOf(provider);
   const overlay = openOverlay(fleet);

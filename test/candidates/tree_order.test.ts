@@ -14,7 +14,7 @@ import { groupOf, requestOf } from './plain_request.ts';
 import { anyChange, changes, noChanges } from './random_change.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { classNames, type Node, nodeAt, rowsOf, type Stock, stockOf, traitNames } from './topology.ts';
+import { classNames, fleetOf, type Node, nodeAt, rowsOf, type Stock, stockOf, traitNames } from './topology.ts';
 
 const anyKey: fc.Arbitrary<OrderKey> = fc.oneof(
   fc.record({
@@ -153,7 +153,7 @@ test('candidates come in the order of their trees, whatever changed before', () 
 
 test('a tree that gets room is found among trees that had none', () => {
   const full = { stock: { VCPU: { ...stockOf(8), used: 8 }, MEMORY_MB: stockOf(8) } };
-  const { fleet } = createFleet(rowsOf([nodeAt(0, full), nodeAt(1, full), nodeAt(2, full)]));
+  const fleet = fleetOf([nodeAt(0, full), nodeAt(1, full), nodeAt(2, full)]);
   const order = [{ kind: 'free', className: 'MEMORY_MB', mostFirst: true }] as const;
   const request = { ...requestOf([groupOf('', { VCPU: 8 })]), order };
   assert.deepEqual(keysOf(fleet, request), []);
@@ -294,7 +294,7 @@ test('equal trees come in random order if the query requests it', () => {
   const topology = [...Array(8).keys()].map((number) =>
     nodeAt(number, { stock: { VCPU: stockOf(number < 6 ? 4 : 8) }, traits: number % 2 === 0 ? ['CUSTOM_FAST'] : [] }),
   );
-  const { fleet } = createFleet(rowsOf(topology));
+  const fleet = fleetOf(topology);
   const firsts = (order: readonly OrderKey[], randomize: boolean) =>
     new Set(
       Array.from({ length: 300 }, () => {

@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { partBits } from '../../db/fleet/changed_parts.ts';
 import { changeSetOf, type Interest, interestOf } from '../../src/fleet/follow/change_set.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 
 test('each client gets the changes of its own parts, class and tree, also after others got theirs', () => {
   const nodes = [nodeAt(0, { stock: { VCPU: stockOf(8) } }), nodeAt(1, { stock: { DISK_GB: stockOf(8) } })];
-  const { fleet } = createFleet(rowsOf(nodes));
+  const fleet = fleetOf(nodes);
   const [first, second] = nodes.map(({ uuid }) => uuid);
   const changes = changeSetOf(fleet, [
     ['7', 1, null, partBits.usages, null],

@@ -9,36 +9,20 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { openOverlay } from '../../src/fleet/model/overlay.ts';
 import { allocationsTag, parseIfMatch } from '../../src/placement/entity_tag.ts';
 import { inventoryDefaults } from '../../src/placement/inventory.ts';
-import { type Node, providerUuid, rowsOf, type Stock } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, providerUuid, type Stock, stockOf } from '../candidates/topology.ts';
 import { consumerClaim, consumerState } from '../support/claims.ts';
 
-const some = (more: Partial<Stock> = {}): Stock => ({
-  total: 10,
-  reserved: 0,
-  min_unit: 1,
-  max_unit: 10,
-  step_size: 1,
-  allocation_ratio: 1,
-  used: 0,
-  ...more,
-});
+const some = (more: Partial<Stock> = {}): Stock => ({ ...stockOf(10), ...more });
 
-const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
 const [host, disk, empty] = [0, 1, 2].map(providerUuid) as [string, string, string];
-const node = (uuid: string, stock: Partial<Node['stock']>): Node => ({
-  uuid,
-  parent: undefined,
-  stock: { ...nothing, ...stock },
-  traits: [],
-  aggregates: [],
-});
 
 /** A host, a disk, and a provider without inventories. Their ids are 1, 2 and 3. The classes have the same ids. */
 const fleetWith = (cpu: Partial<Stock> = {}): Fleet =>
-  createFleet(
-    rowsOf([node(host, { VCPU: some(cpu), MEMORY_MB: some() }), node(disk, { DISK_GB: some() }), node(empty, {})]),
-  ).fleet;
+  fleetOf([
+    nodeAt(0, { stock: { VCPU: some(cpu), MEMORY_MB: some() } }),
+    nodeAt(1, { stock: { DISK_GB: some() } }),
+    nodeAt(2),
+  ]);
 
 type Wanted = Readonly<Record<string, Readonly<Record<string, number>>>>;
 

@@ -5,20 +5,17 @@ import type { Claim } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, type PendingClaim, pending } from '../../src/claims/pending_claim.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { nodeAt, providerUuid, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, providerUuid, stockOf } from '../candidates/topology.ts';
 import { claimByQueries, claimOn, consumerState } from '../support/claims.ts';
 
 const [fast, slow] = [0, 1].map(providerUuid) as [string, string];
 
 /** A fast host with room for `capacity`, and a slow one with room for many. */
 const makeFleet = (capacity = 2) =>
-  createFleet(
-    rowsOf([
-      nodeAt(0, { stock: { VCPU: stockOf(capacity) }, traits: ['CUSTOM_FAST'] }),
-      nodeAt(1, { stock: { VCPU: stockOf(20) } }),
-    ]),
-  ).fleet;
+  fleetOf([
+    nodeAt(0, { stock: { VCPU: stockOf(capacity) }, traits: ['CUSTOM_FAST'] }),
+    nodeAt(1, { stock: { VCPU: stockOf(20) } }),
+  ]);
 
 const plain = (uuid: string, amount: number): Claim => claimOn(fast, uuid, amount, { knownGeneration: null });
 

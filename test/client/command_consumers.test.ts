@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
+import { numberedUuid } from '../support/uuids.ts';
 import { cells, commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
@@ -82,10 +83,7 @@ test('the client follows the links of pages to the end', async () => {
     ['host-1'],
   );
   assert.equal(server.seen.length, seen + 1);
-  const uuids = Array.from(
-    { length: 1001 },
-    (_, index) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
-  );
+  const uuids = Array.from({ length: 1001 }, (_, index) => numberedUuid(index));
   const claim = { project_id: 'many', user_id: 'u', consumer_type: 'JOB', consumer_generation: null };
   await client.inventories.set(hosts[0]?.uuid ?? '', {
     inventories: { VCPU: { total: 2000 } },

@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { differencesOf } from '../../console/changes/differences.ts';
 import { ratesOf } from '../../console/changes/rates.ts';
 import { anyEngine } from '../support/engines.ts';
+import { newClaim } from '../support/requests.ts';
 import { button, checkAccessibility, rows } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
 
@@ -22,11 +23,9 @@ before(async () => {
 after(() => served.close());
 
 const claim = (VCPU: number, project: string) => ({
+  ...newClaim({ [node]: { VCPU } }),
   project_id: project,
   user_id: 'ada',
-  consumer_type: 'INSTANCE',
-  consumer_generation: null,
-  allocations: { [node]: { resources: { VCPU } } },
 });
 
 const { testView } = viewTests(browserOf, () => served);

@@ -10,6 +10,7 @@ import { safeCell } from '../../console/text.ts';
 import { uuidOf } from '../../console/uuid.ts';
 import { shellWord } from '../../src/cli/shell_word.ts';
 import { anyEngine } from '../support/engines.ts';
+import { newClaim } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 import { button, checkAccessibility, openView, rows } from './pages.ts';
 import { browserForTests, type Served, serve, viewTests } from './serving.ts';
@@ -41,11 +42,9 @@ before(async () => {
 after(() => served.close());
 
 const claim = (VCPU: number, project: string) => ({
+  ...newClaim({ [node]: { VCPU } }),
   project_id: project,
   user_id: 'ada',
-  consumer_type: 'INSTANCE',
-  consumer_generation: null,
-  allocations: { [node]: { resources: { VCPU } } },
 });
 
 const { testView } = viewTests(browserOf, () => served);

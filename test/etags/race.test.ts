@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { withSharedDatabase } from '../races/shared_database.ts';
+import { numberedUuid } from '../support/uuids.ts';
 
 const writers = 8;
 const rounds = Number(process.env.ROUNDS ?? '12');
@@ -51,7 +52,6 @@ const provider = '6f0c9f9e-6c9c-4c39-9d8a-1c7f3a8f0a01';
 const parent = '6f0c9f9e-6c9c-4c39-9d8a-1c7f3a8f0a02';
 const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-0f8f1f3b7c02';
 const own = `/resource_providers/${provider}`;
-const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const claim = (amount: number, generation: number | null) => ({
   allocations: { [provider]: { resources: { VCPU: amount } } },
   project_id: 'p',
@@ -90,7 +90,7 @@ const contests: Readonly<Record<string, Contest>> = {
   },
   aggregates: {
     path: `${own}/aggregates`,
-    write: (read, number) => ({ method: 'PUT', body: { ...read, aggregates: [uuidOf(number)] } }),
+    write: (read, number) => ({ method: 'PUT', body: { ...read, aggregates: [numberedUuid(number)] } }),
   },
   'allocations by PUT and POST': {
     path: `/allocations/${consumer}`,

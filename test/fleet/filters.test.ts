@@ -6,8 +6,7 @@ import { wantedBy } from '../../src/api/resource_providers/filters.ts';
 import { fewestFor, type ProviderFilter, satisfiesAlone } from '../../src/fleet/model/filters.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
 import { often } from '../candidates/random_topology.ts';
-import { aggregates, type Node, nodeAt, rowsOf, stockOf, traitNames } from '../candidates/topology.ts';
-import { createFleet } from './made_up_fleet.ts';
+import { aggregates, fleetOf, type Node, nodeAt, stockOf, traitNames } from '../candidates/topology.ts';
 
 /** So many that a set of few of them is listed by itself. */
 const size = 60;
@@ -50,7 +49,7 @@ test('a filter finds the same providers by a list of few, by its conditions, and
   let found = 0;
   fc.assert(
     fc.property(anyNodes, anyFilter, (nodes, { vcpu, inTree, named, ...rest }) => {
-      const { fleet } = createFleet(rowsOf(nodes));
+      const fleet = fleetOf(nodes);
       const at = (index: number): Provider => {
         const provider = fleet.byUuid.get(nodes[index]?.uuid ?? '');
         assert.ok(provider);

@@ -12,7 +12,7 @@ import { candidateKey } from '../candidates/candidate_key.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { anyChange } from '../candidates/random_change.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
+import { fleetOf, nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { search } from '../support/search.ts';
 import { changeFleet } from './change_fleet.ts';
@@ -125,8 +125,7 @@ test('each tree is copied once for a snapshot, and once more for a later one', (
 });
 
 /** Used as a tree: held snapshots only check whether it was copied. */
-const newRoot = (): Provider =>
-  [...createFleet(rowsOf([nodeAt(0)])).fleet.byId.values()].find(() => true) ?? assert.fail();
+const newRoot = (): Provider => [...fleetOf([nodeAt(0)]).byId.values()].find(() => true) ?? assert.fail();
 
 test('however many snapshots are held, no more providers are kept than is allowed; the oldest snapshots are dropped', () => {
   const [size, most] = [100, 150];

@@ -7,7 +7,7 @@ import type { Demand } from '../../src/fleet/index/tree_room.ts';
 import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
-import { classNames, nodeAt, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
+import { classNames, fleetOf, nodeAt, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
 import { changeFleet } from './change_fleet.ts';
 import { type AllRows, createFleet } from './made_up_fleet.ts';
 
@@ -146,7 +146,7 @@ test('a tree that has room is found while the fleet grows beyond what a list was
 });
 
 test('a list is made once, and no more than sixteen are cached', () => {
-  const { fleet } = createFleet(rowsOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]));
+  const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(8) } })]);
   const demand = (classId: number): Demand => ({ classId, ofOne: 1, total: 1 });
   for (let round = 0; round < 3; round++) fleet.treeRoom.meeting([demand(1)], 9);
   assert.equal(fleet.treeRoom.made, 1);
@@ -157,7 +157,7 @@ test('a list is made once, and no more than sixteen are cached', () => {
 });
 
 test('a repeated query of more classes than cached lists makes no list again', () => {
-  const { fleet } = createFleet(rowsOf([]));
+  const fleet = fleetOf([]);
   const demands = Array.from({ length: 17 }, (_, classId) => ({ classId, ofOne: 1, total: 2 }));
   fleet.treeRoom.meeting(demands, 1);
   const { made } = fleet.treeRoom;

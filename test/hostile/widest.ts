@@ -1,3 +1,5 @@
+import { numberedUuid } from '../support/uuids.ts';
+
 /** A request, and what is wide about it. */
 export type Wide = {
   readonly what: string;
@@ -16,8 +18,6 @@ const groups = (amounts: readonly number[], more = 'group_policy=none'): string 
 const amounts = (...counts: readonly (readonly [count: number, amount: number])[]): readonly number[] =>
   counts.flatMap(([count, amount]) => Array.from({ length: count }, () => amount));
 
-const uuid = (index: number): string => `00000000-0000-4000-8000-${`${index}`.padStart(12, '0')}`;
-
 /** Seven of five and three of four do not fit on eight devices of eight, which only trying all ways shows. */
 const binPacking = amounts([7, 5], [3, 4]);
 
@@ -35,13 +35,16 @@ const queries: readonly (readonly [what: string, query: string])[] = [
     `resources=VCPU:1,SRIOV_NET_VF:1&${repeated(300, () => 'required=in:CUSTOM_HELD,CUSTOM_RARE')}`,
   ],
   ['1,000 forbidden traits', `resources=VCPU:1&required=${repeated(1_000, () => '!CUSTOM_RARE', ',')}`],
-  ['300 aggregates', `resources=VCPU:1&${repeated(300, (index) => `member_of=${uuid(1 + (index % 3))}`)}`],
-  ['400 aggregates, of which any may be', `resources=VCPU:1&member_of=in:${repeated(400, uuid, ',')}`],
+  ['300 aggregates', `resources=VCPU:1&${repeated(300, (index) => `member_of=${numberedUuid(1 + (index % 3))}`)}`],
+  [
+    '400 aggregates, of which any may be',
+    `resources=VCPU:1&member_of=in:${repeated(400, (index) => numberedUuid(index), ',')}`,
+  ],
   ['199 groups', groups(amounts([199, 1]))],
-  ['180 aggregates', `resources=VCPU:1&${repeated(180, (index) => `member_of=${uuid(1 + (index % 3))}`)}`],
+  ['180 aggregates', `resources=VCPU:1&${repeated(180, (index) => `member_of=${numberedUuid(1 + (index % 3))}`)}`],
   [
     '400 groups, each in one of two aggregates',
-    `${groups(amounts([400, 1]))}&${repeated(400, (index) => `member_of${index}=in:${uuid(1)},${uuid(2)}`)}`,
+    `${groups(amounts([400, 1]))}&${repeated(400, (index) => `member_of${index}=in:${numberedUuid(1)},${numberedUuid(2)}`)}`,
   ],
   [
     '1,000 forbidden traits of roots',
@@ -75,7 +78,7 @@ export const widest: readonly Wide[] = [
     {
       what: `claim: ${what}`,
       method: 'PUT',
-      path: `/allocations/${uuid(7)}`,
+      path: `/allocations/${numberedUuid(7)}`,
       body: { ...byQuery(query), dry_run: true },
     },
   ]),
@@ -84,14 +87,16 @@ export const widest: readonly Wide[] = [
     method: 'POST',
     path: '/allocations',
     body: {
-      ...Object.fromEntries(Array.from({ length: 200 }, (_, index) => [uuid(index), byQuery(groups(binPacking))])),
+      ...Object.fromEntries(
+        Array.from({ length: 200 }, (_, index) => [numberedUuid(index), byQuery(groups(binPacking))]),
+      ),
       dry_run: true,
     },
   },
   { what: 'all providers', path: '/resource_providers' },
   {
     what: 'all providers of 300 aggregates',
-    path: `/resource_providers?${repeated(300, (index) => `member_of=${uuid(1 + (index % 3))}`)}`,
+    path: `/resource_providers?${repeated(300, (index) => `member_of=${numberedUuid(1 + (index % 3))}`)}`,
   },
   {
     what: 'all providers without 1,000 traits',
@@ -104,7 +109,7 @@ export const widest: readonly Wide[] = [
     path: '/allocations',
     body: Object.fromEntries(
       Array.from({ length: 2_000 }, (_, index) => [
-        uuid(index),
+        numberedUuid(index),
         { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null, consumer_type: 'X' },
       ]),
     ),

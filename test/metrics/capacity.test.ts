@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { capacityText } from '../../src/metrics/capacity.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 
 test('the capacity of many providers is written in pieces, between which others are served', () => {
   const count = 3000;
   const nodes = Array.from({ length: count }, (_, index) =>
     nodeAt(index, { stock: { VCPU: stockOf(index + 1), DISK_GB: { ...stockOf(8), used: 3 } } }),
   );
-  const { fleet } = createFleet(rowsOf(nodes));
+  const fleet = fleetOf(nodes);
   for (const limit of [-1, 0, 1, 1700]) {
     const shown = limit === -1 ? count : limit;
     const work = capacityText(fleet, limit);

@@ -8,8 +8,7 @@ import { onCertainFleet, placeConsumers } from '../../src/claims/placing.ts';
 import { allTrees } from '../../src/search/anchors.ts';
 import { findPlace } from '../../src/search/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 import { anyEngine } from '../support/engines.ts';
 import { inFolder } from '../support/in_folder.ts';
 import { accepted, at, makeProvider, newClaim } from '../support/requests.ts';
@@ -80,7 +79,7 @@ test('the searches of a claim have a budget together, which many that are nearly
       ...(isRoot ? {} : { parent: tree * 100 }),
     });
   });
-  const { fleet } = createFleet(rowsOf(nodes));
+  const fleet = fleetOf(nodes);
   const traits = { required: [], forbidden: ['CUSTOM_RARE'] };
   const groups = Array.from({ length: 8 }, (_, index) => groupOf(`${index}`, { VCPU: 1 }, { traits }));
   const request = requestOf(groups, { order: [{ kind: 'free', className: 'VCPU', mostFirst: false }] });
@@ -116,9 +115,7 @@ test('the searches of a claim have a budget together, which many that are nearly
 });
 
 test('the steps for the list of an order are counted once, and do not come from the budget of the search', () => {
-  const { fleet } = createFleet(
-    rowsOf(Array.from({ length: 1000 }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(4) } }))),
-  );
+  const fleet = fleetOf(Array.from({ length: 1000 }, (_, index) => nodeAt(index, { stock: { VCPU: stockOf(4) } })));
   const request = requestOf([groupOf('', { VCPU: 1 })], {
     order: [{ kind: 'free', className: 'VCPU', mostFirst: false }],
   });

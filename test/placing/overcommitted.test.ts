@@ -14,8 +14,7 @@ import { onCertainFleet } from '../../src/claims/placing.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { OrderKey } from '../../src/search/request.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { nodeAt, providerUuid, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, providerUuid, type Stock, stockOf } from '../candidates/topology.ts';
 import { consumerClaim, consumerState, queriesOf } from '../support/claims.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, at, newClaim, type Send } from '../support/requests.ts';
@@ -99,9 +98,10 @@ test('consumers are placed in place by query exactly if a claim may give them as
           },
         });
         const full = { VCPU: { ...stockOf(9), used: 9 }, MEMORY_MB: { ...stockOf(9), used: 9 } };
-        const { fleet } = createFleet(
-          rowsOf([node, ...Array.from({ length: hosts - 1 }, (_, index) => nodeAt(index + 1, { stock: full }))]),
-        );
+        const fleet = fleetOf([
+          node,
+          ...Array.from({ length: hosts - 1 }, (_, index) => nodeAt(index + 1, { stock: full })),
+        ]);
         const states = new Map(parts.map(({ held }, index) => [`c${index}`, stateOf(`c${index}`, held)]));
         const plain = parts.map(({ wanted = {} }, index) => {
           const named = Object.keys(wanted).length === 0 ? [] : [[own, new Map(Object.entries(wanted))] as const];
@@ -162,7 +162,7 @@ for (const [name, order] of Object.entries<readonly OrderKey[]>({
     const nodes = Array.from({ length: 3000 }, (_, index) =>
       nodeAt(index, { stock: { VCPU: { ...stockOf(index === 0 ? 7 : 8), max_unit: 8, used: 8 } } }),
     );
-    const { fleet } = createFleet(rowsOf(nodes));
+    const fleet = fleetOf(nodes);
     const place = (amount: number) => {
       const consumer = consumerClaim('c0', queryOf({ VCPU: amount }, order, undefined));
       const claim: Claim = { consumers: [consumer], inventories: [], placing: [0] };

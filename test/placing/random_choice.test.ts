@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findPlace } from '../../src/search/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 
 /** Hosts, of which every second has a trait, and every fifth is full. */
 const hosts = Array.from({ length: 400 }, (_, index) =>
@@ -25,7 +24,7 @@ for (const [name, request, fits] of [
   ['a root with a trait', requestOf([plain], { rootTraits: fast }), isFast],
 ] as const) {
   test(`of the hosts that fit a query for ${name} each is chosen at some time, and no other`, () => {
-    const { fleet } = createFleet(rowsOf(hosts));
+    const fleet = fleetOf(hosts);
     // The last hundred are not allowed.
     const indexes = [...fleet.byId.values()].map(({ id }) => id - 1);
     const not = new Set([...fleet.byId.values()].filter(({ id }) => id > 300));
@@ -50,7 +49,7 @@ test('the only host with room among many is found', () => {
   const full = hosts.map((host, index) =>
     index === 123 ? host : { ...host, stock: { ...host.stock, VCPU: { ...stockOf(4), used: 4 } } },
   );
-  const { fleet } = createFleet(rowsOf(full));
+  const fleet = fleetOf(full);
   for (let times = 0; times < 50; times++) {
     const found = findPlace(fleet, requestOf([plain]), {
       allowed: { only: undefined, not: new Set() },
@@ -62,7 +61,7 @@ test('the only host with room among many is found', () => {
 });
 
 test('where only some of many hosts are allowed, one of these is found, whose root has the traits', () => {
-  const { fleet } = createFleet(rowsOf(hosts));
+  const fleet = fleetOf(hosts);
   const only = new Set([...fleet.byId.values()].filter(({ id }) => id === 124 || id === 125));
   for (let times = 0; times < 50; times++) {
     const found = findPlace(fleet, requestOf([plain], { rootTraits: fast }), {

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { numberedUuid } from '../support/uuids.ts';
 import { type Client, succeed } from './client.ts';
 import { checkIntegrity, checkLedger } from './consistency.ts';
 import { prepareRace, type RaceWithWriters, runRound } from './race.ts';
@@ -125,7 +126,7 @@ test('without a race, every claim that fits is accepted, up to the last unit', a
       const [uuid = ''] = race.arena.providers;
       const free = 40 - Number((await usageOf(server.client, uuid)).VCPU ?? 0);
       const claim = (amount: number, consumer: number) =>
-        server.client.send('PUT', `/allocations/00000000-0000-4000-8000-${String(consumer).padStart(12, '0')}`, 28, {
+        server.client.send('PUT', `/allocations/${numberedUuid(consumer)}`, 28, {
           allocations: { [uuid]: { resources: { VCPU: amount } } },
           project_id: 'p',
           user_id: 'u',

@@ -13,6 +13,7 @@ import { execute } from '../support/postgresql.ts';
 import { accepted, at, newClaim, newestVersion, requestsTo, type Send } from '../support/requests.ts';
 import { openServiceOn } from '../support/services.ts';
 import { until } from '../support/until.ts';
+import { numberedUuid } from '../support/uuids.ts';
 
 /** Enough for two chunks and more of candidates, and for as much of their summaries. */
 const hostCount = 5_000;
@@ -20,14 +21,12 @@ const traitsOfEach = 80;
 /** Usage moves between the first and the last host, the second and the last but one, and so on. */
 const pairCount = 4;
 
-const uuidOf = (kind: string, number: number): string =>
-  `${kind.repeat(8)}-0000-4000-8000-${`${number}`.padStart(12, '0')}`;
-const host = (number: number): string => uuidOf('a', number);
+const host = (number: number): string => numberedUuid(number, 'a');
 /** A provider that moves between the trees of the fifth host and of the last but five. The tree that has it has 300 units, the other 200. */
-const wanderer = uuidOf('b', 1);
+const wanderer = numberedUuid(1, 'b');
 const [homeNumber, otherNumber] = [5, hostCount - 5];
 /** In each snapshot one of two hosts exists, which would come first and last in the answer. */
-const twins = [uuidOf('0', 1), uuidOf('f', 1)] as const;
+const twins = [numberedUuid(1, '0'), numberedUuid(1, 'f')] as const;
 
 const insertHosts = `insert into resource_providers (created_at, updated_at, uuid, name, generation, id, root_provider_id)
   select now(), now(), 'aaaaaaaa-0000-4000-8000-' || lpad(n::text, 12, '0'), 'host' || n, 1, n, n

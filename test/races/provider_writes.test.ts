@@ -15,6 +15,7 @@ import type { PlacementService } from '../../src/start/service.ts';
 import { engines, withFreshDatabase } from '../support/engines.ts';
 import { requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
+import { numberedUuid } from '../support/uuids.ts';
 import { newChild, untilWaitingFor, waitingCount, withTwoConnections } from './two_connections.ts';
 
 /** Like the function of `requestsTo`, but it returns only the status. */
@@ -25,7 +26,6 @@ function senderTo(service: PlacementService): Send {
   return async (...request) => (await send(...request)).status;
 }
 
-const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const inventories = (resourceClass: string, generation: number) => ({
   inventories: { [resourceClass]: { total: 8 } },
   resource_provider_generation: generation,
@@ -36,8 +36,8 @@ test('changes of another process count, even if this process has not read them y
     const services = [await openServiceOn(database), await openServiceOn(database)] as const;
     try {
       const [ours, theirs] = [senderTo(services[0]), senderTo(services[1])];
-      const one = `/resource_providers/${uuidOf(1)}`;
-      await theirs('POST', '/resource_providers', { name: 'one', uuid: uuidOf(1) });
+      const one = `/resource_providers/${numberedUuid(1)}`;
+      await theirs('POST', '/resource_providers', { name: 'one', uuid: numberedUuid(1) });
       assert.equal(
         await ours('PUT', `${one}/inventories`, inventories('VCPU', 0)),
         200,
@@ -62,7 +62,7 @@ test('changes of another process count, even if this process has not read them y
       await theirs('PUT', `${one}/traits`, { traits: [], resource_provider_generation: 5 });
       assert.equal(await ours('PUT', `${one}/traits`, { ...traits, resource_provider_generation: 5 }), 409);
 
-      await theirs('PUT', `${one}/aggregates`, { aggregates: [uuidOf(7)], resource_provider_generation: 6 });
+      await theirs('PUT', `${one}/aggregates`, { aggregates: [numberedUuid(7)], resource_provider_generation: 6 });
       const aggregates = { aggregates: [], resource_provider_generation: 6 };
       assert.equal(await ours('PUT', `${one}/aggregates`, aggregates), 409);
       assert.equal(await ours('PUT', `${one}/aggregates`, { ...aggregates, resource_provider_generation: 7 }), 200);
@@ -81,7 +81,7 @@ for (const engine of engines) {
       const send = senderTo(service);
       const numbers = Array.from({ length: 12 }, (_, number) => number);
       const create = (number: number, name: string) =>
-        send('POST', '/resource_providers', { name, uuid: uuidOf(number) });
+        send('POST', '/resource_providers', { name, uuid: numberedUuid(number) });
       // Every third write uses a name that is taken already, or that another of the writes uses.
       await create(99, 'taken');
       const made = await Promise.all(numbers.map((n) => create(n, n % 3 === 0 ? 'taken' : `name ${n}`)));
@@ -95,7 +95,7 @@ for (const engine of engines) {
       // Of several writes of the same provider the first succeeds and the others fail. A write of another provider is
       // not affected.
       const put = (number: number) =>
-        send('PUT', `/resource_providers/${uuidOf(number)}/inventories`, inventories('VCPU', 0));
+        send('PUT', `/resource_providers/${numberedUuid(number)}/inventories`, inventories('VCPU', 0));
       const written = await Promise.all([1, 1, 1, 2, 4, 0].map(put));
       assert.deepEqual(written.slice(0, 3).toSorted(), [200, 409, 409]);
       assert.deepEqual(written.slice(3), [200, 200, 404]);
@@ -122,14 +122,16 @@ test('if many writes are blocked, a write that needs none of their rows does not
     const service = await openServiceOn(database, { placementDatabase: { statementTimeout: 2 } });
     const send = senderTo(service);
     const numbers = Array.from({ length: 10 }, (_, n) => n);
-    for (const n of numbers) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+    for (const n of numbers) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: numberedUuid(n) });
     const other = new pg.Client({ connectionString: database.config.connection });
     await other.connect();
     await other.query('begin; select from resource_providers for update');
     const answered: string[] = [];
     const tell = (what: string) => (status: number) => void answered.push(`${what}: ${status}`);
     const traits = { resource_provider_generation: 0, traits: ['HW_CPU_X86_AVX2'] };
-    const held = numbers.map((n) => send('PUT', `/resource_providers/${uuidOf(n)}/traits`, traits).then(tell('held')));
+    const held = numbers.map((n) =>
+      send('PUT', `/resource_providers/${numberedUuid(n)}/traits`, traits).then(tell('held')),
+    );
     // Only the slow lane waits so long: the shared batch has failed, and its writes are repeated apart from new ones.
     await untilWaitingFor(other, 100);
     await send('POST', '/resource_providers', { name: 'free' }).then(tell('free'));
@@ -171,15 +173,17 @@ test('a write that succeeded, but can neither be shown nor read, is not retried'
 test('a write of a locked provider fails after its wait, and writes of other providers do not wait', async () => {
   await withHeldProvider(async (send) => {
     // The first write goes alone, because no write is running yet. The others wait for it, and go together.
-    const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
+    const put = (n: number) =>
+      send('PUT', `/resource_providers/${numberedUuid(n)}/inventories`, inventories('VCPU', 0));
     assert.deepEqual(await Promise.all([1, 2, 3].map(put)), [200, 503, 200]);
   });
 });
 
 test('any number of writes of a locked provider, or of children of it, wait on one connection', async () => {
   await withHeldProvider(async (send, client) => {
-    const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
-    const child = { name: 'child', uuid: uuidOf(4), parent_provider_uuid: uuidOf(2) };
+    const put = (n: number) =>
+      send('PUT', `/resource_providers/${numberedUuid(n)}/inventories`, inventories('VCPU', 0));
+    const child = { name: 'child', uuid: numberedUuid(4), parent_provider_uuid: numberedUuid(2) };
     let outcomes = false;
     const answers = Promise.all([
       put(1),
@@ -222,10 +226,10 @@ test('while a table is locked, writes that need the table wait in the slow lane,
     try {
       const send = senderTo(service);
       const numbers = Array.from({ length: 12 }, (_, n) => n);
-      for (const n of numbers) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+      for (const n of numbers) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: numberedUuid(n) });
       await other.query('begin; lock table resource_provider_traits in share mode');
       const traits = { resource_provider_generation: 0, traits: ['HW_CPU_X86_AVX2'] };
-      const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/traits`, traits);
+      const put = (n: number) => send('PUT', `/resource_providers/${numberedUuid(n)}/traits`, traits);
       const held = numbers.map(put);
       let isHeld = true;
       void Promise.race(held).then(() => {
@@ -262,9 +266,10 @@ async function withHeldProvider(use: (send: Send, client: pg.Client) => Promise<
     const service = await openServiceOn(database, { placementDatabase: { statementTimeout: 1 } });
     try {
       const send = senderTo(service);
-      for (const n of [1, 2, 3]) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+      for (const n of [1, 2, 3])
+        await send('POST', '/resource_providers', { name: `name ${n}`, uuid: numberedUuid(n) });
       await client.query('begin');
-      await client.query(`select from resource_providers where uuid = '${uuidOf(2)}' for update`);
+      await client.query(`select from resource_providers where uuid = '${numberedUuid(2)}' for update`);
       await use(send, client);
     } finally {
       await client.end();

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { anyCase } from '../candidates/explanation/any_case.ts';
-import { explained, figuresOf, fleetOf } from '../candidates/explanation/explained.ts';
+import { explained, figuresOf } from '../candidates/explanation/explained.ts';
 import { naiveFigures } from '../candidates/explanation/naive_explanation.ts';
 import { partsOf, queryOf } from '../candidates/explanation/parts.ts';
-import { sharingTrait, type Topology } from '../candidates/topology.ts';
+import { fleetOf, sharingTrait, type Topology } from '../candidates/topology.ts';
 import { customTraits, loadTopology, queriesToUpstream } from './plain_queries.ts';
 import { startUpstreamOnSqlite } from './sqlite.ts';
 

@@ -7,8 +7,7 @@ import { wouldTake } from '../../src/claims/waiting/would_take.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { aggregates, fleetOf, nodeAt, sharingTrait, stockOf } from '../candidates/topology.ts';
 import { claimByQueries } from '../support/claims.ts';
 
 const [vcpu, disk] = [1, 3]; // as in `classNames`
@@ -72,7 +71,7 @@ test('after each change the claims that fit are taken in the order of their arri
   let takenAgain = 0;
   fc.assert(
     fc.property(fc.array(anyStep, { minLength: 5, maxLength: 30 }), (steps) => {
-      const { fleet } = createFleet(rowsOf(topology));
+      const fleet = fleetOf(topology);
       const groups = openWaitingGroups<WaitingForRoom>();
       const waiting = new Set<WaitingForRoom>();
       const refused = new Set<WaitingForRoom>();

@@ -6,8 +6,7 @@ import { openOffers } from '../../src/claims/waiting/offers.ts';
 import type { Waiter } from '../../src/claims/waiting/waiter.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
-import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
+import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 import { claimByQueries } from '../support/claims.ts';
 import { newTestWaiter } from './new_waiter.ts';
 
@@ -18,7 +17,7 @@ const noOther: ReadonlySet<Precedence> = new Set();
 function openScene(t: TestContext) {
   let nowMs = 1_000;
   t.mock.method(performance, 'now', () => nowMs);
-  const { fleet } = createFleet(rowsOf([nodeAt(0, { stock: { VCPU: stockOf(2) } })]));
+  const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(2) } })]);
   const underWay = new Set<Waiter>();
   const offers = openOffers(
     { known: fleet, snapshot: { pgSnapshot: '1:1:', lastXid: '0', serverRun: 'none' }, fresh: async () => fleet },

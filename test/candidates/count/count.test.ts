@@ -3,12 +3,11 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../../src/fleet/model/fleet.ts';
 import { type Kinds, mostTeams } from '../../../src/search/count/bound.ts';
-import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
-import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf, type Topology } from '../topology.ts';
+import { aggregates, fleetOf, nodeAt, sharingTrait, stockOf } from '../topology.ts';
 import { countNow } from './count_now.ts';
 import { naiveCount } from './naive_count.ts';
 import { scarce } from './scarce.ts';
@@ -16,8 +15,6 @@ import { sharedStock } from './shared_stock.ts';
 
 /** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.COUNT_CASES ?? 400);
-
-const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
 const unlimited = { max: 1_000_000, top: 100 };
 

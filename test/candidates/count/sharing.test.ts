@@ -1,21 +1,19 @@
 /** Counts in small fleets whose trees share providers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import {
   aggregates,
   type ClassName,
+  fleetOf,
   type Node,
   nodeAt,
-  rowsOf,
   sharingTrait,
   stockOf,
   type Topology,
 } from '../topology.ts';
 import { countNow } from './count_now.ts';
 
-const fleetOf = (topology: Topology) => createFleet(rowsOf(topology)).fleet;
 const unlimited = { max: 1_000_000, top: 100 };
 
 test('a tree that shares is counted at least as high together with other trees as alone', () => {

@@ -6,13 +6,9 @@ import { newestOf } from '../../../src/placement/versions.ts';
 import { atOnce } from '../../../src/request/turns.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
 import { type ExplainOptions, type Explanation, explain } from '../../../src/search/explanation/explain.ts';
-import { createFleet } from '../../fleet/made_up_fleet.ts';
-import { rowsOf, type Topology } from '../topology.ts';
 
 /** The version of the queries. */
 export const latest = newestOf(placementService);
-
-export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
 /** The explanation of a query in its text form. */
 export function explained(fleet: Fleet, text: string, options: Partial<ExplainOptions> = {}): Explanation {

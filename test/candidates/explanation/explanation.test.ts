@@ -6,9 +6,9 @@ import { parseCandidateRequest } from '../../../src/api/candidates/query.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
 import { requestWith } from '../../../src/search/conditions.ts';
 import type { Explanation } from '../../../src/search/explanation/explain.ts';
-import { nodeAt, stockOf } from '../topology.ts';
+import { fleetOf, nodeAt, stockOf } from '../topology.ts';
 import { anyCase } from './any_case.ts';
-import { explained, figuresOf, fleetOf, latest } from './explained.ts';
+import { explained, figuresOf, latest } from './explained.ts';
 import { fittingTrees, naiveFigures, naiveNearest, poolsOf, queriesByTheRules } from './naive_explanation.ts';
 import { partsOf, queryOf } from './parts.ts';
 
