@@ -10,7 +10,6 @@ import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { openServiceOn, withTestService } from '../support/services.ts';
-import { type Exposition, readExposition } from './exposition.ts';
 import { readQuery } from './promql.ts';
 
 type Target = { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } };
@@ -156,3 +155,27 @@ suite('the Grafana dashboard', () => {
     }
   });
 });
+
+/** The metrics of a scrape, by name. A histogram also has its series here. */
+type Exposition = ReadonlyMap<string, { readonly type: string; readonly labels: ReadonlySet<string> }>;
+
+/**
+ * Reads names, types and labels from the text format of Prometheus. test/http/probes.test.ts checks the format itself.
+ */
+function readExposition(text: string): Exposition {
+  const types = new Map<string, string>();
+  const found = new Map<string, { type: string; labels: Set<string> }>();
+  for (const line of text.split('\n')) {
+    const [, typed, type] = /^# TYPE (\w+) (\w+)$/.exec(line) ?? [];
+    if (typed !== undefined && type !== undefined) types.set(typed, type);
+    const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})? \S+$/.exec(line) ?? [];
+    if (name === undefined) continue;
+    const seen = found.get(name) ?? {
+      type: types.get(name) ?? types.get(name.replace(/_(bucket|sum|count)$/, '')) ?? 'untyped',
+      labels: new Set<string>(),
+    };
+    for (const [, label = ''] of labels.matchAll(/(?:^|,)(\w+)="(?:[^"\\]|\\.)*"/g)) seen.labels.add(label);
+    found.set(name, seen);
+  }
+  return found;
+}

@@ -7,11 +7,30 @@ import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
-import { aggregates, fleetOf, nodeAt, sharingTrait, stockOf } from '../topology.ts';
+import { aggregates, fleetOf, nodeAt, sharingTrait, stockOf, type Topology } from '../topology.ts';
 import { countNow } from './count_now.ts';
 import { naiveCount } from './naive_count.ts';
 import { scarce } from './scarce.ts';
-import { sharedStock } from './shared_stock.ts';
+
+/** Up to five providers that have little. About half of them share, and nearly all share aggregates; some topologies are flat. */
+const sharedStock: fc.Arbitrary<Topology> = fc
+  .record({
+    topology: anyTopology.map(scarce),
+    shares: fc.array(fc.boolean(), { minLength: 5, maxLength: 5 }),
+    isFlat: fc.boolean(),
+    groups: fc.array(fc.subarray([...aggregates], { minLength: 1 }), { minLength: 5, maxLength: 5 }),
+  })
+  .map(({ topology, shares, isFlat, groups }) =>
+    topology.map((node, index) => {
+      const others = node.traits.filter((name) => name !== sharingTrait);
+      return {
+        ...node,
+        parent: isFlat ? undefined : node.parent,
+        traits: shares[index] ? [sharingTrait, ...others] : others,
+        aggregates: groups[index] ?? [],
+      };
+    }),
+  );
 
 /** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.COUNT_CASES ?? 400);
