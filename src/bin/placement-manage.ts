@@ -3,8 +3,12 @@ import '../start/node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
+import { migrationNames } from '../../db/schema/executed_migrations.ts';
+import { raiseSequences } from '../../db/schema/id_sequences.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
 import { readRevision, stampRevision } from '../../db/schema/revision.ts';
+import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import { readConsumer } from '../../db/statements/consumers/consumer_row.ts';
 import { type Config, incompleteOwner } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
@@ -13,7 +17,6 @@ import { addLimitCommands } from '../manage/limit_commands.ts';
 import { addLoadCommand } from '../manage/load_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
-import { syncSchema } from '../manage/sync_schema.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
 import { unwritableProblem } from '../manage/upgrade_checks.ts';
 import { type Owner, ownerOr } from '../placement/consumer.ts';
@@ -69,6 +72,20 @@ addPolicyCommands(
   ownerOf,
 );
 await runCommand(program, { failed: exitCodeOf, noCommand: 1, problemsOf });
+
+/**
+ * `placement-manage db sync`. Standard output stays empty, as with upstream's command. Standard error gets one line
+ * that names the database and its state.
+ */
+async function syncSchema(database: Database, { placementDatabase }: Config): Promise<void> {
+  const applied = await migrateToLatest(database);
+  await refuseUnwatchedTables(database);
+  await raiseSequences(database);
+  const name = describeDatabase(placementDatabase);
+  const state = `${migrationNames.at(-1)}, revision ${await readRevision(database)}`;
+  const did = applied.length === 0 ? 'nothing had to be migrated' : `applied ${applied.join(', ')}`;
+  printError(`The ${name} is at ${state}: ${did}.`);
+}
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
   const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);
