@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import type { CommitWatch } from './commit_watch.ts';
-import { hasSqlstate, isReadOnly, isUnheard, sqlstate } from './failures.ts';
+import { hasSqlstate, isUnheard, mayBeOfSession, sqlstate } from './failures.ts';
 import type { TakeClient } from './hosts.ts';
 import type { BreakWatch } from './pool.ts';
 
@@ -10,8 +10,7 @@ import type { BreakWatch } from './pool.ts';
  * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
  *
  * @param text the SQL with parameters as `$1`, never with their values
- * @param ms the time from sending the statement to its answer. In a transaction it includes the statements before this
- *   one.
+ * @param ms the time from sending the statement to its answer, without that of statements before it on the connection
  */
 export type OnStatement = (text: string, ms: number) => void;
 
@@ -81,11 +80,10 @@ export function lendingFrom(
      * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
      * then the connection looks usable, and the caller would put it back into the pool.
      *
-     * A connection that refuses writes is not used again: it may be from a time when read-only was the default of the role or the database,
-     * or lead to a server that was the primary. A new connection may accept writes.
+     * After an error that may be of the session, the connection is not used again. The embedded database has only one.
      */
     const failed = async (error: unknown): Promise<never> => {
-      if (isReadOnly(error)) isSpent = true;
+      isSpent ||= commits !== undefined && mayBeOfSession(error);
       if (isUnheard(error)) await once(client, 'end');
       throw error;
     };
@@ -141,13 +139,18 @@ export function lendingFrom(
 /** @param begin called when the connection is lent again */
 type Lent = { readonly connection: Connection; begin(): void };
 
-/** A connection of node-postgres as it is. */
+/** A connection of node-postgres as it is. After an error that may be of the session, it is not used again. */
 function plainConnection(client: pg.PoolClient): Connection {
+  let isSpent = false;
+  const failed = (error: unknown): never => {
+    isSpent ||= mayBeOfSession(error);
+    throw error;
+  };
   return {
-    send: (text, values = []) => client.query(text, [...values]),
+    send: (text, values = []) => client.query(text, [...values]).catch(failed),
     cork: () => client.connection.stream.cork(),
     uncork: () => client.connection.stream.uncork(),
-    release: (broken) => client.release(broken),
+    release: (broken) => client.release(broken ?? isSpent),
   };
 }
 
@@ -205,12 +208,17 @@ const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; s
 /** The longest time of a timer, instead of the `query_timeout` of the pool. */
 const neverMs = 2 ** 31 - 1;
 
-const timed =
-  (send: Send, onStatement: OnStatement): Send =>
-  async (text, values, options) => {
+function timed(send: Send, onStatement: OnStatement): Send {
+  /** When the connection was done with the statement before: those of a transaction are sent together. */
+  let freeSinceMs = 0;
+  return async (text, values, options) => {
     if (options?.isUnlimited) return send(text, values, options); // such as a load of the fleet, which may take long
-    const startedMs = performance.now();
-    const report = (): void => onStatement(text, performance.now() - startedMs);
+    const sentMs = performance.now();
+    const report = (): void => {
+      const endMs = performance.now();
+      onStatement(text, endMs - Math.max(sentMs, freeSinceMs));
+      freeSinceMs = endMs;
+    };
     try {
       const result = await send(text, values, options);
       if (result.command !== 'ROLLBACK' || isRollback(text)) report(); // not a commit after a statement that failed, which was reported
@@ -221,6 +229,7 @@ const timed =
       throw error;
     }
   };
+}
 
 const isRollback = (text: string): boolean => /^rollback\b/i.test(text);
 

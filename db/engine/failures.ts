@@ -177,6 +177,13 @@ export const isOtherSchema = (error: unknown): boolean =>
     sqlstate.undefinedKey,
   );
 
+/**
+ * Whether an error may be of one session alone. A session keeps the defaults that the role and the database had when it began, such as
+ * read-only, a `search_path`, or another role; or it leads to a server that was the primary. A new session may succeed.
+ */
+export const mayBeOfSession = (error: unknown): boolean =>
+  isReadOnly(error) || isOtherSchema(error) || isNotPermitted(error);
+
 /** The database lacks tables or migrations that it had when the service started, as after an older dump was restored. */
 export class SchemaBehind extends Error {}
 

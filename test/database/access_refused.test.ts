@@ -16,8 +16,11 @@ type Names = { readonly role: string; readonly database: string };
 type Change = {
   readonly made: (names: Names) => string;
   readonly undone: (names: Names) => string;
-  /** Where the statements run: on the server's own database, or on that of the service. */
-  readonly on: 'server' | 'database';
+  /**
+   * Where the statements run: on the server's own database, where sessions of the service are ended for it, or on that of the service. Those of
+   * `sessions` run on the server's, too, and are the defaults of sessions: what is undone is so for later ones, and no program ends the others.
+   */
+  readonly on: 'server' | 'database' | 'sessions';
   readonly reason: RegExp;
   readonly ready: string;
   readonly line: string;
@@ -80,6 +83,20 @@ const changes: Readonly<Record<string, Change>> = {
     reason: /relation \S+ does not exist/,
     ...otherSchema,
   },
+  'sessions whose search_path leads elsewhere': {
+    made: ({ role }) => `alter role ${role} set search_path = elsewhere`,
+    undone: ({ role }) => `alter role ${role} reset search_path`,
+    on: 'sessions',
+    reason: /relation \S+ does not exist/,
+    ...otherSchema,
+  },
+  'sessions that begin as another role': {
+    made: ({ role }) => `create role ${role}_other role ${role}; alter role ${role} set role = ${role}_other`,
+    undone: ({ role }) => `alter role ${role} reset role`,
+    on: 'sessions',
+    reason: /permission denied for table/,
+    ...notPermitted,
+  },
   'tables without a column': {
     made: () => 'alter table resource_providers rename generation to elsewhere',
     undone: () => 'alter table resource_providers rename elsewhere to generation',
@@ -107,19 +124,22 @@ suite('a database that refuses the login of the service', () => {
       await execute(server.url, `alter database ${database} owner to ${role}`);
       const asRole = new URL(url);
       asRole.username = role;
-      const connection = { ...testConfig().placementDatabase, connection: asRole.href, syncOnStartup: true };
-      const service = await openService(testConfig({ placementDatabase: connection }), { logger: pino(log) });
+      const defaults = { ...testConfig().placementDatabase, connection: asRole.href, syncOnStartup: true };
+      const placementDatabase = on === 'sessions' ? { ...defaults, maxPoolSize: 1 } : defaults;
+      const service = await openService(testConfig({ placementDatabase }), { logger: pino(log) });
       const change = async (statement: string): Promise<void> => {
         const end = `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`;
         if (on === 'server') await execute(server.url, end);
+        const target = on === 'database' ? url : server.url;
         // The service may have connected again before the change of a name.
         await until('the change is made', () =>
-          execute(on === 'server' ? server.url : url, statement).then(
+          execute(target, statement).then(
             () => true,
             () => execute(server.url, end).then(() => false),
           ),
         );
-        if (on === 'server') await execute(server.url, end);
+        if (on === 'server' || (on === 'sessions' && statement !== undone({ role, database })))
+          await execute(server.url, end);
       };
       try {
         const send = requestsTo(service);
