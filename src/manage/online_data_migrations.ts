@@ -1,5 +1,6 @@
 import type { OnlineMigration, Progress } from '../../db/online/online_migration.ts';
 import { runBatch } from '../../db/online/run.ts';
+import { withReadOnlyRemedy } from '../../db/schema/privileges.ts';
 import { messageOf } from '../text/print.ts';
 import { centredTable } from './upgrade_report.ts';
 
@@ -34,7 +35,7 @@ export async function runOnlineDataMigrations(
   do {
     const parts = await runBatch(migrations, maxCount ?? batchSize);
     for (const part of parts) {
-      if ('error' in part) print(`Error attempting to run ${part.name}: ${messageOf(part.error)}`);
+      if ('error' in part) print(`Error attempting to run ${part.name}: ${messageOf(withReadOnlyRemedy(part.error))}`);
       if (part.found > 0) print(`${part.found} rows matched query ${part.name}, ${part.done} migrated`);
       const before = totals.get(part.name) ?? { found: 0, done: 0 };
       totals.set(part.name, { found: before.found + part.found, done: before.done + part.done });

@@ -76,6 +76,13 @@ const changes: Readonly<Record<string, Change>> = {
     reason: /permission denied for table/,
     ...notPermitted,
   },
+  'tables whose rows are hidden from the role': {
+    made: () => 'alter table allocations enable row level security, force row level security',
+    undone: () => 'alter table allocations disable row level security, no force row level security',
+    on: 'database',
+    reason: /affected by row-level security policy/,
+    ...notPermitted,
+  },
   'tables in another schema': {
     made: () => 'alter schema public rename to elsewhere; create schema public',
     undone: () => 'drop schema public; alter schema elsewhere rename to public',

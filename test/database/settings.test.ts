@@ -20,6 +20,7 @@ const settings: Readonly<Record<string, readonly [unsuitable: string, needed: st
   lock_timeout: ['1ms', '0'],
   idle_session_timeout: ['1min', '0'],
   jit: ['on', 'off'],
+  row_security: ['on', 'off'],
   datestyle: ['SQL, DMY', 'ISO, DMY'],
   extra_float_digits: ['-5', '1'],
   standard_conforming_strings: ['off', 'on'],

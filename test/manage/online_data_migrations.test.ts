@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
 import { anyEngine, engines, withFreshDatabase } from '../support/engines.ts';
+import { execute } from '../support/postgresql.ts';
 import { withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
@@ -121,3 +122,16 @@ test('an old allocation that sorts before the searched ones gets its consumer in
       await database.close();
     }
   }));
+
+test('an online data migration of a read-only database says what to do', async () => {
+  await withCommands('postgresql', 'migrated', async ({ run, config: { connection = '' } }) => {
+    const database = new URL(connection).pathname.slice(1);
+    await execute(connection, `alter database ${database} set default_transaction_read_only = on`);
+    const { code, stdout } = await run('placement-manage', 'online-data-migrations');
+    assert.equal(code, 2);
+    assert.match(
+      stdout,
+      /^Error attempting to run set_root_provider_ids: The database is read-only: .* switch it off\.$/m,
+    );
+  });
+});
