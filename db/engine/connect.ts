@@ -386,9 +386,12 @@ async function transaction(
 
 /** `timestamp without time zone`. Upstream stores UTC in it; node-postgres would read it as local time. */
 const timestampOid = 1114;
+/** `timestamp with time zone`. Of infinite times node-postgres would make numbers; an invalid `Date` is what they are in the other type as well. */
+const timestamptzOid = 1184;
 const utcTypes = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === timestampOid && format !== 'binary'
-      ? (text: string) => new Date(`${text.replace(' ', 'T')}Z`)
-      : pg.types.getTypeParser(oid, format as 'text'),
+  getTypeParser: (oid: number, format?: 'text' | 'binary') => {
+    if (oid === timestampOid && format !== 'binary') return (text: string) => new Date(`${text.replace(' ', 'T')}Z`);
+    const parse = pg.types.getTypeParser(oid, format as 'text');
+    return oid === timestamptzOid && format !== 'binary' ? (text: string) => new Date(parse(text)) : parse;
+  },
 } as pg.CustomTypesConfig;

@@ -53,7 +53,7 @@ export type FoundToken = Pick<TokenRow, 'uuid' | 'userId' | 'projectId' | 'roles
 /** The token with this hash that has not expired; undefined if there is none. */
 export async function findToken({ kysely }: Pick<Database, 'kysely'>, hash: string): Promise<FoundToken | undefined> {
   const { rows } = await sql<FoundToken>`
-    select uuid, user_id as "userId", project_id as "projectId", roles, (extract(epoch from expires_at - ${utcNow}) * 1000)::float8 as "msLeft",
+    select uuid, user_id as "userId", project_id as "projectId", roles, ((extract(epoch from expires_at) - extract(epoch from ${utcNow})) * 1000)::float8 as "msLeft",
       coalesce(used_at >= date_trunc('hour', ${utcNow}), false) as "isNoted"
     from tokens where hash = ${hash} and (expires_at is null or expires_at > ${utcNow})`.execute(kysely);
   return rows[0];

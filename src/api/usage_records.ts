@@ -18,6 +18,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, oneOf, text, time, uuidText } from '../rest/json_schema.ts';
 import { checkUnrepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
+import { timeText } from '../text/time_text.ts';
 import { consumerName } from './allocations/bodies.ts';
 import { pageJson, pageParameters, usualLimit } from './answers.ts';
 import { ownerOf } from './consumers/consumer.ts';
@@ -164,8 +165,8 @@ const represent = (record: UsageRecordRow, config: Config): object => ({
   resource_provider: { uuid: record.providerUuid, name: record.providerName },
   resource_class: record.className,
   amount: record.amount,
-  from: record.began.toISOString(),
-  until: record.until?.toISOString() ?? null,
+  from: timeText(record.began),
+  until: timeText(record.until),
   ended: record.ended,
 });
 

@@ -8,6 +8,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { object } from '../rest/json_schema.ts';
 import { checkUnrepeated, integerParameter } from '../rest/schema_check.ts';
 import { isStorable } from '../text/strings.ts';
+import { timeText } from '../text/time_text.ts';
 import { lineName, ownerId } from './allocations/bodies.ts';
 import { pageJson, usualLimit } from './answers.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -83,8 +84,8 @@ const represent = (
   ...(version >= since.names ? { names: names ?? consumers.map(() => null) } : {}),
   project_id: projectId,
   user_id: userId,
-  since: began.toISOString(),
-  until: until.toISOString(),
+  since: timeText(began),
+  until: timeText(until),
   line: rest.line,
   place: rest.place,
   waits_for: rest.waitsFor,

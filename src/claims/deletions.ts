@@ -13,6 +13,7 @@ import type { Effect, OwnWrite } from '../fleet/model/own_writes.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { withName } from '../placement/uuid.ts';
 import { inBatches } from '../queue/queue.ts';
+import { timeText } from '../text/time_text.ts';
 import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claim_locks.ts';
 
 /**
@@ -128,7 +129,7 @@ export function removeEndedConsumers(database: Database, options: RemovalOptions
 
 const removalLine = ({ uuid, name, projectId, userId, expired, allocations }: RemovedConsumer): string =>
   `Consumer ${withName(uuid, name)} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
-  `${expired.toISOString()}.`;
+  `${timeText(expired) ?? '-infinity'}.`;
 
 /** The longest time between two searches, in milliseconds. */
 const longestPauseMs = 3_600_000;

@@ -44,7 +44,7 @@ export const haveTermsEnded = ({ kysely }: Pick<Database, 'kysely'>) =>
     kysely,
     sql<{ readonly overdueSeconds: number | null; readonly isCounting: boolean }>`
     select case when min(expires_at) <= clock_timestamp()
-        then extract(epoch from clock_timestamp() - min(expires_at))::double precision end as "overdueSeconds",
+        then extract(epoch from clock_timestamp() - greatest(min(expires_at), 'epoch'))::double precision end as "overdueSeconds",
       exists (select from usage_counting) as "isCounting" from consumer_terms`,
   );
 

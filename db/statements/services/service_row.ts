@@ -44,7 +44,7 @@ export const serviceColumns = (downTimeSeconds: number): RawBuilder<unknown> => 
   s.cell_id as "cellId", s.id, s.uuid, s.host, s."binary", s.topic, s.zone, s.disabled,
   s.disabled_reason as "disabledReason", s.forced_down as "forcedDown", s.uptime,
   not s.forced_down and coalesce(
-    abs(extract(epoch from ${utcNow} - coalesce(s.last_seen_up, s.created_at))) <= ${downTimeSeconds}::integer, false
+    abs(extract(epoch from ${utcNow}) - extract(epoch from coalesce(s.last_seen_up, s.created_at))) <= ${downTimeSeconds}::integer, false
   ) as up,
   to_char(greatest(s.updated_at, s.last_seen_up), 'YYYY-MM-DD"T"HH24:MI:SS.US') as "updatedAt"`;
 

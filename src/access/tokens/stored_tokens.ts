@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../db/engine/connect.ts';
 import { createToken, type NewToken, type TokenRow } from '../../../db/statements/tokens.ts';
+import { timeText } from '../../text/time_text.ts';
 import { makeToken } from './token_text.ts';
 
 /** A token as answers of the API and the command show it: without the token itself. */
@@ -26,6 +27,6 @@ export const showToken = ({ uuid, prefix, userId, projectId, roles, created, exp
   project_id: projectId,
   roles,
   created_at: created.toISOString(),
-  expires_at: expires?.toISOString() ?? null,
-  used_at: used?.toISOString() ?? null,
+  expires_at: timeText(expires),
+  used_at: timeText(used),
 });

@@ -10,8 +10,9 @@ import { badRequest, notFound } from '../../request/errors.ts';
 import { untilDone } from '../../request/until_done.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
 import { isStorable } from '../../text/strings.ts';
+import { timeText } from '../../text/time_text.ts';
 import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answers.ts';
-import { contentOf, endText, generationOfRow, goesOn } from '../consumers/consumer.ts';
+import { contentOf, generationOfRow, goesOn } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
 import { allocationsPhrase, malformedConsumer, writeClaim } from './claim_refusals.ts';
@@ -81,7 +82,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
-    ...(version >= since.terms ? { expires_at: endText(first.expires) } : {}),
+    ...(version >= since.terms ? { expires_at: timeText(first.expires) } : {}),
     ...(version >= since.names ? { name: first.consumer_name } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
@@ -308,7 +309,7 @@ function outcomeJson(
     consumer_generation: generation,
     consumer_type: consumerType ?? unknownType,
     etag,
-    ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
+    ...(version >= since.terms ? { expires_at: timeText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
     ...(version >= since.names ? { name } : {}),
   };
 }

@@ -6,6 +6,7 @@ import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } 
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
+import { timeText } from '../../text/time_text.ts';
 import { newest } from '../answers.ts';
 
 /** The allocations of a consumer with its project, user and type; undefined where it has no allocations. */
@@ -38,9 +39,6 @@ export const generationOfRow = (
 ): number | null =>
   generationFor(request, { generation: row.consumer_generation, formerGenerations: row.former_generations });
 
-/** When a term expires, as answers show it; null without a term. */
-export const endText = (end: Date | null): string | null => end?.toISOString() ?? null;
-
 /** Checks how long a term of a consumer may last. @throws ApiError 400 */
 export function checkTerm(consumer: string, seconds: number, { placement: { maxTerm } }: Config): void {
   if (seconds <= maxTerm) return;
@@ -72,7 +70,7 @@ export function represent(consumer: ConsumerRow, request: ApiRequest, config: Co
     created_at: timeText(consumer.created),
     updated_at: timeText(consumer.updated),
     etag: consumer.etag ?? tagOf(consumer, config),
-    ...(request.version >= since.terms ? { expires_at: endText(consumer.expires) } : {}),
+    ...(request.version >= since.terms ? { expires_at: timeText(consumer.expires) } : {}),
     ...(request.version >= since.names ? { name: consumer.name } : {}),
     links: [
       { rel: 'self', href: `${request.prefix}${consumersPath}/${escaped}` },
@@ -92,10 +90,6 @@ function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
     consumerType: consumer.consumerType,
   });
 }
-
-/** The database also has infinities. */
-export const timeText = (time: Date | null): string | null =>
-  time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
 
 /** When a consumer was last modified, in milliseconds since 1970; undefined if that is not known. */
 export const consumerModifiedAtMs = ({ created, updated }: ConsumerRow): number | undefined =>

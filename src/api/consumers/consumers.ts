@@ -26,6 +26,7 @@ import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
 import { isStorable } from '../../text/strings.ts';
+import { timeText } from '../../text/time_text.ts';
 import { consumerName, echoedEnd, named, ownerId, shownConsumerType, termSeconds } from '../allocations/bodies.ts';
 import { generationRemedy, limitRefused } from '../allocations/claim_refusals.ts';
 import { requireUncounted } from '../allocations/claim_rights.ts';
@@ -37,7 +38,6 @@ import {
   consumerModifiedAtMs,
   consumersPath,
   contentOf,
-  endText,
   generationFor,
   ownerOf,
   represent,
@@ -339,7 +339,7 @@ async function change(request: ApiRequest, dependencies: Dependencies): Promise<
     );
     // Another request has written or removed the consumer meanwhile: it is read again.
     if (set === 'changed') return undefined;
-    const json = { consumer_generation: known, expires_at: endText(set.expires) };
+    const json = { consumer_generation: known, expires_at: timeText(set.expires) };
     return { status: 200, json, lastModified: new Date() };
   });
 }

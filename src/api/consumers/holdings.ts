@@ -6,9 +6,10 @@ import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text } from '../../rest/json_schema.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
+import { timeText } from '../../text/time_text.ts';
 import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { endText, ownerOf, timeText } from './consumer.ts';
+import { ownerOf } from './consumer.ts';
 import { checkConsumerMarker, namePartParameter, ofOneProject, ownerParameters, readOnNamed } from './filter.ts';
 
 // Routes
@@ -81,5 +82,5 @@ const represent = (row: HoldingRow, config: Dependencies['config']): object => (
   root: { uuid: row.rootUuid, name: row.rootName },
   resources: row.resources,
   since: timeText(row.since),
-  expires_at: endText(row.expires),
+  expires_at: timeText(row.expires),
 });
