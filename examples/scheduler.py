@@ -11,7 +11,7 @@ failed, and 2 if a line is no job: then none is run.
 Ctrl-C (SIGINT), SIGTERM and SIGHUP (unless nohup has it ignored) kill all jobs and give back what they had; the exit code is 130, 143 or
 129. After SIGKILL nothing does that: the jobs go on, and their claims end after their term. So kill the jobs too.
 """
-import os, signal, subprocess, sys, threading, time, urllib.parse, uuid
+import os, signal, subprocess, sys, threading, time, uuid
 import requests
 
 URL = os.environ.get('PLACEMENT_URL', 'http://127.0.0.1:8778')
@@ -82,20 +82,18 @@ def error_of(answer):
 
 def found(consumer):
     """What `place` returns, for a claim whose answer was lost; None if it has ended. Part of its term is over, so it gets a new one."""
-    generation = answered(call('GET', f'/allocations/{consumer}')).get('consumer_generation')
+    held = answered(call('GET', f'/allocations/{consumer}'))
+    generation = held.get('consumer_generation')
     asked = time.monotonic()
     renewed = renew(consumer, generation) if generation is not None else None
     if generation is None or (renewed is not None and renewed.status_code == 404):
         return None
     answered(renewed)
-    path = '/holdings?' + urllib.parse.urlencode({'project_id': PROJECT})
-    while path:
-        page = answered(call('GET', path))
-        for held in page['holdings']:
-            if held['consumer'] == consumer:
-                return held['resource_provider']['name'], generation, asked + TERM_SECONDS
-        path = page.get('holdings_links', [{'href': None}])[0]['href']
-    return None
+    return host_of(held), generation, asked + TERM_SECONDS
+
+
+def host_of(held):
+    return next(iter(held['resource_providers'].values()))['name']
 
 
 def answered(answer):
@@ -126,8 +124,7 @@ def place(consumer, processors, line):
             raise Refused('it is stopped')
         if answer.ok:
             placed = answer.json()
-            host = next(iter(placed['resource_providers'].values()))['name']
-            return host, placed['consumer_generation'], time.monotonic() + TERM_SECONDS
+            return host_of(placed), placed['consumer_generation'], time.monotonic() + TERM_SECONDS
         error = error_of(answer)
         if error['code'] == 'placement.concurrent_update':  # the answer of an earlier attempt was lost
             earlier = found(consumer)

@@ -13,7 +13,7 @@ import {
 } from './consumer_argument.ts';
 import { holdingsByConsumer } from './consumer_filter.ts';
 import { addDeleteCommand } from './delete_allocations_command.ts';
-import { findProvider, namesOf, providerArgument } from './find_provider.ts';
+import { findProvider, namesOfHeld, providerArgument } from './find_provider.ts';
 import { type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
@@ -36,7 +36,7 @@ export function addAllocationCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const { uuid: consumer } = await foundConsumer(placement, readConsumer(which, undefined, command));
       const held = await placement.allocations.show(consumer);
-      const nameOf = await namesOf(placement, Object.keys(held.allocations));
+      const nameOf = await namesOfHeld(placement, [held]);
       print(held, () => heldText(consumer, held, nameOf));
     });
   allocation
@@ -92,7 +92,6 @@ export function addAllocationCommands(program: Command): void {
         amounts,
       }));
       const allocations = allocationsOf(parts, command);
-      const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
       const named = await foundConsumer(placement, read);
       const consumer = named.uuid;
       await retryUnlessChanged(options, async () => {
@@ -100,7 +99,8 @@ export function addAllocationCommands(program: Command): void {
         await placement.allocations.set(consumer, { allocations, ...owner }, { ifMatch: options.ifMatch });
       });
       const held = await placement.allocations.show(consumer);
-      print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
+      const nameOf = await namesOfHeld(placement, [held]);
+      print(held, () => heldText(consumer, held, nameOf));
     });
   addPlaceCommand(allocation);
   addDeleteCommand(allocation);

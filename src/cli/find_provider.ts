@@ -1,5 +1,5 @@
 import { forEach } from '../client/for_each.ts';
-import { isNotFound, type Placement, type Provider } from '../client/index.ts';
+import { isNotFound, type Placed, type Placement, type Provider } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { CommandFailure } from './exit_codes.ts';
 
@@ -37,6 +37,18 @@ async function lookUp(placement: Placement, nameOrUuid: string): Promise<Provide
   }
   const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
   return found;
+}
+
+/** The names of the providers of which consumers have something: answers have them from 2.7 on, also for users who may not see providers. */
+export async function namesOfHeld(
+  placement: Placement,
+  held: readonly Pick<Placed, 'allocations' | 'resource_providers'>[],
+): Promise<(uuid: string) => string> {
+  const named = held.flatMap(({ resource_providers = {} }) => Object.entries(resource_providers));
+  const names = new Map(named.map(([uuid, { name }]) => [uuid, name]));
+  const uuids = held.flatMap(({ allocations }) => Object.keys(allocations));
+  if (uuids.some((uuid) => !names.has(uuid))) return namesOf(placement, uuids);
+  return (uuid) => names.get(uuid) ?? uuid;
 }
 
 /**

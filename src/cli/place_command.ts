@@ -8,7 +8,7 @@ import { resourcesText, wholeNumber } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { expiresInOption, foundConsumer, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
 import { CommandFailure, exitCodes } from './exit_codes.ts';
-import { namesOf } from './find_provider.ts';
+import { namesOfHeld } from './find_provider.ts';
 import { type Held, hasSomething, type OwnerOptions, ownerOf, readHeld } from './held.ts';
 import { shellOf } from './shell.ts';
 import type { Printed } from './table.ts';
@@ -87,7 +87,7 @@ export function addPlaceCommand(allocation: Command): void {
         process.exitCode = exitCodes.interrupted.code;
         return;
       }
-      const nameOf = await namesIn(placement, placed);
+      const nameOf = await namesOfHeld(placement, [...placed.values()]);
       const shown = Array.from(placed, ([consumer, has]) => ({ consumer, ...has }));
       print(options.count === undefined ? shown[0] : shown, () => placedText(placed, nameOf, options));
     });
@@ -164,23 +164,6 @@ async function asTaken(
     `Consumer ${have} something already. "placement allocation show" shows it, --move gives it another place instead.${lost}`,
     { cause: error },
   );
-}
-
-/** The names of the providers, which answers have from 2.7 on. */
-async function namesIn(placement: Placement, placed: PlacedGang): Promise<(uuid: string) => string> {
-  const all = [...placed.values()];
-  if (all.some(({ resource_providers }) => resource_providers === undefined)) {
-    return namesOf(
-      placement,
-      all.flatMap(({ allocations }) => Object.keys(allocations)),
-    );
-  }
-  const names = new Map(
-    all
-      .flatMap(({ resource_providers = {} }) => Object.entries(resource_providers))
-      .map(([uuid, { name }]) => [uuid, name]),
-  );
-  return (uuid) => names.get(uuid) ?? uuid;
 }
 
 const placedColumns = ['consumer', 'name', 'provider', 'uuid', 'resources', 'groups', 'expires'];

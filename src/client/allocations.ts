@@ -13,7 +13,14 @@ import {
   type Tagged,
   type WriteOptions,
 } from './operation.ts';
-import { isPlacing, type Placed, type PlacedByQuery, type Placing, placingBody } from './placing.ts';
+import {
+  isPlacing,
+  type NamesOfProviders,
+  type Placed,
+  type PlacedByQuery,
+  type Placing,
+  placingBody,
+} from './placing.ts';
 import { waitingSince } from './waiting.ts';
 
 /**
@@ -37,6 +44,14 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
     {
       /** When the term of the consumer expires; null without a term. */
       readonly expires_at?: string | null;
+    }
+  > &
+  Since<
+    Version,
+    '2.7',
+    {
+      /** The names of the providers of `allocations`. */
+      readonly resource_providers?: NamesOfProviders;
     }
   > &
   Since<

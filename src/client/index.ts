@@ -79,7 +79,7 @@ export type {
   WriteOptions,
 } from './operation.ts';
 export type { Page } from './pages.ts';
-export type { Placed, PlacedByQuery, PlacementQuery, Placing, UnlimitedQuery } from './placing.ts';
+export type { NamesOfProviders, Placed, PlacedByQuery, PlacementQuery, Placing, UnlimitedQuery } from './placing.ts';
 export type { ProviderSummaryCalls, SummaryQuery, WholeProvider } from './provider_summaries.ts';
 export type {
   NewProvider,

@@ -27,6 +27,9 @@ export type Placing = {
   readonly name?: string | null | undefined;
 };
 
+/** By UUID, the names of providers, and the UUIDs of the roots of their trees. */
+export type NamesOfProviders = { readonly [provider: string]: { readonly name: string; readonly root: string } };
+
 /** What a consumer has after a claim by query. Of one that has nothing any more `allocations` is empty and the rest is missing. */
 export type Placed = {
   readonly allocations: {
@@ -44,7 +47,7 @@ export type Placed = {
   /** Null for a consumer without a name. From 2.9. */
   readonly name?: string | null;
   /** By UUID, the names of the providers, and the UUIDs of the roots of their trees. From 2.7. */
-  readonly resource_providers?: { readonly [provider: string]: { readonly name: string; readonly root: string } };
+  readonly resource_providers?: NamesOfProviders;
 };
 
 /** What a consumer has after its place was found. */

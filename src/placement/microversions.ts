@@ -86,7 +86,7 @@ export const changes = {
   terms: ['2.6', 'Claims that expire: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
   teams: [
     '2.7',
-    'Tokens of the service: /tokens; limits of projects: /limits, /default_limits. Answers to claims by query name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',
+    'Tokens of the service: /tokens; limits of projects: /limits, /default_limits. Answers to claims by query, and GET /allocations/{consumer}, name their resource providers; GET /changes: resource_class, in_tree; pools and parts in explanations.',
     'The detail of an error no longer begins with a sentence about its status; all errors are JSON of one form, whatever Accept says, also a 401.',
   ],
   waiting: ['2.8', 'Claims by query that wait for their turn: Prefer: wait, line; /waiting.'],

@@ -233,6 +233,26 @@ test('a member of a project with a slash ends the wait of its claim, and may not
   }
 });
 
+test('a member sees what its consumer has, with the name of the host, though it may not see providers', async () => {
+  await fill({ vision: ['job-1'] });
+  const refusal = JSON.stringify({
+    errors: [{ status: 403, title: 'Forbidden', detail: 'Policy does not allow it.' }],
+  });
+  const front = await startFront((incoming, response) => {
+    if (incoming.url?.startsWith('/resource_providers'))
+      response.writeHead(403, { 'content-type': 'application/json' }).end(refusal);
+    else forward(server.url, incoming, response);
+  });
+  try {
+    const ofMember = commandsOn(() => front);
+    assert.match(await ofMember.run('allocation', 'show', 'vision/job-1'), /\| gpu-host \|/);
+    const shown: unknown = JSON.parse(await ofMember.run('allocation', 'show', 'vision/job-1', '--json'));
+    assert.match(JSON.stringify(shown), /"name":"gpu-host"/);
+  } finally {
+    await front.close();
+  }
+});
+
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
   for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {

@@ -130,7 +130,7 @@ test(
         const { code, stdout, stderr } = await run(['2 echo on $HOST'], env);
         assert.deepEqual([code, stderr], [0, '']);
         assert.match(stdout, /^on gpu-[12]\n$/);
-        assert.ok(front.seen.some(({ url: path }) => path.startsWith('/holdings')));
+        assert.ok(front.seen.some(({ method, url: path }) => method === 'GET' && path.startsWith('/allocations/')));
       } finally {
         await front.close();
       }

@@ -20,6 +20,36 @@ test('a consumer is placed by a query, and the answer is what GET shows', async 
   });
 });
 
+test('GET names the providers and their roots from 2.7 on, and what it shows may be sent back', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    const card = randomUUID();
+    const parent_provider_uuid = host;
+    accepted(await send('POST', '/resource_providers', { uuid: card, name: 'card', parent_provider_uuid }));
+    const inventories = { PGPU: { total: 4 } };
+    accepted(
+      await send('PUT', `/resource_providers/${card}/inventories`, { resource_provider_generation: 0, inventories }),
+    );
+    const path = `/allocations/${randomUUID()}`;
+    accepted(await send('PUT', path, placed('resources=PGPU:1')));
+    for (const version of ['2.7', '2.8', '2.9'] as const) {
+      const shown = Object(accepted(await send('GET', path, undefined, `placement ${version}`)).json);
+      assert.deepEqual(shown.resource_providers, { [card]: { name: 'card', root: host } });
+      accepted(await send('PUT', path, shown, `placement ${version}`));
+      const again = Object((await send('GET', path, undefined, `placement ${version}`)).json);
+      accepted(await send('POST', '/allocations', { [path.slice(13)]: again }, `placement ${version}`));
+      const moved = Object((await send('GET', path, undefined, `placement ${version}`)).json);
+      const { generation } = Object(moved.allocations)[card];
+      const reshape = {
+        inventories: { [card]: { resource_provider_generation: generation, inventories } },
+        allocations: { [path.slice(13)]: moved },
+      };
+      accepted(await send('POST', '/reshaper', reshape, `placement ${version}`));
+    }
+    const older = await send('GET', path, undefined, 'placement 2.6');
+    assert.equal(at(older.json, 'resource_providers'), undefined);
+  });
+});
+
 test('consumers that are placed at the same time fill the capacity and no more', async () => {
   await withHosts(anyEngine, 3, async (send) => {
     const answers = await Promise.all(

@@ -5,6 +5,9 @@ import { formerGenerations } from '../consumers/consumer_row.ts';
 /** An allocation of a consumer, with the data of its provider and consumer. */
 export type ConsumerAllocationRow = NamedAllocation & {
   readonly consumer_uuid: string;
+  readonly provider_name: string | null;
+  /** The UUID of the root of its tree. */
+  readonly root_uuid: string;
   readonly provider_generation: number;
   /** Milliseconds since 1970. */
   readonly modified: number | null;
@@ -33,13 +36,15 @@ export async function readAllocations(
 ): Promise<readonly ConsumerAllocationRow[]> {
   const { rows } = await sql<ConsumerAllocationRow>`
     select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
-      rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
+      rp.uuid as provider_uuid, rp.name as provider_name, root.uuid as root_uuid,
+      coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation, ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id,
       (select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation) as expires,
       (select name from consumer_names where consumer_id = c.id) as consumer_name
     from allocations a
     join resource_providers rp on rp.id = a.resource_provider_id
+    join resource_providers root on root.id = coalesce(rp.root_provider_id, rp.id)
     join resource_classes rc on rc.id = a.resource_class_id
     left join consumers c on c.uuid = a.consumer_id
     left join consumer_types ct on ct.id = c.consumer_type_id

@@ -68,7 +68,9 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   if (held === undefined) return { status: 200, json: { allocations: {} }, lastModified: newest([]) };
   const { rows, content } = held;
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
-  for (const { provider_uuid, provider_generation, class_name, used } of rows) {
+  const providers = new Map<string, { name: string; root: string }>();
+  for (const { provider_uuid, provider_name, root_uuid, provider_generation, class_name, used } of rows) {
+    providers.set(provider_uuid, { name: provider_name ?? '', root: root_uuid });
     const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
     entry.resources[class_name] = used;
     byProvider.set(provider_uuid, entry);
@@ -79,6 +81,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   const { version } = request;
   const json = {
     allocations,
+    ...(version >= since.teams ? { resource_providers: Object.fromEntries(providers) } : {}),
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),

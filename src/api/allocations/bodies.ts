@@ -61,6 +61,9 @@ export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 /** From 2.6 on a claim may expire. */
 const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
 
+/** From 2.7 on GET shows the names of the providers. A client may send them back; they are ignored. */
+const echoedProviders = { resource_providers: v.optional(v.unknown()) };
+
 /**
  * A text that is shown in the middle of other text: without characters of control and of direction, and without separators of lines.
  */
@@ -91,8 +94,9 @@ export const besideConsumers = object(lined);
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that introduced it, newest first. */
 export const putBodies = [
-  { since: since.names, schema: object({ ...timed, ...named, ...dryRun, ...lined }) },
-  { since: since.waiting, schema: object({ ...timed, ...dryRun, ...lined }) },
+  { since: since.names, schema: object({ ...timed, ...echoedProviders, ...named, ...dryRun, ...lined }) },
+  { since: since.waiting, schema: object({ ...timed, ...echoedProviders, ...dryRun, ...lined }) },
+  { since: since.teams, schema: object({ ...timed, ...echoedProviders, ...dryRun }) },
   { since: since.terms, schema: object({ ...timed, ...dryRun }) },
   { since: since.placing, schema: object({ ...placed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoing) },
@@ -110,7 +114,11 @@ const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProper
 /** Several consumers at once, by UUID: the body of POST /allocations, and a part of the body of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
-    { since: since.names, schema: byConsumer({ ...echoing, ...echoedEnd, ...named }, minProperties) },
+    {
+      since: since.names,
+      schema: byConsumer({ ...echoing, ...echoedEnd, ...echoedProviders, ...named }, minProperties),
+    },
+    { since: since.teams, schema: byConsumer({ ...echoing, ...echoedEnd, ...echoedProviders }, minProperties) },
     { since: since.terms, schema: byConsumer({ ...echoing, ...echoedEnd }, minProperties) },
     { since: since.entityTags, schema: byConsumer(echoing, minProperties) },
     { since: since.consumerTypes, schema: byConsumer(typed, minProperties) },
@@ -121,7 +129,8 @@ export const consumersBodies = (minProperties: number) =>
 
 /** The consumers of POST /allocations from 2.4 on, newest first. */
 export const placedConsumers = [
-  { since: since.names, schema: byConsumer({ ...timed, ...named }, 1) },
+  { since: since.names, schema: byConsumer({ ...timed, ...echoedProviders, ...named }, 1) },
+  { since: since.teams, schema: byConsumer({ ...timed, ...echoedProviders }, 1) },
   { since: since.terms, schema: byConsumer(timed, 1) },
   { since: since.placing, schema: byConsumer(placed, 1) },
 ] as const;

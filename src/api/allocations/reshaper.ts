@@ -33,13 +33,14 @@ const inventories = byProvider(plainInventories.schema);
 const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
   object({ inventories, allocations });
 
-const [named, timed, echoing, typed, mapped, guarded] = consumersBodies(0);
+const [named, naming, timed, echoing, typed, mapped, guarded] = consumersBodies(0);
 const echoed = {
   inventories: byProvider(echoingInventories.schema),
   allocations: echoing.schema,
 };
 const bodies = [
   { since: since.names, schema: object({ ...echoed, allocations: named.schema, ...dryRun }) },
+  { since: since.teams, schema: object({ ...echoed, allocations: naming.schema, ...dryRun }) },
   { since: since.terms, schema: object({ ...echoed, allocations: timed.schema, ...dryRun }) },
   { since: since.placing, schema: object({ ...echoed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoed) },
