@@ -64,24 +64,31 @@ export const number = (limits: { readonly maximum: number }) =>
     ),
   );
 
+type TextLimits = {
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: RegExp;
+  /** What a text has that does not match the pattern, for fields that OpenStack does not have: they are also refused with their limits. */
+  readonly mismatch?: string;
+};
+
 /** A text that the database can hold; lengths count code points. */
-export function text(
-  limits: { readonly minLength?: number; readonly maxLength?: number; readonly pattern?: RegExp } = {},
-) {
-  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = /(?:)/ } = limits;
+export function text(limits: TextLimits = {}) {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = /(?:)/, mismatch } = limits;
+  const plainly = mismatch !== undefined;
   return v.pipe(
     v.string(wrongType('string')),
     v.regex(
       pattern,
-      failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
+      failed('pattern', (value) => (plainly ? `${value} ${mismatch}` : `${value} does not match '${pattern.source}'`)),
     ),
     v.check(
       (value) => hasCodePoints(value, minLength),
-      failed('minLength', (value) => `${value} is too short`),
+      failed('minLength', (value) => `${value} is too short${plainly ? `: it must have ${minLength} or more` : ''}`),
     ),
     v.check(
       (value) => !hasCodePoints(value, maxLength + 1),
-      failed('maxLength', (value) => `${value} is too long`),
+      failed('maxLength', (value) => `${value} is too long${plainly ? `: it may have ${maxLength} characters` : ''}`),
     ),
     v.check(
       isStorable,

@@ -76,3 +76,20 @@ test('from 2.2 on the error for a violated schema is a sentence; below 2.2 it ha
     }
   });
 });
+
+test('the name of a consumer or of a line is refused in words, with its limits', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.9');
+    const claim = { ...newClaim({ [randomUUID()]: { VCPU: 1 } }), consumer_type: 'JOB' };
+    const detailOf = async (more: object) => {
+      const { status, text } = await send('PUT', `/allocations/${randomUUID()}`, { ...claim, ...more });
+      assert.equal(status, 400);
+      return text;
+    };
+    const control = /name: 'a\\\\nb' has a character of control, such as the end of a line, or one that/;
+    assert.match(await detailOf({ name: 'a\nb' }), control);
+    assert.match(await detailOf({ name: '' }), /name: '' is too short: it must have 1 or more\./);
+    assert.match(await detailOf({ name: 'x'.repeat(256) }), /name: 'x+' is too long: it may have 255 characters\./);
+    assert.match(await detailOf({ line: 'x'.repeat(65) }), /line: 'x+' is too long: it may have 64 characters\./);
+  });
+});

@@ -73,6 +73,7 @@ const shownText = (maxLength: number) =>
     maxLength,
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern forbids control characters
     pattern: /^[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$/,
+    mismatch: 'has a character of control, such as the end of a line, or one that changes the direction of text',
   });
 
 /** The name of a consumer. */
