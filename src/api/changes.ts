@@ -84,7 +84,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
         `Got: ${requested.parts}`,
     );
   }
-  if (className !== undefined && !classes.byName.has(className)) throw unknownClassParameter(className);
+  if (className !== undefined && !classes.byName.has(className)) throw unknownClassParameter(className, classes);
   const inTree = tree === undefined ? undefined : normalUuid(tree);
   const interest = interestOf(parts, { className, inTree });
   const delivery = read === undefined ? nothingSince(position) : await followers.since(read, interest);

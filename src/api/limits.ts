@@ -17,7 +17,7 @@ import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
 import { anyType, type LimitKind, limitsInForce } from '../placement/limits.ts';
 import { since } from '../placement/microversions.ts';
-import { badRequest, conflict, errorCodes, noSuchClass, notFound, tryLater } from '../request/errors.ts';
+import { badRequest, conflict, errorCodes, notFound, tryLater, unknownClass } from '../request/errors.ts';
 import { untilDone } from '../request/until_done.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { either, integer, integerOrNull, keyed, number, object, oneOf } from '../rest/json_schema.ts';
@@ -189,7 +189,7 @@ async function store(request: ApiRequest, dependencies: Dependencies, stored: St
     const { classes } = await fleet.fresh();
     for (const name of Object.keys(values.resources)) {
       const isKept = seen !== undefined && Object.hasOwn(seen.resources, name);
-      if (!classes.byName.has(name) && !isKept) throw badRequest(`'resources': ${noSuchClass(name)}`);
+      if (!classes.byName.has(name) && !isKept) throw badRequest(`'resources': ${unknownClass(name, classes)}`);
     }
     return repeatLostRaces(() => writeLimits(database, { project, ...values, known: generation })).catch(asApiError);
   });

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Placement } from '../client/index.ts';
 import { printError } from '../text/print.ts';
-import { nearName } from '../text/strings.ts';
+import { nearNames } from '../text/strings.ts';
 import { typeOption } from './consumer_argument.ts';
 import { type ConsumerFilterOptions, consumerFilter } from './consumer_filter.ts';
 import { readDuration } from './duration.ts';
@@ -49,7 +49,7 @@ export async function warnOfUnknownClass(placement: Placement, name: string | un
   if (name === undefined || found > 0) return;
   const classes = new Set(await placement.resourceClasses.list());
   if (classes.has(name)) return;
-  const near = nearName(name, classes);
+  const near = nearNames(name, classes);
   printError(`Warning: there is no resource class ${name} now.${near === undefined ? '' : ` Did you mean ${near}?`}`);
 }
 

@@ -1,4 +1,5 @@
 import type { VersionRange } from '../placement/versions.ts';
+import { nearNames } from '../text/strings.ts';
 
 /** Codes that clients match on; upstream's `placement/errors.py`, shown from microversion 1.23. */
 export const errorCodes = {
@@ -37,8 +38,25 @@ export const concurrentUpdate = (): ApiError => conflict(concurrentlyUpdated, er
 /** The error text for an unknown resource class, in upstream's words. */
 export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
 
+/** The same in version 2, with the name that may be meant. Not every user may list the classes. */
+export const unknownClass = (name: string, { byName }: ByName): string => noSuchClass(name) + meantBy(name, byName);
+
 /** The error text for unknown traits, in upstream's words. */
 export const noSuchTraits = (names: readonly string[]): string => `No such trait(s): ${names.join(', ')}.`;
+
+/** The same in version 2, with the name that the first one may mean. */
+export const unknownTraits = (names: readonly string[], { byName }: ByName): string =>
+  noSuchTraits(names) + meantBy(names[0] ?? '', byName);
+
+type ByName = { readonly byName: ReadonlyMap<string, unknown> };
+
+/** Of very many names none is looked for, since that would take long. */
+const mostCompared = 2000;
+
+function meantBy(name: string, byName: ByName['byName']): string {
+  const meant = byName.size > mostCompared ? undefined : nearNames(name, byName.keys());
+  return meant === undefined ? '' : ` Did you mean ${meant}?`;
+}
 
 /** The error text for an unknown resource provider, in upstream's words. */
 export const noSuchProvider = (uuid: string): string => `No resource provider with uuid ${uuid} found`;
@@ -87,8 +105,8 @@ export class ApiError extends Error {
 /** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError => new ApiError(400, detail, { code });
 /** A 400 for an unknown class in the parameter `resource_class`. */
-export const unknownClassParameter = (name: string): ApiError =>
-  badRequest(`Invalid query string parameters: resource_class: ${noSuchClass(name)}`);
+export const unknownClassParameter = (name: string, classes: ByName): ApiError =>
+  badRequest(`Invalid query string parameters: resource_class: ${unknownClass(name, classes)}`);
 /** A 409: the request is right, and the state of the resource does not allow it. */
 export const conflict = (detail: string, code?: ErrorCode): ApiError => new ApiError(409, detail, { code });
 /** A 503 with Retry-After: the same request may succeed in a while. */

@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import type { Resources, TraitFilter } from '../placement/filters.ts';
-import { ApiError, badRequest, noSuchClass, noSuchTraits } from '../request/errors.ts';
+import { ApiError, badRequest, noSuchClass, noSuchTraits, unknownClass, unknownTraits } from '../request/errors.ts';
 import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
@@ -124,12 +124,13 @@ export function resolveOrder({ classes, traits }: KnownNames, order: readonly Or
     if (key.kind === 'random') return 'random';
     if (key.kind === 'prefer') {
       const traitId = traits.byName.get(key.traitName)?.id;
-      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, noSuchTraits([key.traitName]));
+      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, unknownTraits([key.traitName], traits));
       return { kind: 'prefer', traitId };
     }
     const { className, mostFirst } = key;
     const classId = classes.byName.get(className)?.id;
-    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
+    if (classId === undefined)
+      throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, unknownClass(className, classes));
     return { kind: 'free', classId, mostFirst };
   });
   const random = keys.indexOf('random');
@@ -174,8 +175,8 @@ export const amountsOf = (
   Array.from(amounts, ([name, amount]) => {
     const resourceClass = classes.byName.get(name);
     if (resourceClass === undefined) {
-      const problem = noSuchClass(name);
-      throw unknownIn(parameter, problem, `Invalid resource class in resources parameter: ${problem}`);
+      const upstreams = `Invalid resource class in resources parameter: ${noSuchClass(name)}`;
+      throw unknownIn(parameter, unknownClass(name, classes), upstreams);
     }
     return { classId: resourceClass.id, amount };
   });
@@ -198,8 +199,7 @@ export function traitIdsOf(
   const idOf = (name: string): number => {
     const trait = traits.byName.get(name);
     if (trait !== undefined) return trait.id;
-    const problem = noSuchTraits([name]);
-    throw unknownIn(parameter, problem, before + problem);
+    throw unknownIn(parameter, unknownTraits([name], traits), before + noSuchTraits([name]));
   };
   return { required: required.map((anyOf) => anyOf.map(idOf)), forbidden: forbidden.map(idOf) };
 }
@@ -221,10 +221,10 @@ export function requireKnownNames(fleet: Fleet, conditions: readonly Condition[]
 
 function unknownName({ classes, traits }: Fleet, condition: Condition): string | undefined {
   if (condition.kind === 'resource') {
-    return classes.byName.has(condition.name) ? undefined : noSuchClass(condition.name);
+    return classes.byName.has(condition.name) ? undefined : unknownClass(condition.name, classes);
   }
   const unknown = traitNamesOf(condition).filter((name) => !traits.byName.has(name));
-  return unknown.length === 0 ? undefined : noSuchTraits(unknown);
+  return unknown.length === 0 ? undefined : unknownTraits(unknown, traits);
 }
 
 function traitNamesOf(condition: Condition): readonly string[] {

@@ -59,7 +59,16 @@ const costOfReplacing = (name: string): number => (name.length < 4 ? 2 : 1);
  * letters, or only in upper and lower case. The shortest names may have one letter too many or too few, or two swapped
  * letters.
  */
-export function nearName(written: string, known: Iterable<string>): string | undefined {
+export const nearName = (written: string, known: Iterable<string>): string | undefined =>
+  nearestNames(written, known)[0];
+
+/** The known names that a misspelled name may mean, where several are equally near: `PGPU or VGPU` for `GPU`. */
+export const nearNames = (written: string, known: Iterable<string>): string | undefined =>
+  nearestNames(written, known).toSorted().slice(0, mostNear).join(' or ') || undefined;
+
+const mostNear = 3;
+
+function nearestNames(written: string, known: Iterable<string>): readonly string[] {
   // A text that is much longer or shorter is not near, and to compare it would take long.
   const comparable = [...known].filter((name) => Math.abs(written.length - name.length) <= forgiven(name));
   const distances = comparable.map((name) => ({
@@ -67,7 +76,8 @@ export function nearName(written: string, known: Iterable<string>): string | und
     distance: editDistance(written.toLowerCase(), name.toLowerCase(), costOfReplacing(name), forgiven(name)),
   }));
   const near = distances.filter(({ name, distance }) => distance <= forgiven(name));
-  return near.toSorted((one, other) => one.distance - other.distance)[0]?.name;
+  const least = near.reduce((before, { distance }) => Math.min(before, distance), Number.POSITIVE_INFINITY);
+  return near.filter(({ distance }) => distance === least).map(({ name }) => name);
 }
 
 /**

@@ -77,6 +77,45 @@ test('from 2.2 on the error for a violated schema is a sentence; below 2.2 it ha
   });
 });
 
+test('an unknown class or trait is answered with what may be meant, in version 2', async () => {
+  await withTestService(anyEngine, {}, async (service) => {
+    const send = requestsTo(service, 'placement 2.9');
+    const host = randomUUID();
+    await makeProvider(send, host, { PGPU: { total: 8 } });
+    const owner = { project_id: 'ci', user_id: 'ada', consumer_generation: null, consumer_type: 'JOB' };
+    const place = (candidates: string) => ['PUT', `/allocations/${randomUUID()}`, { ...owner, candidates }] as const;
+    const inventory = (name: string) => ({ resource_provider_generation: 1, inventories: { [name]: { total: 8 } } });
+    const meant = / No such resource class GPU\. Did you mean PGPU or VGPU\?/;
+    const cases: readonly (readonly [method: string, path: string, body: unknown, says: RegExp])[] = [
+      [...place('resources=GPU:1'), meant],
+      [...place('resources=PGPU:1&order=free:GPU'), meant],
+      [
+        ...place('resources=PGPU:1&required=HW_CPU_X86_AVX3'),
+        /No such trait\(s\): HW_CPU_X86_AVX3\. Did you mean HW_CPU_X86_AVX/,
+      ],
+      ['GET', '/allocation_candidates?resources=GPU:1', undefined, meant],
+      ['GET', '/resource_providers?resources=GPU:1', undefined, meant],
+      ['GET', '/holdings?resource_class=GPU', undefined, meant],
+      ['GET', '/changes?resource_class=GPU', undefined, meant],
+      ['PUT', '/limits/ci', { resources: { GPU: 1 }, generation: null }, meant],
+      ['PUT', `/resource_providers/${host}/inventories`, inventory('GPU'), meant],
+    ];
+    for (const [method, path, body, says] of cases) {
+      const { status, text } = await send(method, path, body);
+      assert.equal(status, 400, path);
+      assert.match(text, says);
+    }
+    for (const [method, path, body] of [
+      ['GET', '/allocation_candidates?resources=GPU:1', undefined],
+      ['PUT', `/resource_providers/${host}/inventories`, inventory('GPU')],
+    ] as const) {
+      const { text } = await send(method, path, body, 'placement 1.39');
+      assert.match(text, /No such resource class GPU\./);
+      assert.doesNotMatch(text, /Did you mean/);
+    }
+  });
+});
+
 test('the name of a consumer or of a line is refused in words, with its limits', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.9');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nearName } from '../../src/text/strings.ts';
+import { nearName, nearNames } from '../../src/text/strings.ts';
 
 /** The number of letters that are added, removed, replaced or swapped with their neighbour, by recursion. */
 function distance(from: string, to: string, replacing: number): number {
@@ -42,4 +42,10 @@ test('of several names the nearest is meant', () => {
   );
   assert.equal(nearName('memory', ['memories', 'memorz', 'MEMORY']), 'MEMORY');
   assert.equal(nearName('x'.repeat(10_000), ['x'.repeat(9999)]), 'x'.repeat(9999));
+});
+
+test('several names that are equally near may all be meant', () => {
+  assert.equal(nearNames('GPU', ['VCPU', 'VGPU', 'PGPU', 'PCPU']), 'PGPU or VGPU');
+  assert.equal(nearNames('pgpu', ['VGPU', 'PGPU']), 'PGPU');
+  assert.equal(nearNames('GPUS', ['VCPU']), undefined);
 });

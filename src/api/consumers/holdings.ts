@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
 import { incompleteOwner } from '../../config/config.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
 import { since } from '../../placement/microversions.ts';
 import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -45,8 +46,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
   const { limit = usualLimit, marker, ...filters } = checkUnrepeated(request.query(), parameters);
   await checkConsumerMarker(database, marker);
   const { resource_class: className } = filters;
-  const classId = className === undefined ? undefined : (await fleet.fresh()).classes.byName.get(className)?.id;
-  if (className !== undefined && classId === undefined) throw unknownClassParameter(className);
+  const classId = className === undefined ? undefined : idOfClass(className, (await fleet.fresh()).classes);
   const query = {
     projectId: filters.project_id,
     userId: filters.user_id,
@@ -70,6 +70,13 @@ async function list(request: ApiRequest, { config, database, fleet }: Dependenci
     },
     lastModified: newest(page.rows.map((row) => row.since?.getTime())),
   };
+}
+
+/** @throws ApiError 400 for a class that does not exist */
+function idOfClass(name: string, classes: Fleet['classes']): number {
+  const id = classes.byName.get(name)?.id;
+  if (id === undefined) throw unknownClassParameter(name, classes);
+  return id;
 }
 
 // Response shapes

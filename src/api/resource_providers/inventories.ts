@@ -9,6 +9,7 @@ import { classNamePattern } from '../../placement/inventory.ts';
 import { since } from '../../placement/microversions.ts';
 import { bySince } from '../../placement/versions.ts';
 import {
+  ApiError,
   badRequest,
   concurrentlyUpdated,
   conflict,
@@ -17,6 +18,7 @@ import {
   noSuchClass,
   notFound,
   notFoundWithoutVary,
+  unknownClass,
 } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
@@ -100,8 +102,7 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
   const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
     const classId = fleet.classes.byName.get(body.resource_class)?.id;
-    if (classId === undefined)
-      throw badRequest(`Unable to create inventory for resource provider ${uuid}: ${noSuchClass(body.resource_class)}`);
+    if (classId === undefined) throw unknownClassIn('Unable to create inventory', uuid, body.resource_class, fleet);
     if (inventoryOf(provider, classId) !== undefined) {
       throw conflict(
         `Update conflict: inventory of ${body.resource_class} already exists for resource provider ${uuid}.`,
@@ -115,6 +116,11 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
   return { ...writtenAnswer(request, 201, asWritten(shown, uuid, plan.generation, plan.put)), location };
 }
 
+function unknownClassIn(problem: string, uuid: string, name: string, { classes }: Pick<Fleet, 'classes'>): ApiError {
+  const beginning = `${problem} for resource provider ${uuid}: `;
+  return new ApiError(400, beginning + noSuchClass(name), { sentence: beginning + unknownClass(name, classes) });
+}
+
 async function replaceAll(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
   const body = await providerBody(dependencies, request, bySince(providerInventoriesBodies, request.version));
@@ -126,9 +132,7 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
     checkCapacity(put, uuid, request.version, 'update');
     const values = put.map(([name, fields]) => {
       const classId = fleet.classes.byName.get(name)?.id;
-      if (classId === undefined) {
-        throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
-      }
+      if (classId === undefined) throw unknownClassIn('Unknown resource class in inventory', uuid, name, fleet);
       return { classId, className: name, ...fields, numbers: numbersOf(name) };
     });
     const putIds = new Set(values.map(({ classId }) => classId));

@@ -1,6 +1,6 @@
 import { type Inventory, type NewInventory, providerUuid, type WholeProvider } from '../../client/index.ts';
 import { inventoryDefaults } from '../../placement/inventory.ts';
-import { nearName, unnumbered } from '../../text/strings.ts';
+import { nearName, nearNames, unnumbered } from '../../text/strings.ts';
 import { inventoryFields, resourcesText } from '../amounts.ts';
 import { isSameList, type ListDifference, listDifference } from '../differences.ts';
 import { isDrainMark, reservedBeforeDrain, withNewDrain, withoutDrain } from '../drain_marks.ts';
@@ -120,7 +120,7 @@ export function planApply(
     problems,
     newClasses,
     newTraits,
-    nearNames: new Map([...nearNames(newClasses, known.classes), ...nearNames(newTraits, known.traits)]),
+    nearNames: new Map([...nearOfMade(newClasses, known.classes), ...nearOfMade(newTraits, known.traits)]),
     waves: waves.filter((wave) => wave !== undefined),
     ...pruned,
     unchanged: file.providers.length - steps.size,
@@ -278,13 +278,13 @@ function problemsOf(
 /** The hint for a name that the service does not know and that cannot be created; undefined for all other names. */
 function unknownName(name: string, known: ReadonlySet<string>): string | undefined {
   if (known.has(name) || /^CUSTOM_./.test(name)) return undefined;
-  const near = nearName(name, known);
+  const near = nearNames(name, known);
   if (near !== undefined) return `; is it ${near}?`;
   return `; one that can be made begins with CUSTOM_, such as CUSTOM_${name.toUpperCase().replaceAll(/[^A-Z0-9_]+/g, '_')}`;
 }
 
 /** Names that differ in their numbers alone, `CUSTOM_RACK_1` and `CUSTOM_RACK_2`, are of a series, and no mistakes. */
-function* nearNames(made: readonly string[], known: ReadonlySet<string>): Generator<readonly [string, string]> {
+function* nearOfMade(made: readonly string[], known: ReadonlySet<string>): Generator<readonly [string, string]> {
   for (const name of made.filter((each) => !isPoolMark(each))) {
     const near = nearName(
       name,
