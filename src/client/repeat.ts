@@ -53,7 +53,7 @@ export async function repeatedly<Result>(
     } catch (error) {
       if (!deadline?.aborted || signal?.aborted || error !== both.reason) throw error;
       throw new ConnectionError(
-        `No answer within ${deadlineMs} ms. Allow more by deadlineMs, or find out why the server is slow.`,
+        `No answer within ${deadlineMs} ms: the server or the network is slow, or does not answer. Programs allow more by deadlineMs.`,
         { unsent: false, cause: error },
       );
     }

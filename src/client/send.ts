@@ -75,14 +75,16 @@ const remedies: Readonly<Record<string, string>> = {
 function lost(url: string, error: unknown): Error {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = codeOf(cause);
-  const unsent = unsentCodes.has(code) || isCertificateProblem(code) || isNoTls(code);
+  const unsent = unsentCodes.has(code) || isCertificateProblem(code) || isNoTls(code) || isBarredPort(cause);
   const reason =
     remedies[code] ??
     (isCertificateProblem(code)
       ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS, or OS_CACERT for the command.`
       : isNoTls(code)
         ? `it does not answer by TLS (${code}). If the service speaks HTTP there, the address begins with http://.`
-        : `the connection was lost (${messageOf(cause)}).`);
+        : isBarredPort(cause)
+          ? 'fetch, as browsers, never connects to this port, which is that of another protocol. Let the service listen on another one.'
+          : `the connection was lost (${messageOf(cause)}).`);
   return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
 }
 
@@ -95,8 +97,11 @@ const isCertificateProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE
 /** What answers is no TLS, such as an HTTP server. */
 const isNoTls = (code: string): boolean => /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/.test(code);
 
-/** Whether another attempt can help. It cannot if the certificate is wrong, or there is no TLS. */
+/** The port is one of the list that the standard of fetch forbids, such as 6000 and 10080. */
+const isBarredPort = (cause: unknown): boolean => cause instanceof Error && cause.message === 'bad port';
+
+/** Whether another attempt can help. It cannot if the certificate is wrong, there is no TLS, or the port is forbidden. */
 export const isPassing = (error: ConnectionError): boolean => {
   const cause = error.cause instanceof Error ? error.cause.cause : undefined;
-  return !isCertificateProblem(codeOf(cause)) && !isNoTls(codeOf(cause));
+  return !isCertificateProblem(codeOf(cause)) && !isNoTls(codeOf(cause)) && !isBarredPort(cause);
 };

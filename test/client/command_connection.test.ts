@@ -76,6 +76,13 @@ test('a wrong path, and TLS where there is none, are distinguished from a servic
   await mustFail(noTls, list, { OS_ENDPOINT: secure, OS_TOKEN: 'admin' }, 'noAnswer');
 });
 
+test('a port to which fetch never connects is named as that, at once', async () => {
+  const barred = /No answer from http:\/\/127\.0\.0\.1:6000: fetch, as browsers, never connects to this port/;
+  const started = performance.now();
+  await mustFail(barred, ['provider', 'list'], { OS_ENDPOINT: 'http://127.0.0.1:6000', OS_TOKEN: 'admin' }, 'noAnswer');
+  assert.ok(performance.now() - started < 10_000);
+});
+
 test('with the environment of the OpenStack client the command finds the service through Keystone', async () => {
   const openrc = {
     OS_AUTH_URL: `${keystone.url}/v3`,
