@@ -1,6 +1,7 @@
 /** Answers that are generated while they are sent: if that fails, the client must see that the answer is incomplete. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Hono } from 'hono';
 import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
@@ -49,5 +50,23 @@ for (const [count, bytes] of [
         await close();
       }
     });
+  }
+}
+
+test('an answer that is made for longer than client_timeout is not cut while its client reads it', async () => {
+  const app = new Hono<HonoEnv>();
+  app.get('/', () => new Response(ReadableStream.from(slowly())));
+  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, clientTimeoutMs: 100 });
+  try {
+    assert.equal(await (await fetch(url)).text(), '12345678');
+  } finally {
+    await close();
+  }
+});
+
+async function* slowly(): AsyncGenerator<Uint8Array> {
+  for (let chunk = 1; chunk <= 8; chunk += 1) {
+    await sleep(50);
+    yield new TextEncoder().encode(`${chunk}`);
   }
 }

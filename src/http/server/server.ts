@@ -202,9 +202,8 @@ const codesOfClientLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 /** How often connections are checked, in milliseconds, where clients have `timeoutMs`. */
 const checkEveryMs = (timeoutMs: number): number => Math.min(30_000, Math.ceil(timeoutMs / 4));
 
-/** Lets Node.js cut off a client that does not send its request within `timeoutMs`, or the headers within a minute. */
+/** Lets Node.js cut off a client that does not send its request within `timeoutMs`, or (its default) the headers within a minute. */
 const slowSenders = (timeoutMs: number): ServerOptions => ({
-  headersTimeout: Math.min(60_000, timeoutMs),
   requestTimeout: timeoutMs,
   connectionsCheckingInterval: checkEveryMs(timeoutMs),
 });
