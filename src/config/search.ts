@@ -102,13 +102,12 @@ export function locate(names: readonly [string, ...string[]], found: FoundConfig
 }
 
 function standardDirectories({ env, home, etc = '/etc' }: ConfigLocations): readonly string[] {
-  const snaps = [env.SNAP_COMMON, env.SNAP].filter((snap) => snap !== undefined && snap !== '');
   return [
     path.join(home, '.placement'),
     home,
     path.join(etc, 'placement'),
     etc,
-    ...snaps.map((snap) => path.join(snap ?? '', 'etc', 'placement')),
+    ...[env.SNAP_COMMON, env.SNAP].flatMap((snap) => (snap ? [path.join(snap, 'etc', 'placement')] : [])),
   ];
 }
 

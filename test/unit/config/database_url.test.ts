@@ -15,7 +15,9 @@ const good: readonly (readonly [written: string, url: string])[] = [
   ['postgresql://u:a/b#c?d:e@h/d', 'postgresql://u:a%2Fb%23c%3Fd%3Ae@h/d'],
   ['postgresql://u:a%40b%2Fc@h/d', 'postgresql://u:a%40b%2Fc@h/d'],
   ['postgresql://u:100%@h/d', 'postgresql://u:100%25@h/d'],
+  ['postgresql://u:a%40%@h/d', 'postgresql://u:a%40%25@h/d'],
   ['postgresql://u:p@h/d?application_name=a%20b', 'postgresql://u:p@h/d?application_name=a+b'],
+  ['postgresql://u:p@h/d?application_name=a@b', 'postgresql://u:p@h/d?application_name=a%40b'],
   ['postgresql://u:p@/d?host=/run/postgresql', 'postgresql://u:p@/d?host=%2Frun%2Fpostgresql'],
   ['postgresql://u:p@a,b:5433/d', 'postgresql://u:p@a,b:5433/d'],
   ['postgresql+psycopg2://a:1,[::1]:2,c/d', 'postgresql://a:1,[::1]:2,c/d'],
@@ -27,6 +29,10 @@ const good: readonly (readonly [written: string, url: string])[] = [
   ['postgresql://u:p@/d?host=a:5433&host=b&host=::1', 'postgresql://u:p@/d?host=a%2Cb%2C%3A%3A1&port=5433%2C%2C'],
   ['postgresql+psycopg2://u:p@/d?host=a:5433', 'postgresql://u:p@/d?host=a&port=5433'],
   ['postgresql://u:p@h/d?sslmode=require', 'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=true'],
+  [
+    'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=false',
+    'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=false',
+  ],
   ['postgresql://u:p@h/d?sslmode=allow', 'postgresql://u:p@h/d?sslmode=prefer&uselibpqcompat=true'],
 ];
 
@@ -46,6 +52,7 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['postgresql://u:p@q@h/d', /as %40/],
   ['postgresql://u:p@q/w:rd?@h/d?sslmode=require', /as %40/],
   ['postgresql://u:p@q/w@h/d', /as %40/],
+  ['postgresql://u:p@h:0/d', /port from 1 to 65535/],
   ['postgresql://u:p@h:70000/d', /port from 1 to 65535/],
   ['postgresql://u:p@a:1,b:x/d', /port from 1 to 65535/],
   ['postgresql://u:p@[::1]x/d', /port from 1 to 65535/],

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { defaultConfig } from '../../../src/config/config.ts';
+import type { ConfigLocations } from '../../../src/config/search.ts';
 import { withConf, withMachine } from './machine.ts';
 
 const project = (value: string): string => `[placement]\nincomplete_consumer_project_id = ${value}\n`;
@@ -41,7 +42,7 @@ suite('the folders of configuration files', () => {
       'etc/placement/placement.conf': project('main') + user('main'),
       'home/.placement/placement.conf.d/10.conf': project('ten'),
       'home/.placement/placement.conf.d/9.conf': project('nine'),
-      'home/.placement/placement.conf.d/.hidden.conf': project('hidden'),
+      'home/.placement/placement.conf.d/.hidden.conf': user('hidden'),
       'home/.placement/placement.conf.d/z.txt': 'nonsense',
       'etc/placement/placement.conf.d/1.conf': user('shadowed'),
     };
@@ -210,7 +211,7 @@ suite('one option', () => {
 suite('files beside the configuration', () => {
   const policy = (
     files: Readonly<Record<string, string>>,
-    more?: { readonly configDirs: readonly string[] },
+    more?: Pick<ConfigLocations, 'configFiles' | 'configDirs'>,
   ): readonly string[] =>
     withMachine(files, ({ root, load }) => {
       const { policyFile, policyDirs } = load(more).config.osloPolicy;
@@ -228,6 +229,10 @@ suite('files beside the configuration', () => {
   test('are found in a --config-dir before these', () => {
     const files = { 'etc/placement/placement.conf': '', 'etc/placement/policy.yaml': '', 'd/policy.yaml': '' };
     assert.deepEqual(policy(files, { configDirs: ['d'] }), ['d/policy.yaml', 'etc/placement/policy.d']);
+  });
+  test('are found beside the last --config-file first', () => {
+    const files = { 'a/1.conf': '', 'a/policy.yaml': '', 'b/2.conf': '', 'b/policy.yaml': '' };
+    assert.deepEqual(policy(files, { configFiles: ['a/1.conf', 'b/2.conf'] }), ['b/policy.yaml', 'b/policy.d']);
   });
   test('policy.json is used if there is no policy.yaml', () => {
     assert.equal(
