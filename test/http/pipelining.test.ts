@@ -9,6 +9,8 @@ import { chunkBytes, chunked, chunks, post, request, serving } from './pipelined
 
 const twoHosts = request('/quick', 'Host: elsewhere');
 const unknownMethod = 'BREW /quick HTTP/1.1\r\nHost: localhost\r\n\r\n';
+/** Heads of 128 KiB are allowed, for long queries. */
+const longHead = `X-Long: ${'a'.repeat(120_000)}`;
 const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 const refused: readonly (readonly [what: string, text: string, status: number])[] = [
@@ -39,7 +41,7 @@ for (const secure of [false, true]) {
       for (const [what, bad, status] of refused) {
         test(`if it ${what}`, () =>
           serving(secure, async ({ arrived, letGo, talk }) => {
-            const before = post('/made', 'one') + request('/quick') + post('/made', 'two');
+            const before = post('/made', 'one') + request('/quick', longHead) + post('/made', 'two');
             const { answers, statuses, closed } = talk(before + bad + request('/last'));
             await until('all have arrived', () => arrived.length >= 3);
             letGo();

@@ -59,7 +59,7 @@ suite('the queue before Keystone', () => {
 
   test('a validation whose clients have all left is not sent to Keystone', () =>
     withKeystone({}, async (world) => {
-      const { standIn, outcome } = world;
+      const { standIn, outcome, logged } = world;
       await outcome(standIn.issue());
       standIn.behaviour.delayMs = 2_000;
       const leaving = new AbortController();
@@ -74,6 +74,7 @@ suite('the queue before Keystone', () => {
       await Promise.all(left);
       assert.equal(userOf(await second), 'shared');
       await Promise.all([first, ...requests]);
+      assert.deepEqual(logged, [], 'that clients leave is no failure of Keystone');
       const asks = standIn.requests();
       assert.ok(!asks.some((ask) => ask.includes('invented leaving')), `${asks.length} questions`);
       // A validation that comes after the client has disconnected is sent again.
