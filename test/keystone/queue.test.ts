@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import type { Outcome } from '../../src/access/keystone/authenticate.ts';
 import { openKeystoneQueue } from '../../src/access/keystone/queue.ts';
-import { openTokenCache } from '../../src/access/keystone/token.ts';
+import { KeystoneFault, openTokenCache } from '../../src/access/keystone/token.ts';
 import { KeystoneUnreachable } from '../../src/access/keystone/transport.ts';
 import { tokenValidation } from '../../src/access/keystone/validate.ts';
 import { networkOf } from '../../src/http/own_hosts.ts';
@@ -120,8 +120,11 @@ suite('the queue before Keystone', () => {
     let nowMs = 1_000_000;
     t.mock.method(performance, 'now', () => nowMs);
     const queue = openKeystoneQueue({ atATime: 2, mostWaiting: 100 });
-    const requests: { readonly name: string; readonly answer: (text: string) => void; readonly fail: () => void }[] =
-      [];
+    const requests: {
+      readonly name: string;
+      readonly answer: (text: string) => void;
+      readonly fail: (error?: Error) => void;
+    }[] = [];
     const ask = (name: string): Promise<string> =>
       queue.run(
         () =>
@@ -129,7 +132,7 @@ suite('the queue before Keystone', () => {
             requests.push({
               name,
               answer: resolve,
-              fail: () => reject(new KeystoneUnreachable(`no answer to ${name}`)),
+              fail: (error = new KeystoneUnreachable(`no answer to ${name}`)) => reject(error),
             });
           }),
         { client: name, gone: never },
@@ -176,6 +179,19 @@ suite('the queue before Keystone', () => {
     await nextRound();
     requests[8]?.answer('yes');
     assert.deepEqual(await Promise.all(others), ['yes', 'yes']);
+    // An answer that does not help is an answer, too.
+    const failed = ['l', 'm'].map((name) => assert.rejects(ask(name)));
+    const later = [ask('n'), ask('o')];
+    await nextRound();
+    nowMs += 3_000;
+    requests[9]?.fail(new KeystoneFault('Keystone answered 500.'));
+    await nextRound();
+    requests[10]?.fail();
+    await Promise.all(failed);
+    requests[11]?.answer('yes');
+    await nextRound();
+    requests[12]?.answer('yes');
+    assert.deepEqual(await Promise.all(later), ['yes', 'yes']);
   });
 
   test('a request that has no time left sends nothing to Keystone', async () => {

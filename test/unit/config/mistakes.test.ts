@@ -65,8 +65,8 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   ],
   [
     'default version above the newest',
-    '[api]\ndefault_version = 2.2\nmax_microversion = 1.39',
-    `${conf}:2: [api] default_version = "2.2": must be at most [api] max_microversion, which is 1.39.`,
+    '[api]\ndefault_version = 1.10\nmax_microversion = 1.9',
+    `${conf}:2: [api] default_version = "1.10": must be at most [api] max_microversion, which is 1.9.`,
   ],
   [
     'MySQL',

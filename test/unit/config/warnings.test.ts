@@ -158,7 +158,7 @@ suite('options that are probably misspelled are reported with file and line', ()
 suite('a file that only seems to name the database is refused', () => {
   const url = 'postgresql://u:hunter2@h/d';
   const cases: readonly (readonly [text: string, option: string])[] = [
-    [`[placement_database]\nconection = ${url}`, `${conf}:2: [placement_database] conection`],
+    ['[placement_database]\nconection = $DATABASE_URL', `${conf}:2: [placement_database] conection`],
     [`[placement_databse]\nconnection = ${url}`, `${conf}:2: [placement_databse] connection`],
     [`[placement_database]\nurl = ${url}`, `${conf}:2: [placement_database] url`],
     [`[placement]\ndatabase_connection = ${url}`, `${conf}:2: [placement] database_connection`],
