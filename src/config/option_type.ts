@@ -80,9 +80,7 @@ export const listenAddress: OptionType<string> = {
 /** The permissions of a file, as `chmod` takes them: three octal digits. */
 export const fileMode: OptionType<string> = single('three octal digits', (written) => {
   if (written === '') return { value: undefined };
-  return /^0?[0-7]{3}$/.test(written)
-    ? { value: written.slice(-3) }
-    : { problem: 'must be three octal digits, such as 660' };
+  return /^0?[0-7]{3}$/.test(written) ? { value: written } : { problem: 'must be three octal digits, such as 660' };
 });
 
 const truths = new Map([
@@ -106,7 +104,7 @@ export function integer(min: number, max = Number.MAX_SAFE_INTEGER): OptionType<
     const digits = strip(written);
     if (digits === '') return { value: undefined };
     const value = /^[+-]?\d+(?:_\d+)*$/.test(digits) ? Number(digits.replaceAll('_', '')) : Number.NaN;
-    return value >= min && value <= max ? { value: value + 0 } : { problem: `must be ${expected}` };
+    return value >= min && value <= max ? { value } : { problem: `must be ${expected}` };
   });
 }
 

@@ -1,4 +1,5 @@
 /** Connections on which the server has sent its last answer, but the client does not close its side. */
+import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
 import { Hono } from 'hono';
@@ -36,6 +37,10 @@ for (const { what, said, tls } of cases) {
     }
   });
 }
+
+test('an idle connection is kept for 75 s, so that load balancers close theirs sooner', () => {
+  assert.equal(createApiServer(new Hono<HonoEnv>(), {}).server.keepAliveTimeout, 75_000);
+});
 
 const openConnections = (server: net.Server): Promise<number> =>
   new Promise((resolve, reject) => {

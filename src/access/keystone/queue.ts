@@ -82,7 +82,6 @@ export function openKeystoneQueue({
   }
 
   async function waitForTurn({ client, gone }: WaitingClient): Promise<void> {
-    if (gone.aborted) throw new ValidationAbandoned();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const validation: QueuedValidation = { begin: resolve, refuse: reject };
     if (!waiting.take(client, validation)) throw busy(mostWaiting);

@@ -31,6 +31,7 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
     `${conf}:2: [DEFAULT] debug = "": must be true or false (or 1, on, yes, 0, off, no).`,
   ],
   ['integer', '[api]\nport = 8k', `${conf}:2: [api] port = "8k": must be an integer from 0 to 65535.`],
+  ['digits', '[api]\nport = 8_', `${conf}:2: [api] port = "8_": must be an integer from 0 to 65535.`],
   ['fraction', '[cors]\nmax_age = 1.5', `${conf}:2: [cors] max_age = "1.5": must be an integer of at least 0.`],
   ['too large', '[api]\nport = 65536', `${conf}:2: [api] port = "65536": must be an integer from 0 to 65535.`],
   [

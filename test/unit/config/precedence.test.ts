@@ -173,6 +173,18 @@ suite('one option', () => {
     });
   });
 
+  test('an API on a UNIX socket may have its metrics on a port', () => {
+    withConf('[api]\nhost = unix:/a\n[metrics]\nhost = ::1\nport = 1\n', ({ load }) =>
+      assert.equal(load().config.metrics.port, 1),
+    );
+  });
+
+  test('commas at the end of a list are ignored', () => {
+    withConf('[cors]\nallow_methods = GET, PUT,,\n', ({ load }) =>
+      assert.deepEqual(load().config.cors.allowMethods, ['GET', 'PUT']),
+    );
+  });
+
   test('older names are read if the file does not have the new one', () => {
     const files = {
       'a.conf':
