@@ -126,6 +126,7 @@ test('a service that does not answer, one that has an error, and one that refuse
     [500, 'noAnswer'],
     [429, 'noAnswer'],
     [401, 'forbidden'],
+    [413, 'wrongInput'],
     [405, 'failed'],
   ] as const) {
     const front = await startFront((_, response) => response.writeHead(status).end());

@@ -1,7 +1,9 @@
 /** The requests to Keystone, and the results of its answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { openServiceToken } from '../../src/access/keystone/service_token.ts';
 import { openTokenCache } from '../../src/access/keystone/token.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { until } from '../support/until.ts';
 import { identityOf, userOf, withKeystone } from './keystones.ts';
 
@@ -180,6 +182,21 @@ suite('the token of the service', () => {
       assert.equal(userOf(await outcome(token)), 'alice');
       assert.deepEqual(standIn.requests(), [`GET ${token}`, 'POST', `GET ${token}`]);
     });
+  });
+
+  test('is not discarded by a late refusal of the former one', async () => {
+    let issued = 0;
+    const send = async () => {
+      issued += 1;
+      const text = JSON.stringify({ token: { expires_at: '2999-01-01T00:00:00Z' } });
+      return { status: 201, headers: { 'x-subject-token': `own-${issued}` }, text };
+    };
+    const own = openServiceToken(defaultConfig.keystoneAuthtoken, { send, close: () => {} });
+    assert.equal(await own.get(0), 'own-1');
+    for (const _validation of [1, 2]) {
+      own.discard('own-1');
+      assert.equal(await own.get(0), 'own-2');
+    }
   });
 
   test('is replaced before it expires', async () => {

@@ -21,6 +21,11 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
     `${conf}:3: [placement] allocation_candidates_generation_strategy = "Depth-First": must be one of depth-first, breadth-first.`,
   ],
   [
+    'a URL in the wrong place',
+    '[cors]\nmax_age = http://u:hunter2@h',
+    `${conf}:2: [cors] max_age = "http://u:***@h": must be an integer of at least 0.`,
+  ],
+  [
     'boolean',
     '[placement]\nrandomize_allocation_candidates = maybe',
     `${conf}:2: [placement] randomize_allocation_candidates = "maybe": must be true or false (or 1, on, yes, 0, off, no).`,

@@ -126,7 +126,10 @@ test('the strongest source that has an option decides', () => {
 
 suite('one option', () => {
   test('the last of repeated overrides counts', () => {
-    withConf('[api]\nport = 1\nport = 2\n', ({ load }) => assert.equal(load().config.api.port, 2));
+    const flags = ['3', '4'].map((text) => ({ group: 'api', name: 'port', text, flag: '--port' }));
+    withConf('[api]\nport = 1\nport = 2\n', ({ load }) => {
+      assert.deepEqual([load().config.api.port, load({ overrides: flags }).config.api.port], [2, 4]);
+    });
   });
 
   test('the section DEFAULT is written in full in the environment', () => {
