@@ -65,7 +65,7 @@ export const drawnAll = (parts: readonly (string | TextTable)[]): string =>
 export const csv = ({ head, rows }: TextTable): string =>
   [head, ...rows].map((row) => row.map((cell) => quoted(String(cell ?? ''))).join(',')).join('\n');
 
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The values alone: a line for each row with spaces between, or of fields a line for each value. */
 export const values = ({ rows, isFields }: TextTable): string =>

@@ -200,7 +200,11 @@ test('a consumer may be a UUID in any spelling', async () => {
 
 test('the free amount is below zero if more is used than there is', async () => {
   await fill();
-  assert.equal((await placement(['inventory', 'set', 'host-1', 'DISK_GB:reserved=1000'], env())).code, 0);
+  await run('inventory', 'set', 'host-1', 'DISK_GB:max_unit=50');
+  const { code, stdout } = await placement(['inventory', 'set', 'host-1', 'DISK_GB:reserved=1000'], env());
+  assert.equal(code, 0);
+  // Fields that the command does not name stay.
+  assert.deepEqual(cells(stdout), [['DISK_GB', '1000', '1000', '1', '50', '1', '1', '0', '10']]);
   assert.deepEqual(cells(await run('usage', 'show', 'host-1')), [['DISK_GB', '10', '0', '-10']]);
 });
 

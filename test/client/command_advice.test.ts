@@ -73,4 +73,10 @@ test('the error for an invalid total names the commands that close a host', asyn
     'rack 7',
     'PGPU:reserved=-1',
   ]);
+  await isWrongUsage(/allocation_ratio must be a number above 0, not "1e999"/, [
+    'inventory',
+    'set',
+    'rack 7',
+    'PGPU:allocation_ratio=1e999',
+  ]);
 });

@@ -35,6 +35,15 @@ const refused: readonly (readonly [what: string, text: string, status: number])[
 for (const secure of [false, true]) {
   const named = (what: string) => `${what}${secure ? ', with TLS' : ''}`;
 
+  test(named('the refusal of a HEAD has no body'), () =>
+    serving(secure, async ({ talk }) => {
+      const { text, closed } = talk(twoHosts.replace('GET', 'HEAD'));
+      await closed;
+      assert.match(text(), /^HTTP\/1\.1 400 Bad Request\r\n.*\r\n\r\n$/s);
+      assert.ok(!text().includes('{'));
+    }),
+  );
+
   suite(
     named('the requests before a refused one are answered first, and the requests after it are not executed'),
     () => {

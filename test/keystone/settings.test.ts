@@ -5,7 +5,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { openKeystone } from '../../src/access/keystone/authenticate.ts';
-import { identityUrl, type KeystoneSettings, keystoneProblems } from '../../src/access/keystone/settings.ts';
+import {
+  identityUrl,
+  type KeystoneSettings,
+  keystoneProblems,
+  publicAddress,
+  tlsOptions,
+} from '../../src/access/keystone/settings.ts';
 import { selfSigned } from './certificate.ts';
 import { completeSettings, userOf } from './keystones.ts';
 import { settingsFor, withStandIn } from './stand_in.ts';
@@ -47,6 +53,7 @@ test('auth_url may have a version, a path and a slash at the end', () => {
   ] as const) {
     assert.equal(identityUrl(authUrl), expected);
   }
+  assert.equal(publicAddress({ ...complete, wwwAuthenticateUri: 'http://u:p@k:5000/v3' }), 'http://k:5000/v3');
 });
 
 test('a certificate must be signed by a trusted authority, unless insecure is set', async () => {
@@ -75,6 +82,9 @@ test('a certificate must be signed by a trusted authority, unless insecure is se
         keystone.close();
       }
     }, tls);
+    const both = path.join(folder, 'both.pem');
+    await writeFile(both, tls.cert + tls.key);
+    assert.equal(tlsOptions(completeSettings({ ...complete, certfile: both })).key, tls.cert + tls.key);
     const missing = completeSettings({ ...complete, cafile: path.join(folder, 'none.pem') });
     const silent = { info: () => {}, warn: () => {} };
     assert.throws(() => openKeystone(missing, silent), /\[keystone_authtoken\] cafile cannot be read: ENOENT/);
