@@ -1,3 +1,5 @@
+import { isHeaderValue } from './send.ts';
+
 /** Authenticates requests. */
 export type Auth = {
   /** Returns the headers for a request. This may get a token first. @throws AuthError */
@@ -16,12 +18,17 @@ export type Auth = {
 /**
  * Uses an existing token. For a service without Keystone the token is the user, such as `admin`.
  *
- * @throws TypeError for an empty token
+ * @throws TypeError for a token that is empty, or that cannot be sent
  */
 export function token(value: string): Auth {
   if (value === '') {
     throw new TypeError(
       'The token is empty. Give the user for a service without Keystone, such as admin, or use keystone().',
+    );
+  }
+  if (!isHeaderValue(value)) {
+    throw new TypeError(
+      'The token has a character that no header may have: a control character, or one beyond Latin-1.',
     );
   }
   return { headers: async () => ({ 'X-Auth-Token': value }), refused: () => false };

@@ -14,7 +14,7 @@ import type { Call, CallOptions, ClaimOptions } from './operation.ts';
 import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summaries.ts';
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
-import type { Fetch } from './send.ts';
+import { checkedAddress, type Fetch } from './send.ts';
 import { type TokenCalls, tokenCalls } from './tokens.ts';
 import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCalls } from './traits.ts';
 import { type UsageRecordCalls, usageRecordCalls } from './usage_records.ts';
@@ -83,7 +83,8 @@ const defaultDeadlineMs = 30_000;
  * With `version` the answers have the types of that version. With `oldest` they have the types of all versions from it
  * on. With neither, the fields that some versions lack are optional.
  *
- * @throws VersionError for an invalid version, or a version that this client does not know
+ * @throws VersionError for an invalid version, or a version that this client does not know; TypeError for an endpoint or a token by which
+ *   no request can be sent
  */
 export function connect<const Version extends Microversion>(
   options: ConnectOptions<Version> & { readonly version: Version },
@@ -95,7 +96,7 @@ export function connect(options: ConnectOptions): Placement;
 export function connect(options: ConnectOptions): Placement {
   const { endpoint, auth, deadlineMs = defaultDeadlineMs, attempts = Number.POSITIVE_INFINITY } = options;
   const call = openCall({
-    endpoint: endpoint === undefined ? undefined : checkedEndpoint(endpoint),
+    endpoint: endpoint === undefined ? undefined : checkedAddress('endpoint', endpoint),
     auth: typeof auth === 'string' ? token(auth) : auth,
     wanted: wantedVersion(options),
     deadlineMs,
@@ -125,9 +126,4 @@ export function connect(options: ConnectOptions): Placement {
     serverVersion: serverVersionCall(call),
     call,
   };
-}
-
-function checkedEndpoint(endpoint: string): string {
-  if (/^https?:\/\/[^/]/i.test(endpoint) && URL.canParse(endpoint)) return endpoint;
-  throw new TypeError(`The endpoint "${endpoint}" is no URL. Write it as http://host:port.`);
 }

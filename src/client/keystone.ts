@@ -1,7 +1,7 @@
 import type { Auth } from './auth.ts';
 import { AuthError, ConnectionError } from './errors.ts';
 import { refusalOf } from './refusal.ts';
-import { type Fetch, send, type WireAnswer } from './send.ts';
+import { checkedAddress, type Fetch, send, type WireAnswer } from './send.ts';
 
 /** The services of a Keystone token, with their endpoints. */
 type Catalog = readonly {
@@ -90,8 +90,13 @@ const renewalMs = 60_000;
  */
 const loginMs = 30_000;
 
-/** Logs in to Keystone (v3) when a token is needed, renews the token in time, and finds the service in the catalog. */
+/**
+ * Logs in to Keystone (v3) when a token is needed, renews the token in time, and finds the service in the catalog.
+ *
+ * @throws TypeError for an authUrl that is no URL
+ */
 export function keystone(options: KeystoneOptions): Auth {
+  checkedAddress('authUrl', options.authUrl);
   let session: Promise<Session> | undefined;
   /** The token of the session, once the login is done. */
   let token: string | undefined;

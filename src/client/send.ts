@@ -31,13 +31,37 @@ export type WireAnswer = { readonly status: number; readonly headers: Headers; r
 /** Whether the request was carried out. A browser shows a redirect that is not followed as status 0. */
 export const isDone = ({ status }: WireAnswer): boolean => status >= 200 && status < 300;
 
+/** Whether a text can be sent as the value of a header; white space around it is left out. */
+export const isHeaderValue = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text.trim());
+
+/**
+ * The address of a server as the user has written it.
+ *
+ * @param what the setting, for the message
+ * @throws TypeError if no request can be sent there
+ */
+export function checkedAddress(what: string, address: string): string {
+  if (!/^https?:\/\/[^/\s]\S*$/i.test(address) || !URL.canParse(address))
+    throw new TypeError(`The ${what} "${address}" is no URL. Write it as http://host:port.`);
+  // It is not shown, since it may have a password.
+  if (/^[^/]*\/\/[^/]*@|[?#]/.test(address))
+    throw new TypeError(`The ${what} may have no user, no query and no fragment. Write it as http://host:port.`);
+  return address;
+}
+
 /**
  * Sends a request once and reads the whole answer.
  *
- * @throws ConnectionError if there was no answer, or the reason of the signal
+ * @throws ConnectionError if there was no answer, or the reason of the signal; TypeError for a header that cannot be sent
  */
 export async function send(fetch: Fetch, request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
   const { method, url, headers, body } = request;
+  // The value is not shown, since it may be a token.
+  const wrong = Object.keys(headers).find((name) => !isHeaderValue(headers[name] ?? ''));
+  if (wrong !== undefined)
+    throw new TypeError(
+      `${wrong} has a character that no header may have: a control character, or one beyond Latin-1.`,
+    );
   try {
     const response = await fetch(url, {
       method,

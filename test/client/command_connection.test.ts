@@ -33,6 +33,22 @@ test('without a URL or credentials the error names the options to set', async ()
     OS_ENDPOINT: 'localhost',
     OS_TOKEN: 'admin',
   });
+  for (const endpoint of ['http://u:hunter2@127.0.0.1:9', `${server.url}?a=b`, `${server.url}#a`]) {
+    const nowhere = /^error: The endpoint may have no user, no query and no fragment\. Write it as http:/;
+    await isWrong(nowhere, { OS_ENDPOINT: endpoint, OS_TOKEN: 'admin' });
+  }
+  await isWrong(/is no URL/, { OS_ENDPOINT: `${server.url} `, OS_TOKEN: 'admin' });
+  const login = { OS_USERNAME: 'nova', OS_PASSWORD: 'secret' };
+  await isWrong(/The authUrl "keystone:5000" is no URL/, { ...login, OS_AUTH_URL: 'keystone:5000' });
+  await isWrong(/The authUrl may have no user/, { ...login, OS_AUTH_URL: 'http://u:hunter2@127.0.0.1:9/v3' });
+  for (const token of ['hunter2\nhunter2', 'hunter2€']) {
+    await isWrong(/^error: The token has a character that no header may have/, {
+      OS_ENDPOINT: server.url,
+      OS_TOKEN: token,
+    });
+  }
+  const release = ['allocation', 'delete', '5e08ea53-c4c6-448e-9334-ac4953de3cfa', '--if-match', '€'];
+  await mustFail(/If-Match has a character/, release, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' }, 'failed');
   await isWrong(/OS_ENDPOINT is "unix:placement\.sock"\. It must be unix: and the absolute name of a file/, {
     OS_ENDPOINT: 'unix:placement.sock',
     OS_TOKEN: 'admin',

@@ -53,7 +53,7 @@ test('auth_url may have a version, a path and a slash at the end', () => {
   ] as const) {
     assert.equal(identityUrl(authUrl), expected);
   }
-  assert.equal(publicAddress({ ...complete, wwwAuthenticateUri: 'http://u:p@k:5000/v3' }), 'http://k:5000/v3');
+  assert.equal(publicAddress(completeSettings({ wwwAuthenticateUri: 'http://u:p@k:5000/v3' })), 'http://k:5000/v3');
 });
 
 test('a certificate must be signed by a trusted authority, unless insecure is set', async () => {
