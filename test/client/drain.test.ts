@@ -65,6 +65,10 @@ const customTraits = async () => client().traits.list({ name: 'startswith:CUSTOM
 test('a drained tree takes no new claims and keeps its allocations, and undrain restores its inventories', async () => {
   await allocate('job', `${cell},VCPU=2`, `${host},DISK_GB=10`);
   const open = await stateOf();
+  // A service that is too old is found out before anything is written.
+  const old = await hostedPlacement(['drain', cell, '--os-placement-api-version', '2.8'], env());
+  assert.equal(old.code, exitCodes.failed.code, old.stderr);
+  assert.deepEqual(await stateOf(), open);
   const text = await run('drain', cell);
   assert.match(text, new RegExp(`^Drained: 2 providers in the tree of ${cell}\\. No new claim fits there\\.\n`));
   assert.match(text, /\n1 consumer holds something in the tree of cell-\d+\.\n$/);

@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
+import { listenOnSocket } from '../../src/http/server/listen.ts';
 import { placement } from '../client/command.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { until } from '../support/until.ts';
@@ -152,4 +155,20 @@ test('a socket that cannot be made is an error before anything starts, and a fil
       assert.ok(stderr.includes(message), stderr);
     }
     assert.equal(await readFile(file, 'utf8'), 'precious');
+  }));
+
+test('a socket is for its owner alone until it has its permissions', () =>
+  withCommands('embedded', 'migrated', async ({ folder }) => {
+    const file = path.join(folder, 'own.sock');
+    const server = net.createServer();
+    let first: number | undefined;
+    server.once('listening', () => {
+      first = statSync(file).mode & 0o777;
+    });
+    try {
+      await listenOnSocket(server, file, '660');
+      assert.deepEqual([first, await modeOf(file)], [0o600, '660']);
+    } finally {
+      server.close();
+    }
   }));

@@ -1,8 +1,10 @@
 /** Keystone is down, slow, or sends broken answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { openTransport } from '../../src/access/keystone/transport.ts';
 import { until } from '../support/until.ts';
 import { userOf, withKeystone } from './keystones.ts';
+import { withStandIn } from './stand_in.ts';
 
 const unavailable = 'Keystone is unavailable';
 
@@ -23,6 +25,24 @@ suite('Keystone in trouble', () => {
       assert.equal(userOf(await outcome(fresh)), 'fresh');
     });
   });
+
+  test('an attempt ends with the time of its request, however long an attempt may take', () =>
+    withStandIn(async (standIn) => {
+      const transport = openTransport({
+        url: `${standIn.url}/v3`,
+        tls: () => ({ rejectUnauthorized: true }),
+        timeoutMs: 60_000,
+        timeoutSource: 'a test',
+        maxRetries: 0,
+        maxConnections: 1,
+        onAttempt: () => {},
+      });
+      standIn.behaviour.delayMs = 1_000;
+      const request = { method: 'GET', path: '/auth/tokens', headers: {} } as const;
+      const late = /did not answer within 0\.1 s \(a test\)/;
+      await assert.rejects(transport.send(request, performance.now() + 100), late);
+      transport.close();
+    }));
 
   test('Keystone may be down at the start', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
