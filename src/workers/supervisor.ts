@@ -57,16 +57,17 @@ export async function serveByWorkers(
       tryServiceUser: workers.tryServiceUser,
       renewPolicy: workers.renewPolicy,
       renewLogs: workers.renewLogs,
-      close: async () => {
-        await acceptLast(acceptors);
-        for (const acceptor of acceptors) acceptor.close();
-        distributor.close();
-        await workers.end();
-      },
+      close: () =>
+        workers.end(async () => {
+          await acceptLast(acceptors);
+          for (const acceptor of acceptors) acceptor.close();
+          distributor.close();
+        }),
     };
   } catch (error) {
-    for (const acceptor of acceptors) acceptor.close();
-    await workers.end();
+    await workers.end(async () => {
+      for (const acceptor of acceptors) acceptor.close();
+    });
     throw error;
   }
 }
@@ -87,8 +88,11 @@ export type Workers = {
   renewPolicy(settings: Config['osloPolicy']): Promise<readonly string[]>;
   /** Makes every worker log by these settings, and reopen its log file by its name; also workers that start later. */
   renewLogs(settings: Config['default']): void;
-  /** Makes every worker finish its requests and end. Resolves when all have ended; no worker is replaced any more. */
-  end(): Promise<void>;
+  /**
+   * Stops accepting connections, which the workers still serve, and then makes every worker finish its requests and end. Resolves when
+   * all have ended; no worker is replaced any more.
+   */
+  end(stopAccepting: () => Promise<void>): Promise<void>;
 };
 
 /** The options of `startWorkers`. */
@@ -147,7 +151,9 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       }
       if (kind === 'leaving') {
         leaving = true;
-        retire(child);
+        // Where all processes got the signal, this one may handle its own later in this turn. Then workers serve until the end, since
+        // the last connections would find none.
+        setImmediate(() => ending || retire(child));
       }
     });
     const ended = (code: number | null, signal: NodeJS.Signals | null): void => {
@@ -228,8 +234,9 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       config = { ...config, default: settings };
       for (const child of running.keys()) send(child, { kind: 'renewLog', settings });
     },
-    end: async () => {
+    end: async (stopAccepting) => {
       ending = true;
+      await stopAccepting();
       const killTimer = setTimeout(() => {
         for (const child of running.keys()) child.kill('SIGKILL');
       }, killAfterMs);

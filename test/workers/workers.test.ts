@@ -70,7 +70,7 @@ test('a worker that is killed under load is replaced, and each failed request su
   });
 });
 
-test('SIGTERM under load, to the service or to one worker, breaks no request', async () => {
+test('SIGTERM under load, to one worker or to all processes, breaks no request', async () => {
   await withWorkers(2, async (service, world) => {
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
@@ -81,7 +81,9 @@ test('SIGTERM under load, to the service or to one worker, breaks no request', a
     assert.deepEqual(load.broken, []);
     const before = load.answered();
     await until('more answers', () => load.answered() > before + 100);
-    await end(service);
+    const ended = end(service);
+    for (const each of service.pids().values()) process.kill(each, 'SIGTERM');
+    await ended;
     await load.stop();
     // After the socket is closed, a request never began.
     assert.deepEqual([...new Set([...load.broken, ...load.failed])], ['ECONNREFUSED']);
