@@ -1,5 +1,6 @@
 /** What two processes have in memory of one change log, for clients that go from one to the other, against a plain bookkeeping. */
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChangedParts } from '../../db/fleet/changed_parts.ts';
@@ -88,6 +89,28 @@ test('a token has the numbers of transactions as they are, also those of servers
     const position = { log, next, underWay: [Math.floor(next / 2), next - 1] };
     assert.deepEqual(readToken(tokenOf(position)), position);
   }
+});
+
+test('a token of another form is none', () => {
+  const [form = 0, ...rest] = Buffer.from(tokenOf(openProcess(openLog(), 8).recent.position), 'base64url').subarray(
+    0,
+    -4,
+  );
+  const tokenWith = (first: number): string => {
+    const body = Buffer.from([first, ...rest]);
+    return Buffer.concat([body, hash('sha256', body, 'buffer').subarray(0, 4)]).toString('base64url');
+  };
+  assert.ok(readToken(tokenWith(form)));
+  assert.equal(readToken(tokenWith(form + 1)), undefined);
+});
+
+test('a position of the log before a failover is not reached any more', () => {
+  const log = openLog();
+  const { recent } = openProcess(log, 8);
+  const { position } = recent;
+  recent.restart({ pgSnapshot: log.snapshot(), log: { identity: 'another log', lastXid: '999' } });
+  assert.equal(recent.hasReached(position), false);
+  assert.equal(recent.hasReached(recent.position), true);
 });
 
 test('a client gets each row once and misses none, from whichever process, or is told to read the log', () => {
