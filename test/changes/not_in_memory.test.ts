@@ -62,7 +62,7 @@ function clientOf(parts: readonly Part[], className?: string): { readonly follow
   return { follower: { interest, send }, got };
 }
 
-const giveTrait = ({ kysely }: Database) =>
+const giveTrait = ({ kysely }: Pick<Database, 'kysely'>) =>
   sql`insert into resource_provider_traits (resource_provider_id, trait_id) select 1, min(id) from traits`.execute(
     kysely,
   );
@@ -84,6 +84,23 @@ test('one read of the log has what any of the clients at the position wants', ()
       clients.map(({ got }) => got),
       [['[]'], [partsOf('traits')], [partsOf('aggregates')]],
     );
+  }));
+
+test('the log has what a transaction wrote that was under way at the position', () =>
+  withoutMemory('postgresql', async ({ database, fleet, followers }) => {
+    const from = await database.kysely.transaction().execute(async (kysely) => {
+      await giveTrait({ kysely });
+      await sql`insert into resource_providers (id, uuid, name, generation) values (2, 'q', 'q', 0)`.execute(
+        database.kysely,
+      );
+      await fleet.fresh();
+      return fleet.recent.position;
+    });
+    await fleet.fresh();
+    const { follower, got } = clientOf(['provider', 'traits']);
+    followers.takeSeat('client')?.follow(follower, from);
+    await until('it has got the change', () => got.length > 0);
+    assert.deepEqual(got, [partsOf('traits')]);
   }));
 
 test('while the log is read for a position it is not read again, and each client gets the changes once', () =>

@@ -69,14 +69,14 @@ export type ChangeSet = {
  * @param fleet shows all changes of the rows, and maybe later ones
  */
 export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): ChangeSet {
-  const parts = new Map<string, number>();
+  const parts = new Map<Provider, number>();
   const deleted = new Set<string>();
   const kinds = { traits: false, classes: false };
   /** The bits of the last row of each consumer. */
   const consumers = new Map<string, number>();
   let areAllChanged = false;
-  const change = ({ uuid }: Provider, bits: number): void => {
-    parts.set(uuid, (parts.get(uuid) ?? 0) | bits);
+  const change = (provider: Provider, bits: number): void => {
+    parts.set(provider, (parts.get(provider) ?? 0) | bits);
   };
   for (const [, id, uuid, bits, ids] of rows) {
     if (bits & consumersBit) {
@@ -90,7 +90,7 @@ export function changeSetOf(fleet: Fleet, rows: readonly ChangedParts[]): Change
     }
     const provider = uuid === null ? fleet.byId.get(id) : fleet.byUuid.get(uuid);
     if (provider !== undefined) {
-      change(provider, bits & allParts);
+      change(provider, bits);
       if (bits & descendantsBit) for (const each of movedWith(provider)) change(each, partBits.provider);
     } else if (uuid !== null) deleted.add(uuid);
     // Without a UUID it is a part of a deleted provider, for which the log has another row.
@@ -168,7 +168,7 @@ const movedWith = (provider: Provider): readonly Provider[] =>
 /** The parts of existing providers that are reported to a client. */
 function* reportedParts(
   fleet: Fleet,
-  parts: ReadonlyMap<string, number>,
+  parts: ReadonlyMap<Provider, number>,
   interest: Interest,
 ): Generator<ReportedParts> {
   const isOfInterest = filterOf(fleet, interest);
@@ -177,13 +177,12 @@ function* reportedParts(
   if (requested === 0) return;
   const entered = treeEntered(fleet, parts, interest);
   for (const { uuid } of entered) yield [uuid, requested];
-  for (const [uuid, bits] of parts) {
-    const provider = fleet.byUuid.get(uuid);
-    if (provider !== undefined && entered.has(provider)) continue;
+  for (const [provider, bits] of parts) {
+    if (entered.has(provider)) continue;
     // The client has no copy of a provider that comes into its interest by this change: all requested parts are reported.
     const reported = bits & deciding ? requested : bits & requested;
-    if (reported === 0 || !(bits & deciding || isOfInterest(uuid))) continue;
-    yield [uuid, reported];
+    if (reported === 0 || !(bits & deciding || isOfInterest(provider))) continue;
+    yield [provider.uuid, reported];
   }
 }
 
@@ -191,20 +190,18 @@ function* reportedParts(
  * The providers of the tree that the provider of `inTree` may just have moved to. They did not change, but the client has not got them
  * yet. Empty if the provider of `inTree` did not move, or if nothing of the tree is reported to the client.
  */
-function treeEntered(fleet: Fleet, parts: ReadonlyMap<string, number>, { inTree }: Interest): ReadonlySet<Provider> {
+function treeEntered(fleet: Fleet, parts: ReadonlyMap<Provider, number>, { inTree }: Interest): ReadonlySet<Provider> {
   const anchor = inTree === undefined ? undefined : fleet.byUuid.get(inTree);
-  const mayHaveMoved = anchor !== undefined && ((parts.get(anchor.uuid) ?? 0) & partBits.provider) > 0;
+  const mayHaveMoved = anchor !== undefined && ((parts.get(anchor) ?? 0) & partBits.provider) > 0;
   return new Set(mayHaveMoved ? treeOf(anchor.root) : []);
 }
 
 /** Whether a provider is of interest as a fleet shows it. */
-function filterOf(fleet: Fleet, { className, inTree }: Interest): (uuid: string) => boolean {
+function filterOf(fleet: Fleet, { className, inTree }: Interest): (provider: Provider) => boolean {
   if (className === undefined && inTree === undefined) return () => true;
   const classId = className === undefined ? undefined : fleet.classes.byName.get(className)?.id;
   const root = inTree === undefined ? undefined : fleet.byUuid.get(inTree)?.root;
-  return (uuid) => {
-    const provider = fleet.byUuid.get(uuid);
-    if (provider === undefined) return true; // the provider was deleted after the rows were read
+  return (provider) => {
     const hasClass = className === undefined || provider.inventories.some(({ fields }) => fields.classId === classId);
     return hasClass && (inTree === undefined || provider.root === root);
   };
