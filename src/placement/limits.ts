@@ -54,7 +54,7 @@ export function limitsInForce(
 ): ReadonlyMap<string, LimitInForce> {
   const names = new Set([...(limits.projects.get(project)?.[kind].keys() ?? []), ...limits.defaults[kind].keys()]);
   return new Map(
-    [...names].sort().flatMap((name) => {
+    [...names].flatMap((name) => {
       const found = limitInForce(limits, project, kind, name);
       return found === undefined ? [] : [[name, found] as const];
     }),
