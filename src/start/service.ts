@@ -56,7 +56,7 @@ export type PlacementService = {
   readonly database: Database;
   readonly fleet: FleetKeeper;
   /** The clients that follow changes. */
-  readonly followers: Pick<Followers, 'size'>;
+  readonly followers: Pick<Followers, 'size' | 'takeSeat'>;
   /** The claims that wait. */
   readonly waiting: Pick<WaitingClaims, 'size'>;
   /** Requests a token of another service user, or with another password. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
+import { interestOf } from '../../src/fleet/follow/change_set.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine } from '../support/engines.ts';
 import { at } from '../support/requests.ts';
@@ -65,6 +66,16 @@ suite('the seats for following changes', () => {
       const opened = await Promise.allSettled(Array.from({ length: 20 }, () => openStream(`${url}/changes`, headers)));
       assert.equal(opened.filter(({ status }) => status === 'fulfilled').length, 3);
       assert.equal(service.followers.size, 3);
+    }));
+
+  test('a request whose seat another user got before it follows is ended', () =>
+    serve(anyEngine, { changes: { maxFollowers: 2 } }, async (_url, { followers, fleet }) => {
+      const [, youngest] = [followers.takeSeat('ada'), followers.takeSeat('ada')];
+      assert.ok(followers.takeSeat('bob'));
+      const got: unknown[] = [];
+      youngest?.follow({ interest: interestOf(), send: (delivery) => got.push(delivery) }, fleet.recent.position);
+      assert.deepEqual(got, ['ended']);
+      assert.equal(followers.size, 0);
     }));
 
   test('without Keystone, clients share the seats by address, whatever user they name', () =>
