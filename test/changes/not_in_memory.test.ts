@@ -128,3 +128,13 @@ test('while the log is read for a position it is not read again, and each client
     });
     assert.deepEqual(got, [partsOf('traits')]);
   }));
+
+test('a client that follows while the server fails over is told to read everything anew', () =>
+  withoutMemory(anyEngine, async ({ fleet, followers }) => {
+    const { follower, got } = clientOf(['traits']);
+    followers.takeSeat('client')?.follow(follower, fleet.recent.position);
+    const { pgSnapshot, lastXid } = fleet.snapshot;
+    fleet.recent.restart({ pgSnapshot, log: { identity: 'of the standby', lastXid } });
+    await until('it is told', () => got.length > 0);
+    assert.deepEqual(got, ['expired']);
+  }));
