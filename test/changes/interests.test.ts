@@ -37,7 +37,7 @@ test('each client gets the changes of its own parts, class and tree, also after 
 test('a client of a tree gets all of the tree that its provider moved to, and each provider once', () => {
   // The last two are parents of each other.
   const parents = [undefined, 0, 0, 4, 3];
-  const { fleet } = createFleet(rowsOf(parents.map((parent, index) => nodeAt(index, { parent }))));
+  const fleet = fleetOf(parents.map((parent, index) => nodeAt(index, { parent })));
   const [root, sibling, moved, oldest, other] = parents.map((_, index) => nodeAt(index).uuid);
   const changes = changeSetOf(fleet, [
     ['7', 3, null, partBits.provider | descendantsBit, null],

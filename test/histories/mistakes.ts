@@ -80,8 +80,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'changes of usages are not reported',
     file: 'src/fleet/follow/change_set.ts',
-    from: 'change(provider, bits & allParts);',
-    to: 'change(provider, bits & allParts & ~partBits.usages);',
+    from: 'change(provider, bits);',
+    to: 'change(provider, bits & ~partBits.usages);',
   },
   {
     name: 'consumers that went are not reported',
