@@ -17,8 +17,8 @@ export type AllocationReads = {
   onProvider(uuid: string, options?: ReadOptions): Promise<readonly ProviderAllocationRow[]>;
 };
 
-/** Whether to read the generations of former consumers as well, which costs a look-up for each row. */
-type ReadOptions = { readonly withFormer: boolean };
+/** Whether to read also what only version 2 shows, which costs look-ups for each row. */
+type ReadOptions = { readonly inFull: boolean };
 
 /**
  * How many consumers or providers one statement reads. A provider may have thousands of allocations, and the whole
@@ -37,17 +37,17 @@ export function openAllocationReads(database: Database): AllocationReads {
 /** Reads in batches. A read that lost a deadlock, as with a migration, is repeated. */
 function readTogether<Row>(
   database: Database,
-  read: (database: Database, uuids: readonly string[], withFormer: boolean) => Promise<readonly Row[]>,
+  read: (database: Database, uuids: readonly string[], inFull: boolean) => Promise<readonly Row[]>,
   uuidOf: (row: Row) => string,
 ): (uuid: string, options?: ReadOptions) => Promise<readonly Row[]> {
-  const reading = (withFormer: boolean) =>
+  const reading = (inFull: boolean) =>
     inBatches<string, readonly Row[]>(database, { limit: batchLimit }, async (batch) => {
       const uuids = [...new Set(batch.map(({ item }) => item))].filter(isStorable);
-      const all = await repeatLostRaces(() => read(database, uuids, withFormer));
+      const all = await repeatLostRaces(() => read(database, uuids, inFull));
       // A shared pool has a hundred thousand rows, which are mostly read alone.
       const rows = uuids.length === 1 ? new Map(uuids.map((uuid) => [uuid, all])) : Map.groupBy(all, uuidOf);
       for (const { item, resolve } of batch) resolve(rows.get(item) ?? []);
     });
-  const [plainly, withFormer] = [reading(false), reading(true)];
-  return (uuid, options) => (options?.withFormer === true ? withFormer : plainly)(uuid);
+  const [plainly, inFull] = [reading(false), reading(true)];
+  return (uuid, options) => (options?.inFull === true ? inFull : plainly)(uuid);
 }

@@ -5,9 +5,6 @@ import { formerGenerations } from '../consumers/consumer_row.ts';
 /** An allocation of a consumer, with the data of its provider and consumer. */
 export type ConsumerAllocationRow = NamedAllocation & {
   readonly consumer_uuid: string;
-  readonly provider_name: string | null;
-  /** The UUID of the root of its tree. */
-  readonly root_uuid: string;
   readonly provider_generation: number;
   /** Milliseconds since 1970. */
   readonly modified: number | null;
@@ -16,35 +13,40 @@ export type ConsumerAllocationRow = NamedAllocation & {
   readonly consumer_type: string | null;
   readonly project_id: string | null;
   readonly user_id: string | null;
-  /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
+  /** How many generations the former consumers with this UUID had. This and the following fields are 0 or null unless read in full. */
   readonly former_generations: number;
   /** When its term expires; null without a term. */
   readonly expires: Date | null;
   /** Null if it has none. */
   readonly consumer_name: string | null;
+  readonly provider_name: string | null;
+  /** The UUID of the root of the provider's tree. */
+  readonly root_uuid: string | null;
 };
 
 /**
  * All allocations of some consumers, in the order in which they were written.
  *
- * @param withFormer whether to read the generations of former consumers as well
+ * @param inFull whether to read also what only version 2 shows: former generations, terms, names, and the roots of the providers
  */
 export async function readAllocations(
   { kysely }: Database,
   consumerUuids: readonly string[],
-  withFormer = false,
+  inFull = false,
 ): Promise<readonly ConsumerAllocationRow[]> {
+  const whenFull = (column: RawBuilder<unknown>) => (inFull ? column : sql`null`);
   const { rows } = await sql<ConsumerAllocationRow>`
     select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
-      rp.uuid as provider_uuid, rp.name as provider_name, root.uuid as root_uuid,
-      coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
+      rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
-      c.generation as consumer_generation, ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id,
-      (select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation) as expires,
-      (select name from consumer_names where consumer_id = c.id) as consumer_name
+      c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id,
+      ${inFull ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations,
+      ${whenFull(sql`(select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation)`)}::timestamptz as expires,
+      ${whenFull(sql`(select name from consumer_names where consumer_id = c.id)`)} as consumer_name,
+      ${whenFull(sql`rp.name`)} as provider_name,
+      ${whenFull(sql`(select uuid from resource_providers where id = coalesce(rp.root_provider_id, rp.id))`)} as root_uuid
     from allocations a
     join resource_providers rp on rp.id = a.resource_provider_id
-    join resource_providers root on root.id = coalesce(rp.root_provider_id, rp.id)
     join resource_classes rc on rc.id = a.resource_class_id
     left join consumers c on c.uuid = a.consumer_id
     left join consumer_types ct on ct.id = c.consumer_type_id
@@ -66,9 +68,9 @@ export type ProviderAllocationRow = {
   readonly modified: number | null;
   /** Null also for old allocations, which have no consumer record. */
   readonly consumer_generation: number | null;
-  /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
+  /** How many generations the former consumers with this UUID had; 0 unless read in full. */
   readonly former_generations: number;
-  /** Null if it has none, or if former consumers were not requested. */
+  /** Null if it has none, or if it was not read in full. */
   readonly consumer_name: string | null;
 };
 
@@ -76,20 +78,20 @@ export type ProviderAllocationRow = {
  * All allocations on some providers, in the order in which they were written; no row for a provider that does not
  * exist.
  *
- * @param withFormer whether to read the generations of former consumers and the names as well
+ * @param inFull whether to read also what only version 2 shows: former generations and the names of the consumers
  */
 export async function readProviderAllocations(
   { kysely }: Database,
   providerUuids: readonly string[],
-  withFormer = false,
+  inFull = false,
 ): Promise<readonly ProviderAllocationRow[]> {
   const { rows } = await sql<ProviderAllocationRow>`
     select rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, a.consumer_id as consumer_uuid,
       rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation,
-      ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations,
-      ${withFormer ? sql`(select name from consumer_names where consumer_id = c.id)` : sql`null`} as consumer_name
+      ${inFull ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations,
+      ${inFull ? sql`(select name from consumer_names where consumer_id = c.id)` : sql`null`} as consumer_name
     from resource_providers rp
     left join allocations a on a.resource_provider_id = rp.id
     left join resource_classes rc on rc.id = a.resource_class_id

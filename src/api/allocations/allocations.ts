@@ -63,14 +63,14 @@ const postBodies = consumersBodies(1);
 // Handlers
 
 async function show(request: ApiRequest, { allocationReads, config }: Dependencies): Promise<Answer> {
-  const held = await heldBy(request, allocationReads, config, { withFormer: goesOn(request.version) });
+  const held = await heldBy(request, allocationReads, config, { inFull: goesOn(request.version) });
   // A consumer without allocations does not exist, so it has no tag.
   if (held === undefined) return { status: 200, json: { allocations: {} }, lastModified: newest([]) };
   const { rows, content } = held;
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
   const providers = new Map<string, { name: string; root: string }>();
   for (const { provider_uuid, provider_name, root_uuid, provider_generation, class_name, used } of rows) {
-    providers.set(provider_uuid, { name: provider_name ?? '', root: root_uuid });
+    providers.set(provider_uuid, { name: provider_name ?? '', root: root_uuid ?? provider_uuid });
     const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
     entry.resources[class_name] = used;
     byProvider.set(provider_uuid, entry);

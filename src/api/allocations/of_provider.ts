@@ -38,7 +38,7 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   // The token is of a snapshot from before the allocations are read.
   if (request.version >= since.following) await fleet.fresh();
   const token = changesToken(request, fleet);
-  const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });
+  const rows = await allocationReads.onProvider(uuid, { inFull: goesOn(request.version) });
   const [first] = rows;
   if (first === undefined) {
     const detail = `Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`;
