@@ -153,7 +153,7 @@ for (const engine of engines) {
               await write(database, consumers);
               for (const query of queries) {
                 const expected = sorted(usagesOf(consumers, query));
-                for (const lookedUp of [undefined, few]) {
+                for (const lookedUp of [undefined, 0, few]) {
                   const rows = await readUsages(database, { ...query, incomplete }, lookedUp);
                   assert.deepEqual(sorted(rows), expected, JSON.stringify({ ...query, lookedUp }));
                 }

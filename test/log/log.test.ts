@@ -29,8 +29,11 @@ async function serving(
   await withCommands('embedded', 'migrated', serve, moreConfig);
 }
 
-async function answerTo(url: string): Promise<{ readonly requestId: string; readonly length: number }> {
-  const answer = await fetch(url, { headers });
+async function answerTo(
+  url: string,
+  globalId = globalRequestId,
+): Promise<{ readonly requestId: string; readonly length: number }> {
+  const answer = await fetch(url, { headers: { ...headers, 'x-openstack-request-id': globalId } });
   return {
     requestId: answer.headers.get('x-openstack-request-id') ?? '',
     length: (await answer.arrayBuffer()).byteLength,
@@ -48,8 +51,10 @@ suite('the log of a running service', () => {
   test('has a line of JSON for a request, and slow statements with the request that waited for them', () =>
     serving('[placement_database]\nslow_statement_ms = 0\n', async (server, url) => {
       const { requestId, length } = await answerTo(`${url}/resource_providers?name=secret-of-mine`);
+      await answerTo(`${url}/`, 'req-1] bob admin [');
       const entries = (await end(server)).map((line) => JSON.parse(line));
-      const [request] = entries.filter(({ msg }) => msg === 'request');
+      const [request, withoutId] = entries.filter(({ msg }) => msg === 'request');
+      assert.equal(withoutId.globalRequestId, undefined, 'a text of another form is not logged');
       assert.ok(Math.abs(Date.parse(request.time) - Date.now()) < 60_000 && request.ms > 0);
       assert.deepEqual(
         { ...request, time: 0, ms: 0 },
