@@ -51,7 +51,7 @@ suite('the log of a running service', () => {
   test('has a line of JSON for a request, and slow statements with the request that waited for them', () =>
     serving('[placement_database]\nslow_statement_ms = 0\n', async (server, url) => {
       const { requestId, length } = await answerTo(`${url}/resource_providers?name=secret-of-mine`);
-      await answerTo(`${url}/`, 'req-1] bob admin [');
+      await answerTo(`${url}/traits`, 'req-1] bob admin [');
       const entries = (await end(server)).map((line) => JSON.parse(line));
       const [request, withoutId] = entries.filter(({ msg }) => msg === 'request');
       assert.equal(withoutId.globalRequestId, undefined, 'a text of another form is not logged');
