@@ -81,7 +81,7 @@ export type Workers = {
   /** Lets one worker request a token of this service user. */
   tryServiceUser(settings: Config['keystoneAuthtoken']): Promise<ServiceUserTrial>;
   /**
-   * Makes every worker read the policy files again. Workers that start later use these settings if all workers took them.
+   * Makes every worker read the policy files again. Workers that start later use these settings, unless the files have a mistake.
    *
    * @returns why rules stay as they were, one sentence for each reason
    */
@@ -214,8 +214,12 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
       return answer === undefined ? { isRefused: false, reason: 'No worker could ask Keystone.' } : answer.trial;
     },
     renewPolicy: async (settings) => {
+      // All workers read the same files, so that either all of them take the rules, or none.
+      const problems = policyProblems(settings);
+      if (problems.length > 0) return problems;
+      config = { ...config, osloPolicy: settings };
+      // One that does not serve yet reads the files when it begins to.
       const requests = [...running].map(async ([child, worker]) => {
-        // One that does not serve yet reads the files when it begins to.
         const isServing = serving.has(child);
         const answer = await ask(
           child,
@@ -223,12 +227,14 @@ async function startWorkers(options: WorkersOptions): Promise<Workers> {
           (message) => message.kind === 'policyRenewed',
           answerMs,
         );
-        return { worker, isServing, problems: answer?.problems ?? [`No answer within ${answerMs / 1000} s.`] };
+        if (answer === undefined && serving.has(child))
+          logger.warn(
+            { worker, waitedMs: answerMs },
+            'A worker does not answer: it has the former policy until it does',
+          );
+        return { worker, isServing, problems: answer?.problems ?? [] };
       });
-      const answers = (await Promise.all(requests)).filter(({ isServing }) => isServing);
-      const problems = answers.length === 0 ? policyProblems(settings) : problemsOfAll(answers);
-      if (problems.length === 0) config = { ...config, osloPolicy: settings };
-      return problems;
+      return problemsOfAll((await Promise.all(requests)).filter(({ isServing }) => isServing));
     },
     renewLogs: (settings) => {
       config = { ...config, default: settings };

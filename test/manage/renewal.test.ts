@@ -5,10 +5,17 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { suite, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { until } from '../support/until.ts';
 import { startCommand, withCommands } from './commands.ts';
 
-type Line = { readonly level: string; readonly msg: string; readonly worker?: number; readonly url?: string };
+type Line = {
+  readonly level: string;
+  readonly msg: string;
+  readonly worker?: number;
+  readonly pid?: number;
+  readonly url?: string;
+};
 
 /** The lines of a log in JSON, which may not be there yet. */
 const linesOf = async (file: string): Promise<readonly Line[]> =>
@@ -118,7 +125,7 @@ for (const workers of [1, 2]) {
   });
 }
 
-test('SIGHUP is an error as long as one of the workers keeps rules whose file was removed', () =>
+test('SIGHUP is an error as long as a worker keeps rules whose file was removed, and one that hangs takes the new ones later', () =>
   withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
     const policy = path.join(folder, 'policy.yaml');
     const more = path.join(folder, 'more.conf');
@@ -159,7 +166,17 @@ test('SIGHUP is an error as long as one of the workers keeps rules whose file wa
 
     await writeFile(policy, '{}\n');
     assert.match((await renewed())?.msg ?? '', /the policy files were read again/);
-    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 8 }, list))), new Set([200]));
+    const lists = async () => new Set(await Promise.all(Array.from({ length: 8 }, list)));
+    assert.deepEqual(await lists(), new Set([200]));
+
+    const hanging = (await linesOf(log)).find(({ msg }) => msg === 'This worker serves');
+    process.kill(Number(hanging?.pid), 'SIGSTOP');
+    await writeFile(policy, '"placement:resource_providers:list": "!"\n');
+    assert.match((await renewed())?.msg ?? '', /the policy files were read again/);
+    const [complaint] = (await linesOf(log)).filter(({ msg }) => msg.startsWith('A worker does not answer: '));
+    assert.deepEqual([complaint?.level, complaint?.worker], ['warn', hanging?.worker]);
+    process.kill(Number(hanging?.pid), 'SIGCONT');
+    await until('all workers have it', async () => isDeepStrictEqual(await lists(), new Set([403])));
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
   }));
