@@ -148,6 +148,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     made[0] ?? '',
     `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 0, 'c', 9)`,
   ],
+  'a write of the consumer that leaves its allocations': [`update consumers set generation = 2 where uuid = 'c'`],
   'a rewrite': [
     `update consumers set generation = 2 where uuid = 'c'`,
     `delete from allocations where consumer_id = 'c'`,
