@@ -104,6 +104,15 @@ test('a token of another form is none', () => {
   assert.equal(readToken(tokenWith(form + 1)), undefined);
 });
 
+test('a token with a further letter is none, whatever the length of the token', () => {
+  const { position } = openProcess(openLog(), 8).recent;
+  for (const next of [1, 200, 20_000]) {
+    const token = tokenOf({ ...position, next, underWay: [] });
+    assert.ok(readToken(token));
+    assert.equal(readToken(`${token}A`), undefined);
+  }
+});
+
 test('a position of the log before a failover is not reached any more', () => {
   const log = openLog();
   const { recent } = openProcess(log, 8);
