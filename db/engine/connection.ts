@@ -209,7 +209,7 @@ const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; s
 const neverMs = 2 ** 31 - 1;
 
 function timed(send: Send, onStatement: OnStatement): Send {
-  /** When the connection was done with the statement before: those of a transaction are sent together. */
+  /** When the answer to the previous statement came. A transaction sends its statements together, so each waits for the previous one. */
   let freeSinceMs = 0;
   return async (text, values, options) => {
     if (options?.isUnlimited) return send(text, values, options); // such as a load of the fleet, which may take long

@@ -39,7 +39,7 @@ async function lookUp(placement: Placement, nameOrUuid: string): Promise<Provide
   return found;
 }
 
-/** The names of the providers of which consumers have something: answers have them from 2.7 on, also for users who may not see providers. */
+/** The names of the providers in answers about claims. From 2.7 on the answers contain the names: a member may not list providers. */
 export async function namesOfHeld(
   placement: Placement,
   held: readonly Pick<Placed, 'allocations' | 'resource_providers'>[],

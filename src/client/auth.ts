@@ -1,4 +1,4 @@
-import { isHeaderValue } from './send.ts';
+import { checkHeaderValue } from './send.ts';
 
 /** Authenticates requests. */
 export type Auth = {
@@ -26,10 +26,6 @@ export function token(value: string): Auth {
       'The token is empty. Give the user for a service without Keystone, such as admin, or use keystone().',
     );
   }
-  if (!isHeaderValue(value)) {
-    throw new TypeError(
-      'The token has a character that no header may have: a control character, or one beyond Latin-1.',
-    );
-  }
+  checkHeaderValue('The token', value);
   return { headers: async () => ({ 'X-Auth-Token': value }), refused: () => false };
 }

@@ -31,8 +31,17 @@ export type WireAnswer = { readonly status: number; readonly headers: Headers; r
 /** Whether the request was carried out. A browser shows a redirect that is not followed as status 0. */
 export const isDone = ({ status }: WireAnswer): boolean => status >= 200 && status < 300;
 
-/** Whether a text can be sent as the value of a header; white space around it is left out. */
-export const isHeaderValue = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text.trim());
+/**
+ * Refuses a text that cannot be sent as the value of a header; white space around it is left out. The text is not shown, since it may be a
+ * token.
+ *
+ * @param what the text, for the message
+ * @throws TypeError
+ */
+export function checkHeaderValue(what: string, text: string): void {
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text.trim()))
+    throw new TypeError(`${what} has a character that no header may have: a control character, or one beyond Latin-1.`);
+}
 
 /**
  * The address of a server as the user has written it.
@@ -56,12 +65,7 @@ export function checkedAddress(what: string, address: string): string {
  */
 export async function send(fetch: Fetch, request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
   const { method, url, headers, body } = request;
-  // The value is not shown, since it may be a token.
-  const wrong = Object.keys(headers).find((name) => !isHeaderValue(headers[name] ?? ''));
-  if (wrong !== undefined)
-    throw new TypeError(
-      `${wrong} has a character that no header may have: a control character, or one beyond Latin-1.`,
-    );
+  for (const [name, value] of Object.entries(headers)) checkHeaderValue(name, value);
   try {
     const response = await fetch(url, {
       method,

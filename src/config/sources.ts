@@ -37,7 +37,7 @@ export type Written = {
 
 /** All sources of values, combined. */
 export type Sources = {
-  /** The options of every service, and those of each section `[jwt:NAME]` that the files have. */
+  /** The options of every service, and for each section `[jwt:NAME]` of the files the options of this section. */
   readonly options: readonly Option[];
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined if there is no such name. */

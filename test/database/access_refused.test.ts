@@ -17,8 +17,8 @@ type Change = {
   readonly made: (names: Names) => string;
   readonly undone: (names: Names) => string;
   /**
-   * Where the statements run: on the server's own database, where sessions of the service are ended for it, or on that of the service. Those of
-   * `sessions` run on the server's, too, and are the defaults of sessions: what is undone is so for later ones, and no program ends the others.
+   * Where the statements run. `server`: on the maintenance database, and the sessions of the service are ended for them. `database`: on the
+   * database of the service. `sessions`: as `server`; they set defaults of new sessions, and undoing them ends no session.
    */
   readonly on: 'server' | 'database' | 'sessions';
   readonly reason: RegExp;

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { failureKind } from '../../../db/engine/failures.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
+import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
@@ -68,9 +69,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   if (held === undefined) return { status: 200, json: { allocations: {} }, lastModified: newest([]) };
   const { rows, content } = held;
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
-  const providers = new Map<string, { name: string; root: string }>();
-  for (const { provider_uuid, provider_name, root_uuid, provider_generation, class_name, used } of rows) {
-    providers.set(provider_uuid, { name: provider_name ?? '', root: root_uuid ?? provider_uuid });
+  for (const { provider_uuid, provider_generation, class_name, used } of rows) {
     const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
     entry.resources[class_name] = used;
     byProvider.set(provider_uuid, entry);
@@ -81,7 +80,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   const { version } = request;
   const json = {
     allocations,
-    ...(version >= since.teams ? { resource_providers: Object.fromEntries(providers) } : {}),
+    ...(version >= since.teams ? { resource_providers: namesOf(byProvider.keys(), providersIn(rows)) } : {}),
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
@@ -316,6 +315,15 @@ function outcomeJson(
     ...(version >= since.names ? { name } : {}),
   };
 }
+
+/** The providers of allocations, as the outcome of a claim has them. */
+const providersIn = (rows: readonly ConsumerAllocationRow[]): ClaimOutcome['providers'] =>
+  new Map(
+    rows.map(({ provider_uuid: uuid, provider_generation: generation, provider_name: name, root_uuid: root }) => [
+      uuid,
+      { generation, name: name ?? '', root: root ?? uuid },
+    ]),
+  );
 
 /** The names of providers, and the roots of their trees, by UUID: they may have changed before a client could read them itself. */
 const namesOf = (uuids: Iterable<string>, providers: ClaimOutcome['providers']): object =>
