@@ -11,8 +11,8 @@ import {
   writeLimits,
 } from '../../db/statements/limits.ts';
 import { type CountingOptions, countingOptions } from '../claims/limits.ts';
-import { incompleteOwner } from '../config/config.ts';
 import { limitsOf } from '../fleet/model/limits.ts';
+import { incompleteOwner } from '../placement/consumer.ts';
 import { limitsTag } from '../placement/entity_tag.ts';
 import { classNamePattern, maxInteger } from '../placement/inventory.ts';
 import { anyType, type LimitKind, limitsInForce } from '../placement/limits.ts';

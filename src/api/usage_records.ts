@@ -10,7 +10,8 @@ import {
   type UsageRecordRow,
   type UsageTotalRow,
 } from '../../db/statements/usage_records.ts';
-import { type Config, incompleteOwner } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { incompleteOwner } from '../placement/consumer.ts';
 import { since } from '../placement/microversions.ts';
 import { spellingsOf } from '../placement/uuid.ts';
 import { badRequest } from '../request/errors.ts';

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/failures.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
-import { incompleteOwner } from '../config/config.ts';
 import { nameOf } from '../fleet/model/names.ts';
+import { incompleteOwner } from '../placement/consumer.ts';
 import { since } from '../placement/microversions.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';

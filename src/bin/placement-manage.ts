@@ -10,7 +10,7 @@ import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
 import { readRevision, stampRevision } from '../../db/schema/revision.ts';
 import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import { readConsumer } from '../../db/statements/consumers/consumer_row.ts';
-import { type Config, incompleteOwner } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { addLimitCommands } from '../manage/limit_commands.ts';
@@ -19,7 +19,7 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { addTokenCommands } from '../manage/token_commands.ts';
 import { unwritableProblem } from '../manage/upgrade_checks.ts';
-import { type Owner, ownerOr } from '../placement/consumer.ts';
+import { incompleteOwner, type Owner, ownerOr } from '../placement/consumer.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, problemsOf } from '../start/config_flags.ts';
 import { describeDatabase } from '../start/database.ts';

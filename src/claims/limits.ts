@@ -14,11 +14,12 @@ import {
 } from '../../db/statements/claims/project_usages.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_allocations.ts';
 import { endCountingWithoutLimits } from '../../db/statements/limits.ts';
-import { type Config, incompleteOwner } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import { type Reported, reporting } from '../log/outages.ts';
+import { incompleteOwner } from '../placement/consumer.ts';
 import { unknownType } from '../placement/entity_tag.ts';
 import { anyType, limitInForce, type ProjectLimits } from '../placement/limits.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';

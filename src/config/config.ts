@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Owner } from '../placement/consumer.ts';
 import { jwtTable, optionTable } from './option_table.ts';
 import type { OptionSpec } from './option_type.ts';
 
@@ -17,15 +16,6 @@ export type Config = ConfigOf<typeof optionTable> & {
   /** The sections `[jwt:NAME]`, by NAME in small letters. */
   readonly jwt: Readonly<Record<string, JwtConfig>>;
 };
-
-/**
- * The configured project and user of old allocations without a consumer record: the online data migration gives the
- * allocations to them.
- */
-export const incompleteOwner = ({ placement }: Pick<Config, 'placement'>): Owner => ({
-  projectId: placement.incompleteConsumerProjectId,
-  userId: placement.incompleteConsumerUserId,
-});
 
 /** One option: its name in a file, and where it is in `Config`. */
 export type Option = OptionSpec<unknown> & {

@@ -10,7 +10,8 @@ import {
 } from '../../db/statements/limits.ts';
 import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { readUnifiedLimits } from '../access/keystone/unified_limits.ts';
-import { type Config, incompleteOwner } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { incompleteOwner } from '../placement/consumer.ts';
 import type { ConfigFlags } from '../start/config_flags.ts';
 import { addCommandGroup } from '../start/run_command.ts';
 import { print, printError } from '../text/print.ts';

@@ -1,9 +1,21 @@
+import { since } from './microversions.ts';
+
 /*
  * A consumer as clients know it.
  */
 
 /** The project and the user that own a consumer. */
 export type Owner = { readonly projectId: string; readonly userId: string };
+
+/**
+ * The configured project and user of old allocations without a consumer record: the online data migration gives the
+ * allocations to them.
+ */
+export const incompleteOwner = ({
+  placement,
+}: {
+  readonly placement: Readonly<Record<'incompleteConsumerProjectId' | 'incompleteConsumerUserId', string>>;
+}): Owner => ({ projectId: placement.incompleteConsumerProjectId, userId: placement.incompleteConsumerUserId });
 
 /** The owner in a row of the database: null where there is no record, or the record has none. */
 type StoredOwner = { readonly projectId: string | null; readonly userId: string | null };
@@ -27,12 +39,18 @@ export type ConsumerGenerations = {
 };
 
 /**
+ * Whether a version raises the generation of a new consumer above the generations of deleted consumers with the same UUID. In versions
+ * of OpenStack Placement each new consumer begins at generation 1.
+ */
+export const goesOn = (version: number): boolean => version >= since.entityTags;
+
+/**
  * The generation by which clients know a consumer; null without a record.
  *
- * @param goesOn whether it continues after the generations of former consumers with the same UUID (microversion 2.1 and
- *   above). Then a client that knows only a former consumer has another generation.
+ * @param isAbove whether it continues after the generations of former consumers with the same UUID, as `goesOn` says. Then a client
+ *   that knows only a former consumer has another generation.
  */
 export const shownGeneration = (
   { generation, formerGenerations }: ConsumerGenerations,
-  goesOn: boolean,
-): number | null => (generation === null ? null : goesOn ? generation + formerGenerations : generation);
+  isAbove: boolean,
+): number | null => (generation === null ? null : isAbove ? generation + formerGenerations : generation);

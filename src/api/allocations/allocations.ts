@@ -3,6 +3,7 @@ import { failureKind } from '../../../db/engine/failures.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
+import { goesOn } from '../../placement/consumer.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid, spellingsOf, withName } from '../../placement/uuid.ts';
@@ -13,7 +14,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../re
 import { isStorable } from '../../text/strings.ts';
 import { timeText } from '../../text/time_text.ts';
 import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answers.ts';
-import { contentOf, generationOfRow, goesOn } from '../consumers/consumer.ts';
+import { contentOf, generationOfRow } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
 import { allocationsPhrase, malformedConsumer, writeClaim } from './claim_refusals.ts';

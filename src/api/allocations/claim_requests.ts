@@ -1,6 +1,7 @@
 import type { ConsumerClaim, PlacementQuery } from '../../claims/claim.ts';
 import type { Wait } from '../../claims/waiting/waiter.ts';
-import { type Config, incompleteOwner } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import { goesOn, incompleteOwner } from '../../placement/consumer.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
@@ -13,7 +14,7 @@ import { isStorable } from '../../text/strings.ts';
 import { clientOf, preferredWait } from '../answers.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
-import { checkTerm, goesOn } from '../consumers/consumer.ts';
+import { checkTerm } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import type { ConsumerBody } from './bodies.ts';
 import { claimOf, claimRules } from './claim_rights.ts';

@@ -1,7 +1,7 @@
 import type { Claim, ClaimRights, ConsumerClaim, UncountedRights } from '../../claims/claim.ts';
 import { placingOrder } from '../../claims/placing.ts';
-import { type Config, incompleteOwner } from '../../config/config.ts';
-import type { Owner } from '../../placement/consumer.ts';
+import type { Config } from '../../config/config.ts';
+import { incompleteOwner, type Owner } from '../../placement/consumer.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
 import { type Version, versionText } from '../../placement/versions.ts';

@@ -1,4 +1,5 @@
 import type { ProviderAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
+import { goesOn } from '../../placement/consumer.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, noSuchProvider } from '../../request/errors.ts';
 import { atOnce, type Pieces, type Turns } from '../../request/turns.ts';
@@ -14,7 +15,7 @@ import {
   writeList,
 } from '../../rest/made_in_turns.ts';
 import { changesToken, newest } from '../answers.ts';
-import { generationOfRow, goesOn } from '../consumers/consumer.ts';
+import { generationOfRow } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { absent } from '../resource_providers/provider.ts';
 

@@ -1,7 +1,13 @@
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
 import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
-import { type Config, incompleteOwner } from '../../config/config.ts';
-import { type ConsumerGenerations, ownerOr, shownGeneration } from '../../placement/consumer.ts';
+import type { Config } from '../../config/config.ts';
+import {
+  type ConsumerGenerations,
+  goesOn,
+  incompleteOwner,
+  ownerOr,
+  shownGeneration,
+} from '../../placement/consumer.ts';
 import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
@@ -21,12 +27,6 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], config: Config
     consumerType: first.consumer_type,
   };
 }
-
-/**
- * Whether a version raises the generation of a new consumer above the generations of deleted consumers with the same UUID. In versions
- * of OpenStack Placement each new consumer begins at generation 1.
- */
-export const goesOn = (version: number): boolean => version >= since.entityTags;
 
 /** The generation of a consumer as answers to a request have it. */
 export const generationFor = ({ version }: Pick<ApiRequest, 'version'>, consumer: ConsumerGenerations): number | null =>

@@ -13,9 +13,8 @@ import {
 import { listConsumers, listConsumersOfTree } from '../../../db/statements/consumers/list_consumers.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
 import { countingOptions, limitExceeded, limitGuards, projectUsageChanges } from '../../claims/limits.ts';
-import { incompleteOwner } from '../../config/config.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
-import { ownerOr } from '../../placement/consumer.ts';
+import { incompleteOwner, ownerOr } from '../../placement/consumer.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { isSameUuid, isUuidLike, spellingsOf, withName } from '../../placement/uuid.ts';

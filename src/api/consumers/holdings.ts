@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type HoldingRow, listHoldings } from '../../../db/statements/consumers/list_holdings.ts';
-import { incompleteOwner } from '../../config/config.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
+import { incompleteOwner } from '../../placement/consumer.ts';
 import { since } from '../../placement/microversions.ts';
 import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
