@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import { ApiError, badRequest } from '../request/errors.ts';
 import { atOnce, inPieces, type Turns } from '../request/turns.ts';
+import { checkInPieces, parseLongJson } from '../rest/long_bodies.ts';
 import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
 import type { Dialect } from './dialect.ts';
-import { checkInPieces, parseLongJson } from './long_bodies.ts';
 
 /** The JSON body of a request. */
 export type JsonBody = {

@@ -6,9 +6,9 @@ import * as v from 'valibot';
 import { consumersBodies, putBodies } from '../../src/api/allocations/bodies.ts';
 import { aggregateUuid } from '../../src/api/resource_providers/aggregates.ts';
 import { providerInventoriesBodies } from '../../src/api/resource_providers/inventory_bodies.ts';
-import { checkInPieces, parseLongJson } from '../../src/http/long_bodies.ts';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
 import { integer, keyed, list, object, text } from '../../src/rest/json_schema.ts';
+import { checkInPieces, parseLongJson } from '../../src/rest/long_bodies.ts';
 import { complaintOf } from '../../src/rest/schema_complaint.ts';
 import { numberedUuid } from '../support/uuids.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { type LongJson, parseLongJson } from '../../src/http/long_bodies.ts';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
+import { type LongJson, parseLongJson } from '../../src/rest/long_bodies.ts';
 
 const parse = async (text: string, longFrom?: number): Promise<LongJson> =>
   inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }), openTurns());

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Pieces } from '../request/turns.ts';
-import { notUnique, object, type Parts, partsOf } from '../rest/json_schema.ts';
-import { pythonRepr } from '../rest/schema_complaint.ts';
+import { notUnique, object, type Parts, partsOf } from './json_schema.ts';
+import { pythonRepr } from './schema_complaint.ts';
 
 /** A JSON value that was parsed in pieces. */
 export type LongJson = {
