@@ -1,7 +1,7 @@
-import type { Demand } from '../fleet/index/tree_room.ts';
-import { anyProvider, fewestFor, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/model/provider.ts';
+import type { Demand } from '../fleet/model/tree_room.ts';
+import { anyProvider, fewestFor, withTraits } from './filters.ts';
 import { type VisitOrder, walk } from './order.ts';
 import type { CandidateRequest } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';

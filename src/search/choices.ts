@@ -1,6 +1,6 @@
-import { hasAny, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
 import { cacheOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Turns } from '../request/turns.ts';
+import { hasAny, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from './filters.ts';
 import { orderProviders, type ProviderOrder } from './order.ts';
 import { type Limits, overspends, type Work } from './request.ts';
 import { cachedGroups, type ResolvedGroup } from './resolve.ts';

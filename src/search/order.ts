@@ -1,5 +1,5 @@
-import { keyValue, type TreeKey } from '../fleet/index/tree_order.ts';
 import type { Provider } from '../fleet/model/provider.ts';
+import { keyValue, type TreeKey } from '../fleet/model/tree_order.ts';
 
 /**
  * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed

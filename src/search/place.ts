@@ -1,4 +1,3 @@
-import { satisfiesTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce } from '../request/turns.ts';
@@ -6,6 +5,7 @@ import { type AllowedTrees, type Sharing, sharingIn } from './anchors.ts';
 import type { Candidate } from './choices.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
+import { satisfiesTraits } from './filters.ts';
 import { walk } from './order.ts';
 import { type CandidateRequest, overspends, type Work } from './request.ts';
 import { type Resolution, type ResolvedRequest, resolveVariant } from './resolve.ts';

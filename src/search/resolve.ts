@@ -1,12 +1,12 @@
-import type { TreeKey } from '../fleet/index/tree_order.ts';
-import type { ProviderFilter, TraitIds } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
+import type { TreeKey } from '../fleet/model/tree_order.ts';
 import type { Resources, TraitFilter } from '../placement/filters.ts';
 import { ApiError, badRequest, noSuchClass, noSuchTraits, unknownClass, unknownTraits } from '../request/errors.ts';
 import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
+import type { ProviderFilter, TraitIds } from './filters.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 
 /** A group with its names looked up. */

@@ -1,10 +1,10 @@
-import { isMemberOf, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../request/turns.ts';
 import { type AllowedTrees, allTrees, anchorsFor, type Sharing, sharingIn, type Tally } from './anchors.ts';
 import { type Candidate, choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
+import { isMemberOf, withTraits } from './filters.ts';
 import type { VisitOrder } from './order.ts';
 import { type CandidateRequest, type Limits, overspends } from './request.ts';
 import { type Resolution, type ResolvedGroup, type ResolvedRequest, resolveRequest } from './resolve.ts';

@@ -1,8 +1,7 @@
-import type { TreeKey, TreeOrder, TreeRun } from '../fleet/index/tree_order.ts';
-import type { Demand } from '../fleet/index/tree_room.ts';
-import { withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
+import type { TreeKey, TreeOrder, TreeRun } from '../fleet/model/tree_order.ts';
+import type { Demand } from '../fleet/model/tree_room.ts';
 import {
   type AllowedTrees,
   anchorsFor,
@@ -12,6 +11,7 @@ import {
   type Sharing,
   type Tally,
 } from './anchors.ts';
+import { withTraits } from './filters.ts';
 import { type ProviderOrder, type VisitOrder, visit, walk } from './order.ts';
 import type { ResolvedRequest } from './resolve.ts';
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { wantedBy } from '../../src/api/resource_providers/filters.ts';
-import { fewestFor, type ProviderFilter, satisfiesAlone } from '../../src/fleet/model/filters.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
+import { fewestFor, type ProviderFilter, satisfiesAlone } from '../../src/search/filters.ts';
 import { often } from '../candidates/random_topology.ts';
 import { aggregates, fleetOf, type Node, nodeAt, stockOf, traitNames } from '../candidates/topology.ts';
 

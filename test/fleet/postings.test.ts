@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Postings } from '../../src/fleet/index/postings.ts';
+import { Postings } from '../../src/fleet/model/postings.ts';
 import { blankProvider, createSlots, type Provider } from '../../src/fleet/model/provider.ts';
 
 const providerCount = 300;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createUuidOrder } from '../../src/fleet/index/uuid_order.ts';
+import { createUuidOrder } from '../../src/fleet/model/uuid_order.ts';
 
 test('UUIDs come in order from after any text, whatever was added and removed before', () => {
   const uuid = fc.constantFrom(...'abcdefgh'); // so few that one is often removed and added again

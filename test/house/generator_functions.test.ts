@@ -12,11 +12,11 @@ const source = path.join(import.meta.dirname, '..', '..', 'src');
 /** Files whose inner generator functions are made once for a process, a fleet or a client, and not for each request. */
 const madeOnce = [
   'client/changes.ts',
-  'fleet/index/postings.ts',
-  'fleet/index/tree_order.ts',
-  'fleet/index/uuid_order.ts',
   'fleet/model/parts.ts',
+  'fleet/model/postings.ts',
   'fleet/model/provider.ts',
+  'fleet/model/tree_order.ts',
+  'fleet/model/uuid_order.ts',
 ];
 
 /** `function*` or a method `*name(` that is not at the top of its file. */

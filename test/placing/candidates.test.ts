@@ -6,10 +6,10 @@ import { type Claim, ClaimRefused, type ConsumerClaim, type Placement } from '..
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
 import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';
 import { onCertainFleet, placeConsumers } from '../../src/claims/placing.ts';
-import { keyValue, type TreeKey } from '../../src/fleet/index/tree_order.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
 import { treeOf } from '../../src/fleet/model/provider.ts';
+import { keyValue, type TreeKey } from '../../src/fleet/model/tree_order.ts';
 import { type Candidate, takenByProvider } from '../../src/search/choices.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { anyRequest } from '../candidates/random_request.ts';

@@ -1,6 +1,6 @@
-import type { Postings } from '../../src/fleet/index/postings.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { Names } from '../../src/fleet/model/names.ts';
+import type { Postings } from '../../src/fleet/model/postings.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
 
 /** The whole content of a fleet, in an order that does not depend on its history, for comparison. */

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { anyProvider, checksOf, type FewProviders, fewestFor, type ProviderFilter } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
@@ -9,6 +8,7 @@ import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../request
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
 import { parseMemberOf, parseRequired, parseResources, type Query, refuseRepeats } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
+import { anyProvider, checksOf, type FewProviders, fewestFor, type ProviderFilter } from '../../search/filters.ts';
 import type { RequestGroup } from '../../search/request.ts';
 import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { anyProvider } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
 import { jsonUuid, type Provider } from '../../fleet/model/provider.ts';
@@ -14,6 +13,7 @@ import { object, text, uuidText } from '../../rest/json_schema.ts';
 import { madeInTurns, writeList } from '../../rest/made_in_turns.ts';
 import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
+import { anyProvider } from '../../search/filters.ts';
 import { traitIdsOf } from '../../search/resolve.ts';
 import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';

@@ -9,14 +9,11 @@ import {
 } from '../../../db/fleet/rows.ts';
 import { noLimits, type ProjectLimits } from '../../placement/limits.ts';
 import { remembering } from '../../text/cache.ts';
-import { Postings } from '../index/postings.ts';
-import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
-import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';
-import { createUuidOrder, type UuidOrder } from '../index/uuid_order.ts';
 import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from './held_snapshots.ts';
 import { limitsOf } from './limits.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
+import { Postings } from './postings.ts';
 import {
   blankProvider,
   classOf,
@@ -28,7 +25,10 @@ import {
   type ProvidersById,
   setUuid,
 } from './provider.ts';
+import { createTreeOrders, type TreeOrders } from './tree_order.ts';
+import { createTreeRoom, type TreeRoom } from './tree_room.ts';
 import { linkTrees, replaceTree } from './trees.ts';
+import { createUuidOrder, type UuidOrder } from './uuid_order.ts';
 
 /** All providers of the deployment, in memory, as one snapshot of the database shows them. */
 export type Fleet = {

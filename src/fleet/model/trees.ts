@@ -1,5 +1,5 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
-import type { Postings } from '../index/postings.ts';
+import type { Postings } from './postings.ts';
 import {
   blankProvider,
   classOf,

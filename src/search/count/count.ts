@@ -1,4 +1,3 @@
-import { hasAny } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overlay.ts';
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
@@ -13,6 +12,7 @@ import {
   takenByProvider,
 } from '../choices.ts';
 import { candidatesOf } from '../combinations.ts';
+import { hasAny } from '../filters.ts';
 import { byName, keepBest } from '../order.ts';
 import type { CandidateRequest, Work } from '../request.ts';
 import { type ResolvedGroup, type ResolvedRequest, resolveVariant } from '../resolve.ts';

@@ -1,9 +1,9 @@
-import { isInAny, isOfKind, satisfiesAlone, satisfiesTraits } from '../../fleet/model/filters.ts';
 import { freeOf, inventoryOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Pieces, Turns } from '../../request/turns.ts';
 import type { Sharing } from '../anchors.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
+import { isInAny, isOfKind, satisfiesAlone, satisfiesTraits } from '../filters.ts';
 import { byName, keepBest } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import { type KnownNames, type ResolvedGroup, resolveVariant } from '../resolve.ts';

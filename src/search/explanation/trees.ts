@@ -1,9 +1,9 @@
-import { satisfiesTraits } from '../../fleet/model/filters.ts';
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { isAlone } from '../choices.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
+import { satisfiesTraits } from '../filters.ts';
 import { stepsToResolve } from '../place.ts';
 import { overspends, type Work } from '../request.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';

@@ -1,4 +1,4 @@
-import type { Provider, Slots } from '../model/provider.ts';
+import type { Provider, Slots } from './provider.ts';
 
 /** Slots of providers in an order, in blocks, so that adding and removing one moves few others. */
 type SortedSlots = {

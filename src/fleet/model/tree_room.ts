@@ -1,6 +1,6 @@
 import { maxInteger, usableOf } from '../../placement/inventory.ts';
 import { Cache } from '../../text/cache.ts';
-import { inventoryOf, nowhere, type Provider, treeOf } from '../model/provider.ts';
+import { inventoryOf, nowhere, type Provider, treeOf } from './provider.ts';
 
 /** What a tree must have free of a class so that a request can fit. */
 export type Demand = {

@@ -1,6 +1,6 @@
 import { Cache } from '../../text/cache.ts';
-import { freeOf, nowhere, type Provider, type Slots, treeOf } from '../model/provider.ts';
 import { type Block, doubt, firstFailing, sortSlots } from './postings.ts';
+import { freeOf, nowhere, type Provider, type Slots, treeOf } from './provider.ts';
 import type { Demand } from './tree_room.ts';
 
 /** Roots whose trees are equal by all keys. */

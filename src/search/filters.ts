@@ -1,7 +1,7 @@
-import { hasRoomFor } from '../../placement/inventory.ts';
-import type { Postings } from '../index/postings.ts';
-import type { Fleet } from './fleet.ts';
-import { inventoryOf, type Provider, treeOf, treeSize } from './provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Postings } from '../fleet/model/postings.ts';
+import { inventoryOf, type Provider, treeOf, treeSize } from '../fleet/model/provider.ts';
+import { hasRoomFor } from '../placement/inventory.ts';
 
 /** A filter by traits, as ids: at least one trait of each list in `required`, and none of `forbidden`. */
 export type TraitIds = { readonly required: readonly (readonly number[])[]; readonly forbidden: readonly number[] };
