@@ -18,6 +18,7 @@ import { ApiError } from '../request/errors.ts';
 import type { BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { invalidValue } from '../rest/schema_check.ts';
 import type { Issues } from '../rest/schema_complaint.ts';
+import { remembering } from '../text/cache.ts';
 import { bestOffer } from './accept.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
@@ -141,16 +142,11 @@ function refusedVersion(service: Service, status: 400 | 406, detail: string, tex
   });
 }
 
-const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, Version>>();
-
 /** The headers as nearly all clients send them, such as `placement 1.39`, with their versions. */
-function usualHeaders(service: Service): ReadonlyMap<string, Version> {
-  const known = usualHeadersOf.get(service);
-  if (known !== undefined) return known;
-  const headers = new Map(versionTexts(service).map((text) => [`${service.type} ${text}`, versionOfText(text)]));
-  usualHeadersOf.set(service, headers);
-  return headers;
-}
+const usualHeaders = remembering(
+  (service: Service): ReadonlyMap<string, Version> =>
+    new Map(versionTexts(service).map((text) => [`${service.type} ${text}`, versionOfText(text)])),
+);
 
 /**
  * The version of the older header, which names no service. A version that is not OpenStack's needs the name of the service in the header
