@@ -19,7 +19,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, oneOf, text, time, uuidText } from '../rest/json_schema.ts';
 import { checkUnrepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
-import { timeText } from '../text/time_text.ts';
+import { timeText } from '../text/strings.ts';
 import { consumerName } from './allocations/bodies.ts';
 import { pageJson, pageParameters, usualLimit } from './answers.ts';
 import { ownerOf } from './consumers/consumer.ts';

@@ -13,7 +13,7 @@ import type { Effect, OwnWrite } from '../fleet/model/own_writes.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import { withName } from '../placement/uuid.ts';
 import { inBatches } from '../queue/queue.ts';
-import { timeText } from '../text/time_text.ts';
+import { timeText } from '../text/strings.ts';
 import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claim_locks.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../db/engine/connect.ts';
 import { createToken, type NewToken, type TokenRow } from '../../../db/statements/tokens.ts';
-import { timeText } from '../../text/time_text.ts';
+import { timeText } from '../../text/strings.ts';
 import { makeToken } from './token_text.ts';
 
 /** A token as answers of the API and the command show it: without the token itself. */

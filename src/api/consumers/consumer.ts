@@ -12,7 +12,7 @@ import { allocationsTag, amountsByProvider, type ConsumerContent, unknownType } 
 import { since } from '../../placement/microversions.ts';
 import { badRequest } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
-import { timeText } from '../../text/time_text.ts';
+import { timeText } from '../../text/strings.ts';
 import { newest } from '../answers.ts';
 
 /** The allocations of a consumer with its project, user and type; undefined where it has no allocations. */

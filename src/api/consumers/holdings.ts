@@ -7,7 +7,7 @@ import { unknownClassParameter } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { object, text } from '../../rest/json_schema.ts';
 import { checkUnrepeated } from '../../rest/schema_check.ts';
-import { timeText } from '../../text/time_text.ts';
+import { timeText } from '../../text/strings.ts';
 import { newest, nextLink, pageParameters, usualLimit } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { ownerOf } from './consumer.ts';
