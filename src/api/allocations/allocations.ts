@@ -16,7 +16,7 @@ import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '
 import { contentOf, generationOfRow } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { besideConsumers, besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
-import { allocationsPhrase, malformedConsumer, writeClaim } from './claim_refusals.ts';
+import { allocationsPhrase, malformedConsumer } from './claim_refusals.ts';
 import {
   answerAfter,
   answerTo,
@@ -25,6 +25,7 @@ import {
   expectKnownOnly,
   requestedWait,
   waitFor,
+  writeClaim,
 } from './claim_requests.ts';
 import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
 

@@ -1,51 +1,21 @@
-import {
-  type Claim,
-  type ClaimOutcome,
-  ClaimRefused,
-  type InventoryFault,
-  type RefusalReason,
-} from '../../claims/claim.ts';
-import type { Wait } from '../../claims/waiting/waiter.ts';
+import type { ClaimRefused, InventoryFault, RefusalReason } from '../../claims/claim.ts';
 import { since } from '../../placement/microversions.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
 import { preconditionFailed } from '../answers.ts';
-import type { Dependencies } from '../dependencies.ts';
 
 /** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
 export const allocationsPhrase = (uuid: string): string => `What consumer ${uuid} has`;
 const inventoriesPhrase = (uuid: string): string => `What resource provider ${uuid} has`;
 
 /** The words of a refusal that differ between kinds of requests. */
-type ClaimWording = { readonly notFound: string; readonly concurrentUpdate?: string };
+export type ClaimWording = { readonly notFound: string; readonly concurrentUpdate?: string };
 
 /** What a refusal needs of its request: some versions have no code for it. */
-type RefusedRequest = Pick<ApiRequest, 'version' | 'forbidden'>;
+export type RefusedRequest = Pick<ApiRequest, 'version' | 'forbidden'>;
 
-/** How the claim of a request is written, or only judged. */
-type Writing = ClaimWording & {
-  readonly isDryRun: boolean;
-  /** How the claim waits where it cannot be written at once; undefined if it does not wait. */
-  readonly wait?: Wait | undefined;
-};
-
-/** Writes the claim of a request. @throws ApiError 400, 409 or 412 with the reason of a refusal */
-export async function writeClaim(
-  request: RefusedRequest,
-  { claims, waiting }: Dependencies,
-  claim: Claim,
-  { isDryRun, wait, ...wording }: Writing,
-): Promise<ClaimOutcome> {
-  try {
-    if (isDryRun) return await claims.dryRun(claim);
-    return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
-  } catch (error) {
-    if (!(error instanceof ClaimRefused)) throw error;
-    throw refusals[error.reason](error, request, wording);
-  }
-}
-
-const refusals: Readonly<
+/** The error with which a refused claim is answered, by the reason. */
+export const refusals: Readonly<
   Record<RefusalReason, (refused: ClaimRefused, request: RefusedRequest, wording: ClaimWording) => ApiError>
 > = {
   'not allowed': ({ message: rule, about: { consumer } }, { forbidden }) =>

@@ -1,4 +1,10 @@
-import type { ConsumerClaim, PlacementQuery } from '../../claims/claim.ts';
+import {
+  type Claim,
+  type ClaimOutcome,
+  ClaimRefused,
+  type ConsumerClaim,
+  type PlacementQuery,
+} from '../../claims/claim.ts';
 import type { Wait } from '../../claims/waiting/waiter.ts';
 import type { Config } from '../../config/config.ts';
 import { goesOn, incompleteOwner } from '../../placement/consumer.ts';
@@ -17,6 +23,7 @@ import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import { checkTerm } from '../consumers/consumer.ts';
 import type { Dependencies } from '../dependencies.ts';
 import type { ConsumerBody } from './bodies.ts';
+import { type ClaimWording, type RefusedRequest, refusals } from './claim_refusals.ts';
 import { claimOf, claimRules } from './claim_rights.ts';
 
 /** The claim for one consumer of a body, at any version. */
@@ -147,6 +154,29 @@ export function waitFor(
       return claimOf(consumers, request, claimRules(request, options.rule), config);
     },
   };
+}
+
+/** How the claim of a request is written, or only judged. */
+type Writing = ClaimWording & {
+  readonly isDryRun: boolean;
+  /** How the claim waits where it cannot be written at once; undefined if it does not wait. */
+  readonly wait?: Wait | undefined;
+};
+
+/** Writes the claim of a request. @throws ApiError 400, 409 or 412 with the reason of a refusal */
+export async function writeClaim(
+  request: RefusedRequest,
+  { claims, waiting }: Dependencies,
+  claim: Claim,
+  { isDryRun, wait, ...wording }: Writing,
+): Promise<ClaimOutcome> {
+  try {
+    if (isDryRun) return await claims.dryRun(claim);
+    return await (wait === undefined ? claims.write(claim) : waiting.write(claim, wait));
+  } catch (error) {
+    if (!(error instanceof ClaimRefused)) throw error;
+    throw refusals[error.reason](error, request, wording);
+  }
 }
 
 /*

@@ -7,8 +7,7 @@ import { takesIfMatch } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { inventoryFields, providerInventoriesBodies } from '../resource_providers/inventory_bodies.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './bodies.ts';
-import { writeClaim } from './claim_refusals.ts';
-import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly } from './claim_requests.ts';
+import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 
 // Routes
 
