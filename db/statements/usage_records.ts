@@ -1,20 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import type { OwnedConsumer } from './consumers/consumer_row.ts';
 
 /*
  * The records of the history of usages (migration 014), and their sums.
  */
 
 /** A time for which a consumer held an amount of a class of a provider. */
-export type UsageRecordRow = {
+export type UsageRecordRow = OwnedConsumer & {
   readonly id: number;
   readonly consumer: string;
-  /** Null for a consumer without a name. */
-  readonly name: string | null;
-  /** Null for allocations without a consumer record. */
-  readonly projectId: string | null;
-  readonly userId: string | null;
-  readonly consumerType: string | null;
   /** Null if the provider, or the class, was deleted before the record began. */
   readonly providerUuid: string | null;
   readonly providerName: string | null;

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { formerGenerations } from '../consumers/consumer_row.ts';
+import { type ConsumerRow, formerGenerations, type OwnedConsumer } from '../consumers/consumer_row.ts';
 
 /** An allocation of a consumer, with the data of its provider and consumer. */
 export type ConsumerAllocationRow = NamedAllocation & {
@@ -137,26 +137,15 @@ export const hasSeen = (uuid: string, seen: readonly NamedAllocation[]) => sql<b
           (table present except all table seen) union all (table seen except all table present)
         )`;
 
-/** A consumer as the database has it. */
-export type ConsumerState = {
-  readonly uuid: string;
-  /** The id of the consumer record; null if there is none. */
-  readonly id: number | null;
-  /** Null if there is no consumer record: the consumer does not exist, or has only old allocations. */
-  readonly generation: number | null;
-  /** How many generations the former consumers with this UUID had. */
-  readonly formerGenerations: number;
-  /**
-   * The names of its owner and type; null if there is no record, if the record has none, or if they were not requested.
-   */
-  readonly projectId: string | null;
-  readonly userId: string | null;
-  readonly consumerType: string | null;
-  /** Null if it has none. */
-  readonly name: string | null;
-  /** In the order in which they were written. */
-  readonly allocations: readonly SeenAllocation[];
-};
+/**
+ * A consumer as the database has it. The generation is null as well if it has only old allocations, or does not exist; owner and type also
+ * if they were not requested.
+ */
+export type ConsumerState = OwnedConsumer &
+  Pick<ConsumerRow, 'uuid' | 'id' | 'generation' | 'formerGenerations'> & {
+    /** In the order in which they were written. */
+    readonly allocations: readonly SeenAllocation[];
+  };
 
 /**
  * Reads some consumers with their allocations, in one snapshot. The result has an entry for each UUID, also without a

@@ -16,23 +16,27 @@ export const formerGenerations = (uuid: RawBuilder<unknown>): RawBuilder<number>
  */
 export const leavesNoFormer = sql<boolean>`(select set_config('placement.former_consumers', 'none', true)) is not null`;
 
+/** What a consumer is called, and whose it is. */
+export type OwnedConsumer = {
+  /** Null if it has none. */
+  readonly name: string | null;
+  /** Null if there is no record, or the owner in the record does not exist. */
+  readonly projectId: string | null;
+  readonly userId: string | null;
+  /** Null if the consumer has no type. */
+  readonly consumerType: string | null;
+};
+
 /** A consumer: its record, or for an old consumer without one, what is known from its allocations. */
-export type ConsumerRow = {
+export type ConsumerRow = OwnedConsumer & {
   readonly uuid: string;
   /** The id of the record; null if there is none. Then generation and times are null as well. */
   readonly id: number | null;
   readonly generation: number | null;
   /** How many generations the former consumers with this UUID had. */
   readonly formerGenerations: number;
-  /** Null if there is no record, or the owner in the record does not exist. */
-  readonly projectId: string | null;
-  readonly userId: string | null;
-  /** Null if the consumer has no type. */
-  readonly consumerType: string | null;
   readonly created: Date | null;
   readonly updated: Date | null;
-  /** Null if it has none. */
-  readonly name: string | null;
   /** When its term expires; null without a term. */
   readonly expires: Date | null;
   /** Whether the term has expired: the consumer is removed soon. */

@@ -1,17 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { changedNodes, type JudgedNode } from '../providers/judged_provider.ts';
+import type { OwnedConsumer } from './consumer_row.ts';
 import { type ConsumerQuery, ofClass, pageOf } from './list_consumers.ts';
 
 /** What a consumer has of one provider. */
-export type HoldingRow = {
+export type HoldingRow = OwnedConsumer & {
   readonly consumer: string;
-  /** Null for a consumer without a name. */
-  readonly name: string | null;
-  /** Null for allocations without a consumer record. */
-  readonly projectId: string | null;
-  readonly userId: string | null;
-  readonly consumerType: string | null;
   readonly providerUuid: string;
   readonly providerName: string | null;
   readonly rootUuid: string;

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/time.ts';
+import type { NewProvider } from '../providers/create_providers.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
 
 /*
@@ -16,12 +17,7 @@ export type ProviderToInsert = {
   /** Its root, if that is inserted as well; else null, and `outsideId` is a provider of the same tree that exists. */
   readonly rootId: number | null;
   readonly outsideId: number | null;
-  readonly tags: {
-    readonly provider: string;
-    readonly inventories: string;
-    readonly traits: string;
-    readonly aggregates: string;
-  };
+  readonly tags: NewProvider['tags'];
 };
 
 /** An inventory to insert. */

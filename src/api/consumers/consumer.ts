@@ -1,5 +1,5 @@
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
-import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
+import type { ConsumerRow, OwnedConsumer } from '../../../db/statements/consumers/consumer_row.ts';
 import type { Config } from '../../config/config.ts';
 import {
   type ConsumerGenerations,
@@ -55,7 +55,7 @@ export function checkTerm(consumer: string, seconds: number, { placement: { maxT
 export const consumersPath = '/consumers';
 
 /** The owner and the type of a consumer as answers have them; of old allocations without a record the configured owner. */
-export function ownerOf(consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) {
+export function ownerOf(consumer: Omit<OwnedConsumer, 'name'>, config: Config) {
   const { projectId, userId } = ownerOr(incompleteOwner(config), consumer);
   return { project_id: projectId, user_id: userId, consumer_type: consumer.consumerType ?? unknownType };
 }
