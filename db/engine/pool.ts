@@ -8,12 +8,13 @@ import { tellsCrashes } from './server_state.ts';
 export type OpenPool = { readonly pool: pg.Pool; readonly take: TakeClient };
 
 /**
- * How the pools of a database are opened. A URL with one server, without a wanted kind and with or without TLS for certain gets pools
- * of node-postgres itself.
+ * How the pools of a database are opened. A URL with one server, without a wanted kind or a `connect_timeout`, and with or without TLS for
+ * certain gets pools of node-postgres itself.
  */
 export function poolsOf(url: string): (config: PoolConfig) => OpenPool {
   const list = hostsOf(url);
-  if (list.hosts.length === 1 && list.target === 'any' && !list.isTlsOptional) {
+  const isPlain = list.hosts.length === 1 && list.target === 'any' && !list.isTlsOptional;
+  if (isPlain && list.connectTimeoutMs === undefined) {
     return (config) => plainPool(replacingBroken(new pg.Pool({ ...config, connectionString: url })));
   }
   const search = newHostSearch(list);

@@ -94,6 +94,16 @@ suite('several servers in one URL', () => {
     assert.equal(await reached(listed), first);
   });
 
+  test('connect_timeout limits how long one server may take as well', async () => {
+    const began = performance.now();
+    assert.match(
+      (await failureAt(urlFor([silent()], 'connect_timeout=1'))).message,
+      /^127\.0\.0\.1:\d+: timeout expired$/,
+    );
+    assert.ok(performance.now() - began < 10_000);
+    assert.equal(await reached(urlFor([portOf(primary)], 'connect_timeout=1')), portOf(primary));
+  });
+
   test('sslmode=prefer takes a server without TLS, and sslmode=require says what to do', async () => {
     const [first, second] = [portOf(primary), portOf(standby)];
     assert.equal(await reached(urlFor([first], 'sslmode=prefer&uselibpqcompat=true')), first);
