@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Database } from '../../db/engine/connect.ts';
+import { failureKind, failureOf } from '../../db/engine/failures.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -37,6 +38,14 @@ export async function withConfiguredDatabase(
   if (notice !== undefined) printError(notice);
   try {
     await withUsageRemedy(database, () => use(database, loaded.config));
+  } catch (error) {
+    if (failureKind(error) !== 'unavailable') throw error;
+    // The reason alone may be "read ECONNRESET".
+    throw new Error(
+      `The ${describeDatabase(loaded.config.placementDatabase)} does not serve any more: ${failureOf(error)}. ` +
+        'Run the command again when it does: what was done before stays.',
+      { cause: error },
+    );
   } finally {
     await database.close();
   }

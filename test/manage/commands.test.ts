@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { sql } from 'kysely';
 import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { engines } from '../support/engines.ts';
+import { until } from '../support/until.ts';
 import { type CommandName, runAlone, runToEnd, startCommand, withCommands } from './commands.ts';
 
 for (const engine of engines) {
@@ -130,3 +132,25 @@ test('the error for a database that cannot be reached is one line without the pa
     );
   }
 });
+
+test('the error for a database whose connection breaks while a command works names the database', () =>
+  withCommands('postgresql', 'migrated', async ({ configFile, config: { connection = '' }, folder, withDatabase }) => {
+    const command = ['--config-file', configFile, 'db', 'version'];
+    const ended = await withDatabase(({ kysely }) =>
+      kysely.transaction().execute(async (trx) => {
+        await sql`lock table alembic_version`.execute(trx);
+        const running = startCommand('placement-manage', command, folder);
+        await until('the command is ended by an administrator', async () => {
+          const { rows } = await sql`select pg_terminate_backend(pid) from pg_locks
+            where relation = 'alembic_version'::regclass and not granted`.execute(trx);
+          return rows.length > 0;
+        });
+        return running.ended;
+      }),
+    );
+    const database = `PostgreSQL database ${path.basename(connection)} at ${new URL(connection).host}`;
+    const stderr =
+      `placement-manage: The ${database} does not serve any more: terminating connection due to administrator command. ` +
+      'Run the command again when it does: what was done before stays.\n';
+    assert.deepEqual(ended, { code: 69, stdout: '', stderr });
+  }));
