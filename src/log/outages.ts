@@ -37,8 +37,9 @@ function lineOf(error: unknown): string | undefined {
       return 'The database is read-only: it is a standby, or default_transaction_read_only is on. Writes are answered 503';
     case 'prepared statements lost':
       return (
-        'A pooler in transaction mode does not support prepared statements: requests that fail for this reason are answered 503. Set ' +
-        '[placement_database] prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0'
+        'A pooler does not support prepared statements: requests that fail for this reason are answered 503. Set [placement_database] ' +
+        'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0, or in session mode ' +
+        'the server_reset_query DISCARD ALL'
       );
     case 'no id left':
       return 'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
