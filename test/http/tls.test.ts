@@ -39,6 +39,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     await writeFile(file('cert.pem'), cert);
     await writeFile(file('key.pem'), key);
     await writeFile(file('other.pem'), selfSigned().key);
+    await writeFile(file('empty.pem'), '');
     const configure = (certFile: string, keyFile: string) =>
       writeFile(
         file('placement.conf'),
@@ -63,6 +64,21 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     server.child.kill('SIGHUP');
     await logged(/SIGHUP: the configuration was read again, .*, and the TLS certificate stays as it was\. Mistake: \S/);
     assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
+    // As while another program writes them.
+    for (const [name, text] of [
+      ['cert.pem', cert],
+      ['key.pem', key],
+    ] as const) {
+      await writeFile(file('cert.pem'), cert);
+      await writeFile(file(name), '');
+      const before = server.log().length;
+      server.child.kill('SIGHUP');
+      await until('the signal is logged', () => server.log().slice(before).includes('SIGHUP: '));
+      const mistake = /and the TLS certificate stays as it was\. Mistake: TLS cannot be set up by \[ssl\] cert_file/;
+      assert.match(server.log().slice(before), mistake);
+      assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
+      await writeFile(file(name), text);
+    }
     await writeFile(file('cert.pem'), renewed.cert);
     await writeFile(file('key.pem'), renewed.key);
     server.child.kill('SIGHUP');
@@ -107,6 +123,8 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
       ['none.pem', 'key.pem', /^placement-api: The file of \[ssl\] cert_file cannot be read: ENOENT/],
       ['cert.pem', 'other.pem', /^placement-api: TLS cannot be set up by \[ssl\] cert_file = .*key_file = .*mismatch/],
       ['cert.pem', 'cert.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
+      ['empty.pem', 'key.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
+      ['cert.pem', 'empty.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
     ] as const) {
       await configure(certFile, keyFile);
       const { code, stdout, stderr } = await runToEnd('placement-api', args, folder);

@@ -13,7 +13,7 @@ import { selfSigned } from './certificate.ts';
 import { completeSettings } from './keystones.ts';
 import { settingsFor } from './stand_in.ts';
 
-test('the next connection to Keystone is verified by the new file; without a file, by the last one that was read', async () => {
+test('the next connection to Keystone is verified by the new file; without a file, or with an empty one, by the last one that was read', async () => {
   const [former, renewed] = [selfSigned(), selfSigned()];
   const cafile = path.join(os.tmpdir(), `authorities-${process.pid}.pem`);
   await writeFile(cafile, former.cert);
@@ -40,6 +40,9 @@ test('the next connection to Keystone is verified by the new file; without a fil
     server.setSecureContext(renewed);
     await assert.rejects(send(), KeystoneUnreachable);
     await writeFile(cafile, renewed.cert);
+    assert.equal(await send(), 200);
+    await writeFile(cafile, '');
+    server.setSecureContext(renewed); // so that no session is resumed
     assert.equal(await send(), 200);
     await rm(cafile);
     assert.equal(await send(), 200);

@@ -89,7 +89,7 @@ export type TlsOptions = {
   readonly rejectUnauthorized: boolean;
 };
 
-/** @throws Error where a file cannot be read. */
+/** @throws Error where a file cannot be read, or is empty. */
 export function tlsOptions({ cafile, certfile, keyfile, insecure }: KeystoneSettings): TlsOptions {
   return {
     rejectUnauthorized: !insecure,
@@ -102,7 +102,10 @@ export function tlsOptions({ cafile, certfile, keyfile, insecure }: KeystoneSett
 
 function readPem(option: string, file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    const text = readFileSync(file, 'utf8');
+    // Node.js takes an empty text for none, and would trust every authority that it knows.
+    if (text === '') throw new Error(`${file} is empty`);
+    return text;
   } catch (error) {
     const reason = messageOf(error);
     throw new Error(`The file of [keystone_authtoken] ${option} cannot be read: ${reason}.`, { cause: error });

@@ -17,7 +17,8 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
   const cert = await readPem('cert_file', certFile);
   const key = await readPem('key_file', keyFile);
   try {
-    createSecureContext({ cert, key });
+    // As bytes, since an empty text would count as none: then no client could connect.
+    createSecureContext({ cert: Buffer.from(cert), key: Buffer.from(key) });
   } catch (error) {
     throw new ConfigError([
       `TLS cannot be set up by [ssl] cert_file = ${certFile} and key_file = ${keyFile}: ${messageOf(error)}. ` +
