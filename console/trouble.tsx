@@ -55,6 +55,15 @@ const ByProject = () => (
   </>
 );
 
+/** Says which conditions of the URL are not asked, so that no one takes the answer for theirs. */
+export const LeftOut = ({ names }: { readonly names: readonly string[] }) =>
+  names.length === 0 ? null : (
+    <div class="trouble" role="alert">
+      <strong>This is not the whole query of the address.</strong> The form of this console has no{' '}
+      {names.map(visible).join(', ')}, so the answer is without that.
+    </div>
+  );
+
 /** The message that a text of the URL is no UUID. */
 export const NoUuid = ({ title, text }: { readonly title: string; readonly text: string }) => (
   <>

@@ -11,7 +11,7 @@ import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { useStore } from '../store.ts';
 import { counted, numberText, visible } from '../text.ts';
-import { Trouble } from '../trouble.tsx';
+import { LeftOut, Trouble } from '../trouble.tsx';
 import { useAnyChange } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { Funnel, Nearest } from './explained.tsx';
@@ -20,6 +20,7 @@ import {
   candidateQueryOf,
   classesOf,
   fieldsOf,
+  leftOutOf,
   type QueryFields,
   searchOf,
   suggestionsFor,
@@ -61,6 +62,7 @@ export function FitView() {
       <h1 class="hidden">Where does it fit?</h1>
       <QueryForm key={key} initial={fields} known={known} onAsk={ask} />
       <div class="answers">
+        <LeftOut names={leftOutOf(query)} />
         <Answers
           fields={fields}
           asked={key === '' ? undefined : `${key} ${round}`}

@@ -116,11 +116,18 @@ export function searchOf(fields: QueryFields): URLSearchParams {
   return query;
 }
 
+/** The parameters of the form, and the others of the views with a query; `limit` does not change where it fits. */
+const ofForm = /^((resources|required|member_of|in_tree).*|group_policy|root_required|same_subtree|order|tree)$/;
+const ofViews = /^(class|of|group|search|chosen|as|sort|page|limit)$/;
+
 /** A query of a URL without what the form has. */
-export function withoutQuery(query: URLSearchParams): URLSearchParams {
-  const ofForm = /^((resources|required|member_of|in_tree).*|group_policy|root_required|same_subtree|order|tree)$/;
-  return new URLSearchParams([...query].filter(([name]) => !ofForm.test(name)));
-}
+export const withoutQuery = (query: URLSearchParams): URLSearchParams =>
+  new URLSearchParams([...query].filter(([name]) => !ofForm.test(name)));
+
+/** The conditions of a URL that the form lacks, such as `apart_from`. */
+export const leftOutOf = (query: URLSearchParams): readonly string[] => [
+  ...new Set([...query.keys()].filter((name) => !ofForm.test(name) && !ofViews.test(name))),
+];
 
 /** The conditions of the form, each as a text: `resources_1=PGPU:1`. */
 export const conditionTexts = (fields: QueryFields): readonly string[] =>

@@ -1,14 +1,14 @@
 import { useMemo } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import type { Fits } from '../fit/fits.ts';
-import { conditionTexts, type QueryFields, searchOf, withoutQuery } from '../fit/query_fields.ts';
+import { conditionTexts, leftOutOf, type QueryFields, searchOf, withoutQuery } from '../fit/query_fields.ts';
 import { reasonOf } from '../fit/reason.ts';
 import { type LoadedFits, mostReturned } from '../fit/use_fits.ts';
 import { mirror } from '../mirror.ts';
 import { Link, urlOf } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted, numberText, visible } from '../text.ts';
-import { Trouble } from '../trouble.tsx';
+import { LeftOut, Trouble } from '../trouble.tsx';
 import { unmetIn } from './cell_style.ts';
 import { currentPalette, type Palette } from './palette.ts';
 import type { Tree } from './trees.ts';
@@ -34,6 +34,7 @@ export function FitBanner({
           <li key={text}>{visible(text)}</li>
         ))}
       </ul>
+      <LeftOut names={leftOutOf(query)} />
       <AsOf at={at} follows />
       <p>
         <Link to={urlOf('fit', undefined, searchOf(fields))}>Back to the query</Link> ·{' '}

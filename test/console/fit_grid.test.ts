@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { fitsOf, isNear } from '../../console/fit/fits.ts';
-import { withoutQuery } from '../../console/fit/query_fields.ts';
+import { leftOutOf, withoutQuery } from '../../console/fit/query_fields.ts';
 import { drainTree, undrainTree } from '../../src/cli/drain_tree.ts';
 import type { UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { anyEngine } from '../support/engines.ts';
@@ -245,3 +245,23 @@ test('the URL of the grid without the query keeps all else', () => {
   const query = 'class=VCPU&group=aggregate&resources=VCPU:4&required_A=HW_X&group_policy=none&order=random&tree=x';
   assert.equal(withoutQuery(new URLSearchParams(query)).toString(), 'class=VCPU&group=aggregate');
 });
+
+test('conditions of the URL that the form lacks are named', () => {
+  const query = 'class=VCPU&resources1=VCPU:4&limit=5&apart_from=u&with=v&with=w&requird=HW_X&tree=x';
+  assert.deepEqual(leftOutOf(new URLSearchParams(query)), ['apart_from', 'with', 'requird']);
+});
+
+testView(
+  'a query that the form cannot show says what is left out',
+  'fit?resources=VCPU:4&apart_from=u&limit=5',
+  async (page) => {
+    const said = page.locator('.trouble', { hasText: 'The form of this console has no apart_from' });
+    await said.waitFor();
+    await checkAccessibility(page, 'a part of a query');
+    await openView(page, served.url, 'fleet?resources=VCPU:4&apart_from=u&class=VCPU');
+    await said.waitFor();
+    await page.getByRole('link', { name: 'Back to the query' }).click();
+    await page.getByText('can be claimed at the same time').waitFor();
+    assert.equal(await said.count(), 0);
+  },
+);
