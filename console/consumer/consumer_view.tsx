@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { ApiError, isNotFound, VersionError } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { ResourcesText } from '../amount.tsx';
@@ -6,7 +7,7 @@ import { urlOfLimits } from '../limits/url_of_limits.ts';
 import { Name } from '../name.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Reading } from '../reading.tsx';
-import { Link, urlOf } from '../route.tsx';
+import { Link, urlOf, useRoute } from '../route.tsx';
 import { SameAs } from '../same_as.tsx';
 import { placement } from '../session.ts';
 import { Table } from '../table.tsx';
@@ -31,12 +32,15 @@ export function ConsumerView({ id }: { readonly id: string | undefined }) {
 const pauseMs = 1_000;
 
 function OneConsumer({ uuid }: { readonly uuid: string }) {
+  // Users who may not read all waiting claims may read those of their project.
+  const project = useRoute().query.get('project') || undefined;
+  const [refusal, setRefusal] = useState<unknown>();
   const owner = useLoaded(uuid, async (signal) => {
     try {
       return { consumer: await placement.consumers.show(uuid, { signal }), claim: undefined };
     } catch (error) {
       // A consumer whose claim waits does not exist yet.
-      const claim = isNotFound(error) ? await waitingClaimOf(uuid, signal) : undefined;
+      const claim = isNotFound(error) ? await waitingClaimOf(uuid, project, signal, setRefusal) : undefined;
       if (claim === undefined) throw error;
       return { consumer: undefined, claim };
     }
@@ -68,6 +72,13 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
         ]}
       />
       {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
+      {isNotFound(owner.error) && refusal !== undefined ? (
+        <Trouble
+          error={refusal}
+          what="Whether its claim waits"
+          mayAskByProject={project === undefined && 'elsewhere'}
+        />
+      ) : null}
       {consumer === undefined ? null : (
         <dl class="facts">
           <div>
@@ -150,14 +161,26 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   );
 }
 
-/** The claim of a consumer, if it waits. Undefined also where this user may not know, or the service has no waiting claims. */
-async function waitingClaimOf(uuid: string, signal: AbortSignal): Promise<WaitingClaim | undefined> {
+/**
+ * The claim of a consumer, if it waits. Undefined also where the service has no waiting claims, or refuses to tell.
+ *
+ * @param project of the claim; undefined for any
+ * @param refused called with the refusal, and with undefined if there is none
+ */
+async function waitingClaimOf(
+  uuid: string,
+  project: string | undefined,
+  signal: AbortSignal,
+  refused: (error: unknown) => void,
+): Promise<WaitingClaim | undefined> {
   try {
-    for await (const claim of placement.waiting.list({}, { signal })) {
+    for await (const claim of placement.waiting.list({ project_id: project }, { signal })) {
       if (claim.consumers.includes(uuid)) return claim;
     }
+    refused(undefined);
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof VersionError)) throw error;
+    refused(error instanceof ApiError ? error : undefined);
   }
   return undefined;
 }

@@ -46,7 +46,7 @@ export function WaitingTable({
         return (
           <tr key={claim.consumers.join()}>
             <th scope="row">
-              <Consumers consumers={consumers} />
+              <Consumers consumers={consumers} project={project} />
             </th>
             <td data-label="project">
               <Link to={urlOfLimits(project)}>
@@ -98,8 +98,10 @@ export function WaitingTable({
 }
 
 /** Links to the consumers of a claim. A gang may have many. */
-function Consumers({ consumers }: { readonly consumers: readonly Named[] }) {
-  const links = consumers.map(({ uuid, name }) => <ConsumerLink key={uuid} uuid={uuid} name={name} />);
+function Consumers({ consumers, project }: { readonly consumers: readonly Named[]; readonly project: string }) {
+  const links = consumers.map(({ uuid, name }) => (
+    <ConsumerLink key={uuid} uuid={uuid} name={name} project={project} />
+  ));
   return (
     <div class="gang">
       {links.slice(0, mostConsumers)}

@@ -1,12 +1,18 @@
 /* The console of services that differ from that of the demo fleet: with Keystone, with an older version, with 10,000 hosts. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { teamsPolicy } from '../../src/access/policy/teams.ts';
+import { connect } from '../../src/client/index.ts';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { anyEngine } from '../support/engines.ts';
+import { accepted, at, makeProvider, requestsTo } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 import { quantile, tracedFrames } from './frames.ts';
 import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
@@ -74,6 +80,50 @@ test('with Keystone the page requests another token after a wrong or expired one
       await own.close();
     }
   });
+});
+
+test('a member of a team that may only see its own project finds its waiting claims, also on the pages of their consumers', async (t) => {
+  const browser = browserOf(t);
+  if (browser === undefined) return;
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-console-'));
+  const policyFile = path.join(folder, 'policy.yaml');
+  await writeFile(policyFile, teamsPolicy());
+  const overrides = {
+    api: { authStrategy: 'tokens' },
+    console: { enabled: true },
+    osloPolicy: { policyFile },
+  } as const;
+  const own = await serve(anyEngine, overrides, 'none');
+  try {
+    const operator = requestsTo({ app: own.service.operatorApp() }, 'placement 2.9');
+    await makeProvider(operator, randomUUID(), { PGPU: { total: 1 } });
+    const made = await operator('POST', '/tokens', { user_id: 'ci', project_id: 'vision', roles: ['member'] });
+    const token = String(at(accepted(made).json, 'token'));
+    const consumer = randomUUID();
+    const claim = {
+      candidates: { resources: { PGPU: 2 } },
+      project_id: 'vision',
+      user_id: 'ci',
+      consumer_type: 'JOB',
+      consumer_generation: null,
+    };
+    const member = connect({ endpoint: own.url, auth: token });
+    const ended = assert.rejects(member.allocations.place(consumer, claim, { waitMs: 600_000 }));
+    await until('it waits', async () => (await member.waiting.page({ project_id: 'vision' })).length === 1);
+    await withPage(browser, own.url, async (page) => {
+      await openView(page, own.url, 'waiting?project=vision', token);
+      await page.getByRole('link', { name: consumer }).click();
+      await shows(page, 'It has nothing yet: its claim waits.');
+      await openView(page, own.url, `consumers/${consumer}`, token);
+      await page.locator('.trouble.forbidden', { hasText: 'Whether its claim waits is not for this user.' }).waitFor();
+      await checkAccessibility(page, 'a consumer of which it is not known whether it waits');
+    });
+    await member.waiting.remove(consumer);
+    await ended;
+  } finally {
+    await own.close();
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('where the service offers an older version, views that need a newer one say so', async (t) => {
