@@ -7,6 +7,9 @@ import { Name } from '../name.tsx';
 import { placement } from '../session.ts';
 import { counted, visible } from '../text.ts';
 
+/** Whether the service has answered that it did nothing. Without such an answer it may have ended the wait. */
+const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status < 500;
+
 /** Ends the wait of a claim after a confirmation. @param props.close called with the result, if there is one */
 export function EndDialog({
   claim: { consumers, names, project_id: project, line },
@@ -79,7 +82,9 @@ export function EndDialog({
         <p>The waiting client gets the answer that the claim fits nowhere. This cannot be undone.</p>
         {error === undefined ? null : (
           <p class="trouble" role="alert">
-            <strong>The wait was not ended.</strong>{' '}
+            <strong>
+              {isRefusal(error) ? 'The wait was not ended.' : 'It is not known whether the wait was ended.'}
+            </strong>{' '}
             {visible(error instanceof ApiError ? error.detail : messageOf(error))}
           </p>
         )}

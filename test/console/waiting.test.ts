@@ -70,6 +70,28 @@ testView(
   },
 );
 
+testView(
+  'where the answer to the end of a wait is lost, the page does not say that it goes on',
+  'waiting',
+  async (page) => {
+    const end = async (status: number | undefined, said: string) => {
+      await page.route('**/waiting/**', (route) =>
+        status === undefined
+          ? route.abort()
+          : route.fulfill({ status, json: { errors: [{ status, detail: 'it is so' }] } }),
+      );
+      await page.getByRole('button', { name: /^End the wait of train-1/ }).click();
+      await page.getByRole('button', { name: 'End the wait', exact: true }).click();
+      await page.locator('dialog[open] .trouble').getByText(said).waitFor();
+      await page.keyboard.press('Escape');
+      await page.unroute('**/waiting/**');
+    };
+    await end(undefined, 'It is not known whether the wait was ended.');
+    await end(504, 'It is not known whether the wait was ended.');
+    await end(403, 'The wait was not ended.');
+  },
+);
+
 for (const width of [390, 800]) {
   testView(
     `a window of ${width} pixels shows all of a waiting claim, and does not scroll sideways`,
