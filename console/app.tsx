@@ -39,7 +39,9 @@ const withThings: ReadonlySet<View> = new Set(['aggregates', 'providers', 'consu
 /** The page: the parts that all views share, and the view of the URL. */
 export function App() {
   const route = useRoute();
-  const { view, id } = route;
+  const { view, query } = route;
+  // A project that cannot be a part of a path is in the query.
+  const id = route.id ?? (view === 'limits' ? (query.get('project') ?? undefined) : undefined);
   const isNothing = id !== undefined && !withThings.has(view);
   const [open, setOpen] = useState<Opened>();
   useEffect(() => onKeys(setOpen), []);

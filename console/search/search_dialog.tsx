@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { consumerText, type Named } from '../consumer_link.tsx';
+import type { Named } from '../consumer_link.tsx';
 import { useNamedAggregates } from '../fleet/use_trees.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { navigate, urlOf } from '../route.tsx';
@@ -50,7 +50,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     {
       title: 'Consumers',
       links: (typed === wanted ? (consumers.value ?? []) : []).map((each) =>
-        linkOf('consumers', each.uuid, consumerText(each)),
+        linkOf('consumers', each.uuid, each.name ?? each.uuid),
       ),
     },
   ].filter(({ links }) => links.length > 0);

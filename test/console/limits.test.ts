@@ -60,7 +60,19 @@ suite('the console', () => {
       await openView(page, served.url, page.url().replace(`${served.url}/console/`, ''));
       await page.getByRole('heading', { level: 1, name: project, exact: true }).waitFor();
       await shows(page, project === '..' ? 'Its limits cannot be read' : 'Nothing limits this project.');
+      assert.equal(await page.title(), `${project} · Limits · Placement`);
       await page.getByRole('navigation').getByRole('link', { name: 'Limits' }).click();
+    }
+  });
+
+  testView('a page is not wider than the window, however long the name of a project is', 'fleet', async (page) => {
+    const project = 'p'.repeat(255);
+    await served.placement.limits.set(project, { resources: { VCPU: 1 }, generation: null });
+    for (const view of ['limits', `limits/${project}`, `holdings?project=${project}`]) {
+      await openView(page, served.url, view);
+      await page.locator('main').getByText(project).first().waitFor();
+      const [wide, window] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]');
+      assert.ok(wide <= window, `${view}: ${wide} > ${window}`);
     }
   });
 

@@ -96,6 +96,20 @@ testView(
   },
 );
 
+testView(
+  'the search shows the name of a consumer apart from its UUID, whose order it does not change',
+  'fleet',
+  async (page) => {
+    await page.locator('.dot.live').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('train-');
+    const link = page.getByRole('dialog').locator('.found a', { hasText: job });
+    await link.waitFor();
+    assert.equal(await link.locator('bdi').innerText(), 'train-7');
+    assert.equal(await link.locator('code').innerText(), job);
+  },
+);
+
 test('a view that is forbidden says so, and names a query that is allowed', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
