@@ -111,16 +111,16 @@ function readSoon(): void {
 async function read(): Promise<void> {
   isReading = true;
   try {
-    while (isEverythingStale || stale.size > 0) {
-      if (isEverythingStale || stale.size > mostStale) await readEverything();
-      else await readStale();
-    }
+    if (isEverythingStale || stale.size > mostStale) await readEverything();
+    else await readStale();
+    isReading = false;
+    // What has changed meanwhile is collected as well, so that steady changes do not take the whole thread.
+    if (isEverythingStale || stale.size > 0) readSoon();
   } catch (error) {
+    isReading = false;
     show({ error });
     clearTimeout(retry);
     if (!isLasting(error)) retry = setTimeout(readSoon, retryMs);
-  } finally {
-    isReading = false;
   }
 }
 

@@ -124,3 +124,22 @@ test('differences of a provider name inventories, usages, traits, aggregates, na
   assert.ok(was && is);
   assert.deepEqual(differencesOf(was, is), ['MEMORY_MB used 62,810,000 MEMORY_MB → 62,810,001 MEMORY_MB']);
 });
+
+testView('steady changes are read in steps, not each as soon as the one before is read', 'fleet', async (page) => {
+  await page.getByText(/^\d+ root providers?$/).waitFor();
+  await page.locator('.dot.live').waitFor();
+  let reads = 0;
+  page.on('request', (request) => {
+    if (request.url().includes('/provider_summaries?')) reads++;
+  });
+  const began = performance.now();
+  const traits = ['HW_CPU_X86_VMX', 'HW_CPU_X86_AVX2'];
+  const { uuid } = await served.placement.providers.create({ name: 'steady' });
+  for (let generation = 0; performance.now() - began < 2_000; generation++) {
+    const one = traits.slice(generation % 2, 1 + (generation % 2));
+    await served.placement.providerTraits.set(uuid, { traits: one, resource_provider_generation: generation });
+  }
+  const most = (performance.now() - began) / 150 + 1;
+  assert.ok(reads > 0 && reads <= most, `${reads} reads, at most ${most.toFixed(1)}`);
+  await served.placement.providers.delete(uuid);
+});
