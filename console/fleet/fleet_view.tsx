@@ -33,7 +33,8 @@ export function FleetView() {
   const resourceClass = query.get('class') ?? commonClass(trees);
   const measure: Measure = query.get('of') === 'total' ? 'total' : 'capacity';
   const by = query.get('group') ?? '';
-  const search = (query.get('search') ?? '').toLowerCase();
+  const written = (query.get('search') ?? '').trim();
+  const search = uuidOf(written) ?? written.toLowerCase();
   const fields = fieldsOf(query);
   const fitsOfQuery = useFits(fields);
   const isFit = candidateQueryOf(fields) !== undefined;
@@ -239,7 +240,12 @@ export function FleetView() {
           ) : (
             <Legend trees={trees} resourceClass={resourceClass} measure={measure} />
           )}
-          <Described tree={shownGroup === undefined ? shown : undefined} group={shownGroup} sums={sums}>
+          <Described
+            tree={shownGroup === undefined ? shown : undefined}
+            group={shownGroup}
+            sums={sums}
+            isTable={isTable}
+          >
             {isFit && shown !== undefined ? <FitOf fits={fitsOfQuery.fits} tree={shown} fields={fields} /> : null}
           </Described>
           <p class="hidden" aria-live="polite">
@@ -275,11 +281,14 @@ function Described({
   tree,
   group,
   sums,
+  isTable,
   children,
 }: {
   readonly tree: Tree | undefined;
   readonly group: Group | undefined;
   readonly sums: Tree['amounts'];
+  /** The table has no keys of its own. */
+  readonly isTable: boolean;
   /** What else is said about a tree. */
   readonly children: ComponentChildren;
 }) {
@@ -325,10 +334,14 @@ function Described({
     <section>
       <h2>All together</h2>
       <AmountBars amounts={sums} />
-      <p class="faint" id="grid-keys">
-        <span class="wide-only">Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.</span>
-        <span class="narrow-only">Two fingers or + and − zoom, All shows all, a tap chooses a provider.</span>
-      </p>
+      {isTable ? null : (
+        <p class="faint" id="grid-keys">
+          <span class="wide-only">
+            Wheel or + and − zoom, 0 shows all, arrow keys choose a provider, Enter opens it.
+          </span>
+          <span class="narrow-only">Two fingers or + and − zoom, All shows all, a tap chooses a provider.</span>
+        </p>
+      )}
     </section>
   );
 }

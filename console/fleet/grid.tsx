@@ -236,7 +236,12 @@ export function Grid(props: Props) {
       redraw();
     });
     observer.observe(element);
-    return () => observer.disconnect();
+    const around = element.parentElement;
+    return () => {
+      observer.disconnect();
+      // The table that comes instead may be lower.
+      if (around) around.style.minHeight = '';
+    };
   }, []);
 
   // A camera that showed the whole grid still does so after a change; any other camera stays where it is. Before the next key: it must

@@ -243,3 +243,28 @@ testView(
   },
   { viewport: { width: 390, height: 400 } },
 );
+
+testView(
+  'in a narrow window the table that comes instead of the grid is no higher than its rows',
+  'fleet',
+  async (page) => {
+    await page.locator('canvas[data-cells]:not([data-cells="0"])').waitFor();
+    const height = () => page.evaluate<number>('document.documentElement.scrollHeight');
+    await page.getByRole('button', { name: 'Table' }).click();
+    await page.locator('tbody tr').first().waitFor();
+    const afterGrid = await height();
+    assert.equal(await page.getByText('a tap chooses a provider').count(), 0);
+    await openView(page, served.url, 'fleet?as=table');
+    await page.locator('tbody tr').first().waitFor();
+    assert.equal(afterGrid, await height());
+  },
+  { viewport: { width: 390, height: 400 } },
+);
+
+testView('a copied UUID is found with blanks around it, and without hyphens', 'fleet', async (page) => {
+  const search = page.getByRole('searchbox', { name: 'Search' });
+  for (const text of [` ${empty}\t`, empty.replaceAll('-', '').toUpperCase(), ' HOST-empty ']) {
+    await search.fill(text);
+    await page.getByText('8 root providers, 1 found').waitFor();
+  }
+});
