@@ -1,4 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { isLasting } from './lasting.ts';
+import { useStore } from './store.ts';
+import { visibility } from './visibility.ts';
+
+/** After this time it is read again where reading has failed, in milliseconds. */
+const retryMs = 15_000;
 
 /** The result of a request for a view: the last value, and the error if the last attempt failed. */
 export type Loaded<T> = {
@@ -20,8 +26,8 @@ type State<T> = {
 };
 
 /**
- * Loads a value for a key, and again for each new key or call of `again`. The value of an older key is not shown. When
- * the component is removed, its request is aborted.
+ * Loads a value for a key, and again for each new key or call of `again`, and some time after an error that may pass. The value of an older
+ * key is not shown. When the component is removed, its request is aborted.
  *
  * @param key undefined: nothing is loaded
  */
@@ -72,10 +78,20 @@ export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal
     };
   }, [key]);
   const isOfKey = state.key === key;
+  const error = isOfKey ? state.error : undefined;
+  const isLoading = key !== undefined && (!isOfKey || state.isLoading);
+  // Without a change nothing else would read it again.
+  const isVisible = useStore(visibility) === 'visible';
+  const isRetryDue = isVisible && error !== undefined && !isLoading && !isLasting(error);
+  useEffect(() => {
+    if (!isRetryDue) return;
+    const timer = setTimeout(again, retryMs);
+    return () => clearTimeout(timer);
+  }, [isRetryDue, again]);
   return {
     value: isOfKey ? state.value : undefined,
-    error: isOfKey ? state.error : undefined,
-    isLoading: key !== undefined && (!isOfKey || state.isLoading),
+    error,
+    isLoading,
     again,
     at: isOfKey ? state.at : undefined,
   };

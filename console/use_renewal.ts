@@ -1,5 +1,4 @@
 import { useEffect } from 'preact/hooks';
-import { isLasting } from './lasting.ts';
 import { useStore } from './store.ts';
 import type { Loaded } from './use_loaded.ts';
 import { visibility } from './visibility.ts';
@@ -12,7 +11,8 @@ export const longPauseMs = 15_000;
 /** Loads again and again while the page is visible, for what the changes of the service do not include. */
 export function useRenewal({ isLoading, error, again }: Loaded<unknown>, pauseMs = usualPauseMs): void {
   const isVisible = useStore(visibility) === 'visible';
-  const isDue = isVisible && !isLoading && !isLasting(error);
+  // After an error it is loaded again anyway, if that may help.
+  const isDue = isVisible && !isLoading && error === undefined;
   useEffect(() => {
     if (!isDue) return;
     const timer = setTimeout(again, pauseMs);

@@ -5,6 +5,7 @@ import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
 import { changed, navigate, urlOf, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
+import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
@@ -29,20 +30,21 @@ const pauseMs = 1_000;
 export function ConsumerList() {
   const { query } = useRoute();
   const conditions = {
-    project_id: query.get('project') ?? undefined,
-    user_id: query.get('user') ?? undefined,
-    consumer_type: query.get('type') ?? undefined,
-    name_contains: query.get('name') ?? undefined,
+    project_id: query.get('project') || undefined,
+    user_id: query.get('user') || undefined,
+    consumer_type: query.get('type') || undefined,
+    name_contains: query.get('name') || undefined,
   };
-  const within = Number(query.get('within') ?? 0);
-  const after = query.get('after') ?? undefined;
+  // Another text than a number of seconds, as someone may write it into the URL, is no condition.
+  const within = /^\d{1,9}$/.test(query.get('within') ?? '') ? Number(query.get('within')) : 0;
+  const after = query.get('after') || undefined;
   const ofUrl = {
     uuid: '',
     project: conditions.project_id ?? '',
     user: conditions.user_id ?? '',
     type: conditions.consumer_type ?? '',
     name: conditions.name_contains ?? '',
-    within: String(within > 0 ? within : 0),
+    within: String(within),
   };
   const [fields, setFields] = useState(ofUrl);
   // Links of this view and the browser's back lead to other consumers.
@@ -88,6 +90,9 @@ export function ConsumerList() {
             value={fields.within}
             onChange={(event) => setFields({ ...fields, within: event.currentTarget.value })}
           >
+            {terms.some(([seconds]) => seconds === fields.within) ? null : (
+              <option value={fields.within}>{numberText(Number(fields.within))} seconds</option>
+            )}
             {terms.map(([seconds, text]) => (
               <option key={seconds} value={seconds}>
                 {text}

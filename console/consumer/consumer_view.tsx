@@ -16,7 +16,7 @@ import { useTitle } from '../title.ts';
 import { NoUuid, Trouble } from '../trouble.tsx';
 import { useAnyChange } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
-import { longPauseMs, useRenewal } from '../use_renewal.ts';
+import { useRenewal } from '../use_renewal.ts';
 import { uuidOf } from '../uuid.ts';
 import { WaitingTable } from '../waiting/waiting_table.tsx';
 import { ConsumerList } from './consumer_list.tsx';
@@ -49,7 +49,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   // The consumer may be created, and may get allocations on any provider.
   useAnyChange([owner, held], pauseMs);
   // Changes include neither its term, name and owner, nor that its claim waits, for which all waiting claims are read.
-  useRenewal(owner, isNotFound(owner.error) ? longPauseMs : undefined);
+  useRenewal(owner);
   const consumer = owner.value?.consumer;
   const claim = owner.error === undefined ? owner.value?.claim : undefined;
   const name = consumer?.name ?? claim?.names?.[claim.consumers.indexOf(uuid)] ?? undefined;

@@ -14,7 +14,7 @@ import { type HolderFilter, holderFilterOf, isUnfiltered, urlOfHoldings } from '
 import { HoldingTable } from './holding_table.tsx';
 import { Months } from './months.tsx';
 import { type HoldingsPage, readHoldings } from './read_holdings.ts';
-import { sumKeys } from './sum_holdings.ts';
+import { type SumKey, sumKeys } from './sum_holdings.ts';
 import { SumTable, useSums } from './sum_table.tsx';
 
 /** Which consumers hold what, where, since when and until when: by project, user, class and provider. */
@@ -36,7 +36,7 @@ export function HoldingsView() {
       <h1>Holders</h1>
       <FilterForm filter={filter} again={sum === undefined ? again : sums.again} />
       {filter.project === '' ? null : <ProjectLinks project={filter.project} />}
-      <SumSwitch filter={filter} />
+      <SumSwitch filter={filter} sum={sum} />
       {error === undefined ? null : (
         <Trouble error={error} what="The list of holders" mayAskByProject={filter.project === ''} />
       )}
@@ -58,13 +58,13 @@ export function HoldingsView() {
 }
 
 /** Buttons that choose between the holders themselves and their sums. */
-function SumSwitch({ filter }: { readonly filter: HolderFilter }) {
-  const show = (sum: string) => navigate(urlOfHoldings({ ...filter, sum, sort: '', after: '' }));
+function SumSwitch({ filter, sum }: { readonly filter: HolderFilter; readonly sum: SumKey | undefined }) {
+  const show = (key: string) => navigate(urlOfHoldings({ ...filter, sum: key, sort: '', after: '' }));
   return (
     <fieldset class="switch">
       <legend class="hidden">Shown as</legend>
       {['', ...sumKeys].map((key) => (
-        <button key={key} type="button" aria-pressed={filter.sum === key} onClick={() => show(key)}>
+        <button key={key} type="button" aria-pressed={(sum ?? '') === key} onClick={() => show(key)}>
           {key === '' ? 'Each' : `By ${key}`}
         </button>
       ))}

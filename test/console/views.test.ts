@@ -336,6 +336,28 @@ testView(
   { viewport: { width: 390, height: 844 } },
 );
 
+testView('after an error that may pass a view reads again, though nothing changes', 'limits', async (page) => {
+  await page.locator('.dot.live').waitFor();
+  await page.clock.install();
+  const all = /\/(provider_summaries|allocation_candidates)\?/;
+  for (const [view, shown] of [
+    [`providers/${host}`, 'rack7-host1'],
+    ['fit?resources=VCPU:1', 'can be claimed at the same time'],
+  ] as const) {
+    await page.route(all, (route) =>
+      route.fulfill({ status: 500, json: { errors: [{ status: 500, detail: 'lost' }] } }),
+    );
+    await page.evaluate(
+      `history.pushState(null, '', '/console/${view}'); dispatchEvent(new PopStateEvent('popstate'))`,
+    );
+    await page.locator('main .trouble', { hasText: 'could not be read. lost' }).first().waitFor();
+    await page.unroute(all);
+    await page.clock.fastForward(20_000);
+    await page.locator('main').getByText(shown).first().waitFor();
+    await page.locator('main .trouble').first().waitFor({ state: 'detached' });
+  }
+});
+
 testView('what is held is summed by project, user and type', 'holdings', async (page) => {
   await button(page, 'By project').click();
   await page.waitForURL(/holdings\?sum=project/);
@@ -345,11 +367,17 @@ testView('what is held is summed by project, user and type', 'holdings', async (
   assert.deepEqual(await row('beta').locator('td').allInnerTexts(), ['1', '1']);
   await page.getByText(/^As of \d\d:\d\d:\d\d$/).waitFor();
   await checkAccessibility(page, 'the sums');
+  // A page that was left open says that its sums are of another day.
+  await page.clock.setFixedTime(Date.now() + 86_400_000);
+  await button(page, 'project').click();
+  await page.getByText(/^As of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/).waitFor();
   await button(page, 'By type').click();
   await row('INSTANCE').waitFor();
   await button(page, 'By user').click();
   await row('ada').getByRole('link').click();
   await page.waitForURL(/holdings\?user=ada$/);
+  await openView(page, served.url, 'holdings?sum=other');
+  await page.locator('button[aria-pressed="true"]', { hasText: 'Each' }).waitFor();
 });
 
 test('holdings are summed page by page, and a consumer on two pages counts once', () => {
@@ -382,6 +410,16 @@ testView('consumers whose term ends soon are found', 'consumers', async (page) =
     else await page.getByText('There is no such consumer.').waitFor();
   }
   assert.match(page.url(), /within=3600/);
+  for (const [search, chosen] of [
+    ['within=5400', '5,400 seconds'],
+    ['within=1e300', 'any time, or never'],
+    ['within=86400&project=&user=&type=&name=&after=', 'a day'],
+  ] as const) {
+    await openView(page, served.url, `consumers?${search}`);
+    await page.getByRole('link', { name: uuid }).waitFor();
+    const ends = page.getByRole('combobox', { name: 'Ends within' });
+    assert.equal(await ends.locator('option:checked').textContent(), chosen);
+  }
   await served.placement.allocations.delete(uuid);
 });
 
