@@ -146,7 +146,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
               {allocations.map(([provider, { resources }]) => (
                 <tr key={provider}>
                   <th scope="row">
-                    <ProviderLink uuid={provider} />
+                    <ProviderLink uuid={provider} name={held.value?.resource_providers?.[provider]?.name} />
                   </th>
                   <td class="resources">
                     <ResourcesText resources={resources} />

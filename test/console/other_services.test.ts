@@ -82,7 +82,7 @@ test('with Keystone the page requests another token after a wrong or expired one
   });
 });
 
-test('a member of a team that may only see its own project finds its waiting claims, also on the pages of their consumers', async (t) => {
+test('a member of a team finds what its project has and waits for, on the pages of its consumers as well', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-console-'));
@@ -96,21 +96,24 @@ test('a member of a team that may only see its own project finds its waiting cla
   const own = await serve(anyEngine, overrides, 'none');
   try {
     const operator = requestsTo({ app: own.service.operatorApp() }, 'placement 2.9');
-    await makeProvider(operator, randomUUID(), { PGPU: { total: 1 } });
+    await makeProvider(operator, randomUUID(), { PGPU: { total: 1 } }, { name: 'gpu-1' });
     const made = await operator('POST', '/tokens', { user_id: 'ci', project_id: 'vision', roles: ['member'] });
     const token = String(at(accepted(made).json, 'token'));
-    const consumer = randomUUID();
+    const [running, consumer] = [randomUUID(), randomUUID()];
     const claim = {
-      candidates: { resources: { PGPU: 2 } },
+      candidates: { resources: { PGPU: 1 } },
       project_id: 'vision',
       user_id: 'ci',
       consumer_type: 'JOB',
       consumer_generation: null,
     };
     const member = connect({ endpoint: own.url, auth: token });
+    await member.allocations.place(running, claim);
     const ended = assert.rejects(member.allocations.place(consumer, claim, { waitMs: 600_000 }));
     await until('it waits', async () => (await member.waiting.page({ project_id: 'vision' })).length === 1);
     await withPage(browser, own.url, async (page) => {
+      await openView(page, own.url, `consumers/${running}`, token);
+      await page.getByRole('row', { name: 'gpu-1 1 PGPU' }).waitFor();
       await openView(page, own.url, 'waiting?project=vision', token);
       await page.getByRole('link', { name: consumer }).click();
       await shows(page, 'It has nothing yet: its claim waits.');
