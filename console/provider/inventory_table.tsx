@@ -2,6 +2,7 @@ import { drainOf } from '../../src/cli/drain_marks.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
 import { Amount } from '../amount.tsx';
+import { fullness } from '../fleet/trees.ts';
 import { Table } from '../table.tsx';
 import { numberText, percentText, visible } from '../text.ts';
 
@@ -27,6 +28,7 @@ export function InventoryTable({ provider }: { readonly provider: WholeProvider 
       >
         {rows.map(([name, inventory]) => {
           const used = usages[name] ?? 0;
+          const { total, reserved } = inventory;
           const capacity = capacityOf(inventory);
           return (
             <tr key={name}>
@@ -37,17 +39,17 @@ export function InventoryTable({ provider }: { readonly provider: WholeProvider 
               <td class="number">
                 <Amount of={name} is={used} />{' '}
                 {isDrained ? null : (
-                  <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
+                  <span class="faint">({percentText(fullness({ used, capacity, total, reserved }, 'capacity'))})</span>
                 )}
               </td>
               <td class="number">
                 <Amount of={name} is={capacity} />
               </td>
               <td class="number">
-                <Amount of={name} is={inventory.total} />
+                <Amount of={name} is={total} />
               </td>
               <td class="number">
-                <Amount of={name} is={inventory.reserved} />
+                <Amount of={name} is={reserved} />
               </td>
               <td class="number">{inventory.allocation_ratio}</td>
               <td class="faint">{unitsText(inventory)}</td>

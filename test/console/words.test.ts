@@ -91,6 +91,20 @@ testView(
   { viewport: { width: 390, height: 700 } },
 );
 
+testView(
+  'a class of which all is reserved is full in the list of inventories, as in the tree',
+  'limits',
+  async (page) => {
+    const { uuid } = await served.placement.providers.create({ name: 'reserved' });
+    const inventories = { VCPU: { total: 8, reserved: 8 } };
+    await served.placement.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+    await openView(page, served.url, `providers/${uuid}`);
+    await page.locator('.tree').getByText('VCPU 100%').waitFor();
+    await page.locator('.inventories').getByText('(100%)').waitFor();
+    await served.placement.providers.delete(uuid);
+  },
+);
+
 testView('what is forbidden is not being read', 'fleet', async (page) => {
   for (const view of ['fleet', 'aggregates', 'providers?name=a', 'aggregates/f81d4fae-7dec-11d0-a765-00a0c91e6bf6']) {
     await openView(page, served.url, view, 'ada:vision');
