@@ -98,9 +98,18 @@ export const shortUuid = (uuid: string): string => uuid.slice(0, 8);
 
 const times = new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeStyle: 'medium', hourCycle: 'h23' });
 
-/** A time of an answer in the time zone of the user. */
-export const timeText = (text: string | null | undefined): string =>
-  text === null || text === undefined ? '—' : times.format(new Date(text)).replace(', ', ' ');
+const zones = new Intl.DateTimeFormat('en', { timeZoneName: 'shortOffset' });
+const hourMs = 3_600_000;
+
+/** A time of an answer in the time zone of the user: `2026-03-29 17:04:05`; with `GMT+2` in the hour that comes twice when summer time ends. */
+export function timeText(text: string | null | undefined): string {
+  if (text === null || text === undefined) return '—';
+  const ms = Date.parse(text);
+  const shown = times.format(ms);
+  const isTwice = times.format(ms - hourMs) === shown || times.format(ms + hourMs) === shown;
+  const zone = isTwice ? zones.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value : undefined;
+  return [...shown.split(', '), ...(zone === undefined ? [] : [zone])].join(' ');
+}
 
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
 

@@ -179,3 +179,32 @@ testView('an error of the service is shown with its control characters as codes'
   await openView(page, served.url, 'limits/vision');
   await shows(page, 'of ‹U+202E›evil');
 });
+
+testView(
+  'a time in the hour that comes twice, when summer time ends, has its offset',
+  'limits',
+  async (page) => {
+    const consumer = randomUUID();
+    const times = {
+      created_at: '2026-10-25T00:30:00Z',
+      updated_at: '2026-10-25T01:30:00Z',
+      expires_at: '2026-10-25T02:30:00Z',
+    };
+    const ids = {
+      uuid: consumer,
+      name: null,
+      project_id: 'vision',
+      user_id: 'ada',
+      consumer_type: 'JOB',
+      consumer_generation: 1,
+    };
+    await page.route(`**/consumers/${consumer}`, (route) =>
+      route.request().isNavigationRequest() ? route.continue() : route.fulfill({ json: { ...ids, ...times } }),
+    );
+    await openView(page, served.url, `consumers/${consumer}`);
+    await page.locator('.facts').getByText('2026-10-25 02:30:00 GMT+2', { exact: true }).waitFor();
+    await page.locator('.facts').getByText('2026-10-25 02:30:00 GMT+1', { exact: true }).waitFor();
+    await page.locator('.facts').getByText('2026-10-25 03:30:00', { exact: true }).waitFor();
+  },
+  { timezoneId: 'Europe/Berlin' },
+);
