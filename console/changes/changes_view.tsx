@@ -71,17 +71,19 @@ export function ChangesView() {
           {paused === undefined ? 'Pause' : 'Continue'}
         </button>
       </form>
-      <figure class="rates">
-        <svg viewBox={`0 0 ${seconds} 20`} preserveAspectRatio="none" aria-hidden="true">
-          {rates.map((rate, index) => (
-            <rect key={index} x={index + 0.1} width="0.8" y={20 - (rate / most) * 19} height={(rate / most) * 19} />
-          ))}
-        </svg>
-        <figcaption>
-          {counted(lastMinute, 'change')} in the last minute
-          {most > 1 ? `, at most ${numberText(most)} in a second` : ''}
-        </figcaption>
-      </figure>
+      {since === undefined ? null : (
+        <figure class="rates">
+          <svg viewBox={`0 0 ${seconds} 20`} preserveAspectRatio="none" aria-hidden="true">
+            {rates.map((rate, index) => (
+              <rect key={index} x={index + 0.1} width="0.8" y={20 - (rate / most) * 19} height={(rate / most) * 19} />
+            ))}
+          </svg>
+          <figcaption>
+            {counted(lastMinute, 'change')} in the last minute
+            {most > 1 ? `, at most ${numberText(most)} in a second` : ''}
+          </figcaption>
+        </figure>
+      )}
       <p class="hidden" role="status">
         {live.state === 'live' ? 'Changes are shown as they happen.' : ''}
       </p>

@@ -123,6 +123,9 @@ test('a view that is forbidden says so, and names a query that is allowed', asyn
     assert.match(await refusal.innerText(), /The token is of user ada in project vision, and has no role/);
     await page.getByRole('link', { name: 'Consumer', exact: true }).click();
     await page.locator('.trouble.forbidden', { hasText: 'enter your project in the field' }).waitFor();
+    await page.getByRole('link', { name: 'Changes' }).click();
+    await page.locator('.trouble.forbidden', { hasText: 'placement:changes:list' }).waitFor();
+    assert.equal(await page.getByText('in the last minute').count(), 0, 'nothing is known of them');
     // The first view is for administrators, and leads to what a member may see.
     await page.getByRole('link', { name: 'Fleet' }).click();
     await page.locator('.trouble.forbidden').getByRole('link', { name: 'holders' }).click();
