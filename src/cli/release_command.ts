@@ -11,6 +11,9 @@ import { holdingsIn } from './holders.ts';
 import { shellOf } from './shell.ts';
 import type { TextTable } from './table.ts';
 
+/** The trait of a provider that shares what it has. */
+const shares = 'MISC_SHARES_VIA_AGGREGATE';
+
 type ReleaseOptions = { readonly inTree: string; readonly all?: boolean; readonly dryRun?: boolean };
 
 /** What became of a consumer. */
@@ -29,9 +32,10 @@ type ReleasedConsumer = {
 };
 
 const help = `
-A consumer that also holds something in another tree may run there: it is listed, and not released without --all. Each consumer is released
-only if it still holds what was read, so one that moves away meanwhile keeps what it gets elsewhere. Drain the host first, so that no
-new claims come. Exit code 5 if something is still held in the tree.
+A consumer that also holds something in another tree may run there: it is listed, and not released without --all. What it holds of a provider
+that shares, such as a licence, does not count, and is released with the rest. Each consumer is released only if it
+still holds what was read, so one that moves away meanwhile keeps what it gets elsewhere. Drain the host first, so that no new
+claims come. Exit code 5 if something is still held in the tree.
 Example: placement drain gpu-1; placement release --in-tree gpu-1 --dry-run`;
 
 /** Adds `release`, for hosts that are dead. */
@@ -47,9 +51,10 @@ export function addReleaseCommand(program: Command): void {
       const { placement, print } = shellOf(command, [columns]);
       const { uuid, name } = await findProvider(placement, inTree);
       const providers = new Set((await placement.providers.list({ in_tree: uuid })).map((one) => one.uuid));
+      const sharing = new Set((await placement.providers.list({ required: [shares] })).map((one) => one.uuid));
       const holders = new Map((await holdingsIn(placement, uuid)).map((holding) => [holding.consumer, holding]));
       const failures: unknown[] = [];
-      const release = { placement, providers, all, dryRun, failures };
+      const release = { placement, providers, sharing, all, dryRun, failures };
       const consumers = await forEach([...holders.values()], (holder) => releaseConsumer(release, holder));
       const of = (outcome: Outcome) => consumers.filter((one) => one.outcome === outcome).length;
       const sentence = dryRun
@@ -82,6 +87,8 @@ type Release = {
   readonly placement: Placement;
   /** The providers of the tree. */
   readonly providers: ReadonlySet<string>;
+  /** Providers that share what they have with other trees: no consumer runs there. */
+  readonly sharing: ReadonlySet<string>;
   readonly all: boolean;
   readonly dryRun: boolean;
   /** Gets what was thrown for each consumer that could not be released. */
@@ -100,17 +107,18 @@ async function releaseConsumer(release: Release, holder: Holding): Promise<Relea
   }
 }
 
-async function judgeConsumer({ placement, providers, all, dryRun }: Release, consumer: string) {
+async function judgeConsumer({ placement, providers, sharing, all, dryRun }: Release, consumer: string) {
   const { allocations, etag } = await placement.allocations.show(consumer);
   const heldOf = (isHere: boolean): Resources => {
     const held = Object.entries(allocations).filter(([provider]) => providers.has(provider) === isHere);
     return sumOfResources(held.map(([, { resources }]) => resources));
   };
   const [here, elsewhere] = [heldOf(true), heldOf(false)];
+  const mayRunElsewhere = Object.keys(allocations).some((uuid) => !providers.has(uuid) && !sharing.has(uuid));
   const outcome = async (): Promise<Outcome> => {
     if (Object.keys(allocations).length === 0) return 'gone already';
     if (Object.keys(here).length === 0) return 'moved away';
-    if (Object.keys(elsewhere).length > 0 && !all) return 'holds more elsewhere';
+    if (mayRunElsewhere && !all) return 'holds more elsewhere';
     if (dryRun) return 'to be released';
     try {
       await placement.allocations.delete(consumer, { ifMatch: etag });

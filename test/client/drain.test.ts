@@ -373,6 +373,20 @@ test('release deletes the allocations of consumers on a dead host, and skips con
   assert.match(await run('release', '--in-tree', host), /^No consumer holds anything in the tree of host-\d+\.\n$/);
 });
 
+test('release does not take what a consumer has of a provider that shares, such as a licence, for another host', async () => {
+  await make('licences', { VGPU: { total: 2 } });
+  await run('trait', 'add', 'licences', 'MISC_SHARES_VIA_AGGREGATE');
+  await allocate('licensed', `${cell},VCPU=1`, 'licences,VGPU=1');
+  await allocate('both', `${cell},VCPU=1`, `${other},VCPU=1`, 'licences,VGPU=1');
+  assert.deepEqual(outcomes(await run('release', '--in-tree', host, '--dry-run')), [
+    ['both', 'VCPU=1', 'VCPU=1 VGPU=1', 'holds more elsewhere'],
+    ['licensed', 'VCPU=1', 'VGPU=1', 'to be released'],
+  ]);
+  await run('allocation', 'delete', 'ci/both');
+  await run('release', '--in-tree', host);
+  assert.deepEqual((await provider('licences')).usages, { VGPU: 0 });
+});
+
 /** Changes the allocations of a consumer, by the client: the command runs at the same time. */
 async function rewrite(name: string, to: string, amount: number): Promise<void> {
   const { allocations } = client();
