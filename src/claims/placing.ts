@@ -77,7 +77,10 @@ export function placeConsumers(
       const consumer = claim.consumers[index];
       if (consumer === undefined) continue; // each is the index of a consumer
       const allowedTrees = (request: CandidateRequest) => within(options.only, affinity.allowedTrees(index, request));
-      const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees, known });
+      const holding = heldBy(fleet, states.get(consumer.uuid)).map(({ provider }) => provider);
+      const held = new Set(holding.filter(isWithinCapacity));
+      const circumstances = { ...options, workOfAll, allowedTrees, known, held };
+      const { candidate, anchor, request } = placeOne(fleet, consumer, circumstances);
       const taken = takenByProvider(candidate);
       overlay.add(Array.from(taken, ([provider, amounts]) => amountsOf(provider, amounts)).flat());
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
@@ -126,13 +129,14 @@ type PlacingCircumstances = PlacingOptions & {
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
+  readonly held: ReadonlySet<Provider>;
 };
 
 /** Places one consumer, by the first of its queries that fits somewhere. @throws ClaimRefused */
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, isPrediction = false, avoided, allowedTrees, known }: PlacingCircumstances,
+  { workOfAll, isCertain, isPrediction = false, avoided, allowedTrees, known, held }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   const shown = withName(uuid, consumer.name);
@@ -147,7 +151,7 @@ function placeOne(
   for (const [index, { request }] of queries.entries()) {
     const granted = Math.min(stepsOfOne, workOfAll.steps);
     const work = { steps: granted, forLists: 0 };
-    const options = { allowed: allowedTrees(request), work, known };
+    const options = { allowed: allowedTrees(request), work, known, held };
     const found = asRefusals(shown, () => {
       const avoidsTrees = avoided.size > 0 && request.order.length === 0;
       const place = avoidsTrees
@@ -249,6 +253,10 @@ const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amo
     const provider = byId.get(providerId);
     return provider === undefined ? [] : [{ provider, classId, amount: used }];
   });
+
+/** Not so after a drain, for example: what is there may stay, but does not come first. */
+const isWithinCapacity = ({ inventories }: Provider): boolean =>
+  inventories.every(({ fields }) => fields.tolerated === undefined);
 
 /** What a consumer of a claim takes by its allocations; unknown names are refused later. */
 export const takenByPlain = ({ byUuid, classes }: Fleet, { allocations }: ConsumerClaim): readonly Amount[] =>

@@ -124,7 +124,7 @@ export function granularProviders(
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
   // Keys compare all providers; without keys the sharing providers come last.
-  return typeof order === 'object'
+  return typeof order === 'object' && order.keys.length > 0
     ? orderProviders([...own, ...others], order)
     : [...own, ...orderProviders(others, order)];
 }

@@ -31,20 +31,31 @@ export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<
   }
 }
 
-/** The order in which the providers of a tree are visited: by the keys of the query's `order`, and where all keys are equal by `equals`. */
-export type ProviderOrder = VisitOrder | { readonly keys: readonly TreeKey[]; readonly equals: VisitOrder };
+/**
+ * The order in which the providers of a tree are visited: by the keys of the query's `order`; where all keys are equal, those that the
+ * consumer holds come first, and the others by `equals`.
+ */
+export type ProviderOrder =
+  | VisitOrder
+  | { readonly keys: readonly TreeKey[]; readonly held: ReadonlySet<Provider>; readonly equals: VisitOrder };
 
 /** Sorts providers. It does the same as `walk`, for lists so short that stopping early saves nothing. */
 export function orderProviders(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
   const { length } = providers;
   if (order === 'steady' || length < 2) return providers;
-  if (typeof order === 'object') return sortedBy(order.keys, orderProviders(providers, order.equals));
+  if (typeof order === 'object') return sortedBy(order, orderProviders(providers, order.equals));
   const { index, step } = wayThrough(length, order);
   return providers.map((provider, count) => providers[(index + count * step) % length] ?? provider);
 }
 
-function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): readonly Provider[] {
-  const valued = providers.map((provider) => ({ provider, values: keys.map((key) => keyValue(key, [provider])) }));
+function sortedBy(
+  { keys, held }: Exclude<ProviderOrder, VisitOrder>,
+  providers: readonly Provider[],
+): readonly Provider[] {
+  const valued = providers.map((provider) => ({
+    provider,
+    values: [...keys.map((key) => keyValue(key, [provider])), held.has(provider) ? 0 : 1],
+  }));
   valued.sort((one, other) => {
     for (const [index, value] of one.values.entries()) {
       const difference = value - (other.values[index] ?? 0);

@@ -19,6 +19,7 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
+  readonly held?: ReadonlySet<Provider> | undefined;
   /** Requests whose names were looked up already: most requests of a gang are equal. Do not use it after an await. */
   readonly known?: Map<CandidateRequest, Resolution>;
 };
@@ -72,10 +73,10 @@ function firstPlace(
   fleet: Fleet,
   resolved: Resolution,
   sharing: Sharing,
-  { allowed, work }: PlaceOptions,
+  { allowed, work, held }: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
-  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed, held });
   const candidatesAt = candidatesOf(resolved, sharing, within, { work });
   const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
   for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {

@@ -28,7 +28,11 @@ type VisitOptions = {
   /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: VisitOrder;
   readonly allowed: AllowedTrees;
+  /** The providers of which the consumer holds something: a job that is placed again in its tree keeps its devices. */
+  readonly held?: ReadonlySet<Provider> | undefined;
 };
+
+const nothing: ReadonlySet<Provider> = new Set();
 
 /**
  * The order in which trees are visited for a request. Some anchors have no candidate; the first anchor with a candidate is the first
@@ -39,11 +43,12 @@ export function visitTrees(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits' | 'order'>,
   sharing: Sharing,
-  { ties, allowed }: VisitOptions,
+  { ties, allowed, held: holding = nothing }: VisitOptions,
 ): TreeVisit {
   const tally: Tally = { fitting: 0 };
   const { keys = [], isRandom = false } = request.order ?? {};
   const equals = isRandom ? 'random' : ties;
+  const held = isRandom ? nothing : holding;
   const hasKeys = keys.length > 0;
   const { only, not } = allowed;
   const listed = only === undefined ? undefined : withRootTraits(only, request);
@@ -53,7 +58,7 @@ export function visitTrees(
       ? anchorsFor(fleet, request, sharing, equals, tally)
       : walk(listed, equals);
   const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
-  return { anchors: visited, within: hasKeys ? { keys, equals } : equals, tally };
+  return { anchors: visited, within: hasKeys || held.size > 0 ? { keys, held, equals } : equals, tally };
 }
 
 const withRootTraits = (

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { anyEngine } from '../support/engines.ts';
-import { accepted, at, newClaim } from '../support/requests.ts';
+import { accepted, at, makeProvider, newClaim } from '../support/requests.ts';
 import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 test('a consumer is placed by a query, and the answer is what GET shows', async () => {
@@ -77,6 +77,50 @@ test('the present allocations of a consumer count as free for its query', async 
     assert.equal(tooMuch.status, 409);
     const stale = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:1', 1));
     assert.equal(errorOf(stale).code, 'placement.concurrent_update');
+  });
+});
+
+test('a consumer that is placed again in its tree keeps the providers that it has, unless keys order others first', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    const devices = Array.from({ length: 8 }, () => randomUUID());
+    for (const device of devices)
+      await makeProvider(send, device, { PGPU: { total: 1 } }, { parent_provider_uuid: host });
+    const groups = (count: number, more = '') =>
+      `${Array.from({ length: count }, (_, index) => `resources${index}=PGPU:1&`).join('')}group_policy=isolate${more}`;
+    const isIn = (few: readonly string[], many: readonly string[]): boolean => new Set(few).isSubsetOf(new Set(many));
+    for (let round = 0; round < 5; round++) {
+      const path = `/allocations/${randomUUID()}`;
+      const three = providersOf(accepted(await send('PUT', path, placed(groups(3)))).json);
+      const one = providersOf(accepted(await send('PUT', path, placed('resources=PGPU:1', 1))).json);
+      assert.ok(isIn(one, three), `a group without a name: ${String(one)} of ${String(three)}`);
+      const two = providersOf(accepted(await send('PUT', path, placed(groups(2, '&order=free:PGPU'), 2))).json);
+      assert.ok(isIn(one, two), `two granular groups: ${String(two)} have ${String(one)}`);
+      accepted(await send('DELETE', path));
+    }
+    const path = `/allocations/${randomUUID()}`;
+    const chosen = new Set(providersOf(accepted(await send('PUT', path, placed('resources=PGPU:1'))).json));
+    for (let round = 1; round < 20; round++) {
+      const json = accepted(await send('PUT', path, placed('resources=PGPU:1&order=random', round))).json;
+      for (const provider of providersOf(json)) chosen.add(provider);
+    }
+    assert.ok(chosen.size > 1, 'a random one where that is asked for');
+  });
+});
+
+test('a device that was closed does not come first for the consumer that has it', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    for (let number = 0; number < 8; number++) {
+      await makeProvider(send, randomUUID(), { PGPU: { total: 1 } }, { parent_provider_uuid: host });
+    }
+    const path = `/allocations/${randomUUID()}`;
+    const placeAgain = async (generation: number | null) =>
+      providersOf(accepted(await send('PUT', path, placed('resources=PGPU:1', generation))).json).join();
+    const closed = await placeAgain(null);
+    const inventory = { total: 1, reserved: 1, resource_provider_generation: 2 };
+    accepted(await send('PUT', `/resource_providers/${closed}/inventories/PGPU`, inventory));
+    const places = new Set<string>();
+    for (let round = 1; round < 20; round++) places.add(await placeAgain(round));
+    assert.ok([...places].some((place) => place !== closed));
   });
 });
 
