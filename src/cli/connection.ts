@@ -10,6 +10,7 @@ import {
   type Scope,
   token,
 } from '../client/index.ts';
+import { messageOf } from '../text/print.ts';
 import { socketFileOf, socketProblem } from '../text/socket_address.ts';
 
 /** Options of the OpenStack client for the connection to a cloud. Each can also be set by an environment variable. */
@@ -212,13 +213,14 @@ function trust(file: string): void {
       `Node.js ${process.version} takes no further authorities here. Set NODE_EXTRA_CA_CERTS=${file} instead.`,
     );
   }
-  let authorities: string;
   try {
-    authorities = readFileSync(file, 'utf8');
+    const authorities = readFileSync(file, 'utf8');
+    // Node.js takes a text without a certificate, and then trusts nothing more than before.
+    if (!authorities.includes('CERTIFICATE-----')) throw new Error('it has no certificate in PEM');
+    tls.setDefaultCACertificates([...tls.getCACertificates('default'), authorities]);
   } catch (error) {
-    throw new Error(`OS_CACERT names ${file}, which cannot be read. Correct it.`, { cause: error });
+    throw new Error(`OS_CACERT names ${file}, which cannot be used: ${messageOf(error)}.`, { cause: error });
   }
-  tls.setDefaultCACertificates([...tls.getCACertificates('default'), authorities]);
 }
 
 /** A variable with an empty value counts as not set, as in the OpenStack client. */

@@ -98,6 +98,9 @@ const remedies: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the name of the host is unknown. Check its spelling.',
   EAI_AGAIN: 'the name of the host cannot be looked up now. Check the network.',
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer. Check the address and the network.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is that of another host. Use a name that the certificate has.',
+  CERT_HAS_EXPIRED: 'its certificate, or that of an authority, has expired. The server needs a new one.',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet. Check the clocks.',
 };
 
 function lost(url: string, error: unknown): Error {

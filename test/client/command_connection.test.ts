@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { issue } from '../keystone/certificate.ts';
 import { mustFail, placement } from './command.ts';
 import { type KeystoneServer, startKeystone } from './keystone_server.ts';
 import { forward, startServer, type TestServer } from './servers.ts';
@@ -90,6 +93,29 @@ test('a wrong path, and TLS where there is none, are distinguished from a servic
   const secure = server.url.replace('http:', 'https:');
   const noTls = /No answer from https:\S+: it does not answer by TLS .* begins with http:\/\//;
   await mustFail(noTls, list, { OS_ENDPOINT: secure, OS_TOKEN: 'admin' }, 'noAnswer');
+});
+
+test('a file without certificates is refused, and a certificate that has expired is named as that', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-ca-'));
+  const file = path.join(folder, 'ca.pem');
+  const expired = issue({ name: 'test', seconds: -60 });
+  const front = createTlsServer(expired, (incoming, response) => forward(server.url, incoming, response));
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const { port } = front.address() as AddressInfo; // it listens on TCP
+  const env = { OS_ENDPOINT: `https://127.0.0.1:${port}`, OS_TOKEN: 'admin', OS_CACERT: file };
+  try {
+    const unusable = (why: string) => new RegExp(`^error: OS_CACERT names ${file}, which cannot be used: ${why}`);
+    await isWrong(unusable('ENOENT'), env);
+    await writeFile(file, expired.key);
+    await isWrong(unusable('it has no certificate in PEM\\.'), env);
+    await writeFile(file, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+    await isWrong(unusable('.*PEM'), env);
+    await writeFile(file, expired.cert);
+    await mustFail(/No answer from https:\S+: its certificate.* has expired/, ['version'], env, 'noAnswer');
+  } finally {
+    await new Promise((resolve) => front.close(resolve));
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('a port to which fetch never connects is named as that, at once', async () => {
