@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import { type Document, isCollection, isNode, LineCounter, parseDocument, visit } from 'yaml';
 import { aggregateUuid, type NewInventory } from '../../client/index.ts';
 import { maxInteger, maxRatio } from '../../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
@@ -191,8 +191,16 @@ export function readFleetFile(content: string, name: string): FleetFile {
     // JSON is YAML.
     document = parseDocument(content, { lineCounter, merge: true, prettyErrors: false });
     const at = (offset: number) => `${name}:${lineCounter.linePos(offset).line}`;
-    const [error] = document.errors;
+    // A warning is of something that would be left out, such as a tag.
+    const [error] = [...document.errors, ...document.warnings];
     if (error !== undefined) throw wrong(`${at(error.pos[0])}: ${syntaxProblem(error)}`);
+    visit(document, {
+      Alias: (_key, alias, above) => {
+        // As children it would be endless.
+        if (!above.some((node) => isCollection(node) && node.anchor === alias.source)) return;
+        throw wrong(`${at(alias.range?.[0] ?? 0)}: *${alias.source} is a part of itself`);
+      },
+    });
     // A fleet may repeat a part of its file for each host.
     value = document.toJS({ maxAliasCount: 1_000_000 });
   } catch (error) {
@@ -250,16 +258,8 @@ function aboutIssue({ input, message, path }: v.BaseIssue<unknown>): string {
 }
 
 function shown(value: unknown): string {
-  const json = jsonOf(value) ?? String(value);
+  const json = JSON.stringify(value) ?? String(value);
   return json.length > 100 ? `${json.slice(0, 100)}...` : json;
-}
-
-function jsonOf(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return 'what is a part of itself'; // by an anchor of YAML
-  }
 }
 
 const pathText = (path: readonly unknown[]): string =>
