@@ -1,4 +1,4 @@
-import { Command, type Option } from 'commander';
+import { Command } from 'commander';
 import { addConnectionOptions } from './connection.ts';
 import { exitCodeHelp } from './exit_codes.ts';
 import { addOutputOptions, shellOf } from './shell.ts';
@@ -46,7 +46,6 @@ export async function placementCommand(words: readonly string[]): Promise<Comman
   addConnectionOptions(program);
   for (const add of await Promise.all(groupsFor(firstWord(program, words)).map(([, load]) => load()))) add(program);
   program.addHelpText('after', exitCodeHelp());
-  refuseGivenTwice(program);
   return program;
 }
 
@@ -83,25 +82,3 @@ function addVersionCommand(program: Command): void {
       );
     });
 }
-
-/**
- * Refuses repeated options with one value, for a command and its subcommands. Otherwise the last value
- * would win without a message.
- */
-function refuseGivenTwice(command: Command): void {
-  for (const option of command.options.filter((each) => each.required || each.optional)) {
-    let isGiven = false;
-    command.on(`option:${option.name()}`, () => {
-      if (isGiven && hasOneValue(option, command)) {
-        command.error(`error: option '${option.flags}' is given twice. Give it once.`);
-      }
-      isGiven = true;
-    });
-  }
-  for (const each of command.commands) refuseGivenTwice(each);
-}
-
-/** An option that may be repeated collects its values in a list or an object, and has no default. */
-const hasOneValue = (option: Option, command: Command): boolean =>
-  option.defaultValue !== undefined ||
-  ['string', 'number'].includes(typeof command.getOptionValue(option.attributeName()));

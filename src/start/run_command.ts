@@ -1,4 +1,4 @@
-import { type Command, CommanderError } from 'commander';
+import { type Command, CommanderError, type Option } from 'commander';
 import { version } from '../config/version.ts';
 import { escapeControlsInLines, messageOf, printError } from '../text/print.ts';
 import { nearName } from '../text/strings.ts';
@@ -52,6 +52,7 @@ export async function runCommand(
     process.exitCode = failed(error);
   });
   throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
+  refuseGivenTwice(command);
   try {
     await command.parseAsync(argv);
   } catch (thrown) {
@@ -74,3 +75,25 @@ function throwInsteadOfExit(command: Command): void {
   command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
   for (const each of command.commands) throwInsteadOfExit(each);
 }
+
+/**
+ * Refuses repeated options with one value, for a command and its subcommands. Otherwise the last value
+ * would win without a message.
+ */
+function refuseGivenTwice(command: Command): void {
+  for (const option of command.options.filter((each) => each.required || each.optional)) {
+    let isGiven = false;
+    command.on(`option:${option.name()}`, () => {
+      if (isGiven && hasOneValue(option, command)) {
+        command.error(`error: option '${option.flags}' is given twice. Give it once.`);
+      }
+      isGiven = true;
+    });
+  }
+  for (const each of command.commands) refuseGivenTwice(each);
+}
+
+/** An option that may be repeated collects its values in a list or an object, and has no default. */
+const hasOneValue = (option: Option, command: Command): boolean =>
+  option.defaultValue !== undefined ||
+  ['string', 'number'].includes(typeof command.getOptionValue(option.attributeName()));

@@ -55,6 +55,8 @@ test('help and wrong usage', async () => {
     ['placement-manage db sync b5c396305c25', 2, /too many arguments for 'sync'/],
     ['placement-manage db online_data_migrations 50', 2, /too many arguments for 'online_data_migrations'/],
     ['placement-manage token list ada', 2, /too many arguments for 'list'/],
+    ['placement-manage policy check placement:usages --roles a --roles b', 2, /'--roles <names>' is given twice/],
+    ['placement-api --port 0 --port=1', 2, /'--port <number>' is given twice\. Give it once/],
     ['placement-status', 2, /Usage: placement-status/],
     ['placement-status upgrade', 2, /Usage: placement-status upgrade .*check/s],
     ['placement-api --no-such', 2, /unknown option '--no-such'/],
