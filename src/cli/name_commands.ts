@@ -154,9 +154,11 @@ function addCustomNameCommands(group: Command, { noun, one, holder, calls }: Kin
 function checkCustomNames(names: readonly string[], kind: string): void {
   const wrong = names.find((name) => !/^CUSTOM_[A-Z0-9_]{1,248}$/.test(name));
   if (wrong === undefined) return;
-  const meant = wrong.toUpperCase().replaceAll(/[^A-Z0-9_]+/g, '_');
-  const suggestion =
-    /[A-Z0-9]/.test(meant) && meant.length < 240 ? `, such as CUSTOM_${meant.replace(/^CUSTOM_/, '')}` : '';
+  const meant = wrong
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9_]+/g, '_')
+    .replace(/^CUSTOM_/, '');
+  const suggestion = /[A-Z0-9]/.test(meant) && meant.length < 240 ? `, such as CUSTOM_${meant}` : '';
   throw new CommandFailure(
     'wrongInput',
     `"${wrong}" is no name for a ${kind} of your own: that begins with CUSTOM_ and has capital letters, digits and _${suggestion}.`,

@@ -4,7 +4,7 @@ import { capacityOf } from '../client/inventories.ts';
 import { typeOption } from './consumer_argument.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
-import { takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
+import { noUsage, takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
 import { addUsageReport } from './usage_report.ts';
 
 type UsageListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
@@ -71,7 +71,7 @@ function addUsageRecords(usage: Command): void {
       const query = { ...(await usageFilter(placement, options)), open };
       const found = await Array.fromAsync(placement.usageRecords.list(query));
       await warnOfUnknownClass(placement, options.class, found.length);
-      print(found, () => ({ head, rows: found.map(rowOf) }));
+      print(found, () => ({ head, rows: found.map(rowOf), orElse: noUsage }));
     });
 }
 

@@ -16,6 +16,10 @@ export type UsageFilterOptions = ConsumerFilterOptions & {
   readonly class?: string;
 };
 
+/** What people see where there is nothing: the service answers the same whether it keeps a history or not. */
+export const noUsage =
+  'Nothing is recorded that meets this. A history is kept only while the service has [history] enabled = true.';
+
 /** Adds these options to a command. @returns it */
 export const takeUsageFilter = (command: Command): Command =>
   command

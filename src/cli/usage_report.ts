@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { UsageTotal, UsageTotalKey } from '../client/index.ts';
 import { shellOf } from './shell.ts';
 import type { Cell } from './table.ts';
-import { takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
+import { noUsage, takeUsageFilter, type UsageFilterOptions, usageFilter, warnOfUnknownClass } from './usage_filter.ts';
 
 /** The keys of the lines of a report, in addition to the class: the word on the command line, and the key of the service. */
 const keys = {
@@ -50,7 +50,7 @@ export function addUsageReport(usage: Command): void {
         // A spreadsheet adds them up: many short times are no 0 there.
         format === 'table' ? rounded(total) : total.amount_hours,
       ]);
-      print(totals, () => ({ head, rows }));
+      print(totals, () => ({ head, rows, orElse: noUsage }));
     });
 }
 

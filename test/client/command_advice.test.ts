@@ -52,6 +52,7 @@ test('custom names are checked before they are sent, and before the advice to ma
   const nope = /"CUSTOM_nope" is no name for a trait of your own: .*, such as CUSTOM_NOPE\.\n$/;
   await fails('wrongInput', nope, ['trait', 'add', 'advised', 'CUSTOM_nope']);
   await fails('wrongInput', nope, ['trait', 'create', 'CUSTOM_nope']);
+  await fails('wrongInput', /has capital letters, digits and _\.\n$/, ['trait', 'create', 'CUSTOM_']);
   await fails('wrongInput', /Create it first: placement trait create CUSTOM_NOPE/, [
     'trait',
     'add',

@@ -51,7 +51,15 @@ test('the report of a month has a line for each team and class, as a table, as C
     [{ project_id: 'vision', resource_class: 'PGPU' }],
   );
   assert.ok(json[0].amount_hours > 0);
-  assert.doesNotMatch(await run('usage', 'report', '--month', '2020-01'), /vision/);
+  for (const words of [
+    ['report', '--month', '2020-01'],
+    ['records', '--until', '2020-01-01T00:00:00Z'],
+  ]) {
+    assert.match(
+      await run('usage', ...words),
+      /^Nothing is recorded that meets this\. .* \[history\] enabled = true\.\n$/,
+    );
+  }
   assert.match(await run('usage', 'report', '--provider', 'gpu-1', '--from', `${month}-01T00:00:00Z`), /speech/);
 
   const records = await Array.fromAsync(client.usageRecords.list({ project_id: 'vision', open: true }));
