@@ -27,6 +27,9 @@ export function openCall(connection: Connection): Call {
     const { signal, deadlineMs = connection.deadlineMs, ifMatch = operation.ifMatch } = options;
     const { waitMs } = operation;
     const waitsUntilMs = waitMs === undefined ? undefined : performance.now() + waitMs;
+    // fetch would take it out, and send the request to another path. Escaping does not help.
+    if (/\/\.\.?(?=\/|$)/.test(operation.path))
+      throw new TypeError(`No request can be sent to ${operation.path}: a part of a path is neither . nor ..`);
     const asked = { ...operation, ifMatch, waitsUntilMs };
     const repeating =
       waitMs === undefined

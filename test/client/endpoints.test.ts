@@ -224,6 +224,25 @@ for (const version of microversions) {
   test(`at ${version} every method works, or reports that the version lacks it`, () => doEverything(version));
 }
 
+test('a name that a URL cannot have is refused, and no other path is asked', async () => {
+  const { traits, limits, consumers, call } = connect({ endpoint: server.url, auth: 'admin' });
+  const seen = server.seen.length;
+  for (const ask of [
+    () => traits.exists('..'),
+    () => limits.show('.'),
+    () => limits.delete('..'),
+    () => consumers.show('..'),
+    () => call({ method: 'GET', path: '/traits/../resource_classes' }),
+  ]) {
+    await assert.rejects(
+      ask,
+      (error) => error instanceof TypeError && /a part of a path is neither/.test(error.message),
+    );
+  }
+  assert.equal(server.seen.length, seen);
+  assert.equal(await traits.exists('..CUSTOM_A'), false);
+});
+
 test('every endpoint of the service is called by a method of the client', () => {
   const called = new Set(
     server.seen.flatMap(({ method, url }) => {
