@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
+import { parse } from 'yaml';
 import { withoutDrain } from '../../src/cli/drain_marks.ts';
 import { CommandFailure } from '../../src/cli/exit_codes.ts';
 import { exportFleet, yamlOf } from '../../src/cli/fleet/export_fleet.ts';
@@ -187,6 +188,8 @@ suite('the plan of placement apply', () => {
         const file = readFleetFile(asYaml ? yamlOf(exported) : JSON.stringify(exported), 'file');
         const here = planApply(file, before, known, { prune: false });
         assert.deepEqual([here.waves, here.problems], [[], []]);
+        // Other programs read YAML 1.1, where a plain `no` is false.
+        assert.deepEqual(parse(yamlOf(exported), { version: '1.1' }), JSON.parse(JSON.stringify(exported)));
         const plan = planApply(
           file,
           [],

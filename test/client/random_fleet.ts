@@ -3,7 +3,7 @@ import { withDrain } from '../../src/cli/drain_marks.ts';
 import { markOfPool } from '../../src/cli/fleet/pool_mark.ts';
 import { providerUuid, type WholeProvider } from '../../src/client/index.ts';
 
-export const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+export const names = ['a', 'b', 'c', 'd', 'e', 'f', 'no', '2024-01-01'];
 export const classes = ['VCPU', 'MEMORY_MB', 'CUSTOM_SLOT'];
 export const traits = ['HW_CPU_X86_VMX', 'CUSTOM_FAST', 'CUSTOM_OLD'];
 export const aggregates = ['a66e0000-0000-4000-8000-00000000000a', 'a66e0000-0000-4000-8000-00000000000b'];

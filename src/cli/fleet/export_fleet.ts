@@ -83,7 +83,7 @@ const harmful = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 /** The fleet in YAML. An inventory is one line. */
 export function yamlOf(fleet: ExportedFleet): string {
-  const document = new Document(fleet, { aliasDuplicateObjects: false });
+  const document = new Document(fleet, { aliasDuplicateObjects: false, compat: 'yaml-1.1' });
   visit(document, {
     Scalar: (_key, node) => {
       if (typeof node.value === 'string' && harmful.test(node.value)) node.type = 'QUOTE_DOUBLE';
