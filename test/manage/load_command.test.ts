@@ -186,11 +186,15 @@ test('lines are UTF-8, maybe behind a byte order mark, and only a line feed ends
   });
 });
 
-test('a file that is not there, and one that cannot be read twice, are refused by name', async () => {
+test('a file that is not there, one that cannot be read twice, and too long a line are refused by name', async () => {
   await withCommands('embedded', 'migrated', async ({ run, folder }) => {
     const missing = await run('placement-manage', 'load', path.join(folder, 'none'));
     assert.match(missing.stderr, /ENOENT.*none/);
     assert.equal(missing.code, 1);
     assert.match((await run('placement-manage', 'load', '/dev/null')).stderr, /\/dev\/null is no file/);
+    const file = path.join(folder, 'long.jsonl');
+    await writeFile(file, `\n${linesOf(providers.slice(0, 1))}${' '.repeat(2 ** 21)}`);
+    const long = await run('placement-manage', 'load', file);
+    assert.deepEqual([long.code, long.stderr], [1, 'placement-manage: Line 3 has more than 1048576 bytes.\n']);
   });
 });

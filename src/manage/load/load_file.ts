@@ -137,9 +137,7 @@ async function* partsOf(file: string, size: number): AsyncGenerator<readonly (Fi
   await using handle = await open(file);
   if (!(await handle.stat()).isFile()) throw new Error(`${file} is no file. A load reads it twice.`);
   let part: (FileProvider | Problem)[] = [];
-  let number = 0;
-  for await (const bytes of linesOf(handle)) {
-    number += 1;
+  for await (const [number, bytes] of linesOf(handle)) {
     const line = readLine(number, bytes);
     if (line === undefined) continue;
     part.push(line);
@@ -153,20 +151,22 @@ async function* partsOf(file: string, size: number): AsyncGenerator<readonly (Fi
 /** The longest line, in bytes. */
 const mostLineBytes = 1024 * 1024;
 
-/** The lines of a file. Only a line feed ends a line: a name may have other line ends of Unicode. */
-async function* linesOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
+/** The lines of a file, with their numbers from 1 on. Only a line feed ends a line: a name may have other line ends of Unicode. */
+async function* linesOf(handle: FileHandle): AsyncGenerator<readonly [number: number, bytes: Uint8Array]> {
   let rest = Buffer.alloc(0);
+  let number = 1;
   for await (const chunk of handle.createReadStream({ autoClose: false })) {
     const bytes = Buffer.concat([rest, chunk]);
     let from = 0;
     for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
-      yield bytes.subarray(from, end);
+      yield [number, bytes.subarray(from, end)];
       from = end + 1;
+      number += 1;
     }
     rest = bytes.subarray(from);
-    if (rest.length > mostLineBytes) throw new Error(`A line of the file has more than ${mostLineBytes} bytes.`);
+    if (rest.length > mostLineBytes) throw new Error(`Line ${number} has more than ${mostLineBytes} bytes.`);
   }
-  if (rest.length > 0) yield rest;
+  if (rest.length > 0) yield [number, rest];
 }
 
 const lineFeed = 0x0a;
