@@ -13,7 +13,7 @@ export const socketFetch =
   (socketPath: string, address: string): Fetch =>
   async (input, init) => {
     const request = new Request(input, init);
-    const { method, headers, signal, url } = request;
+    const { method, headers, url } = request;
     const { pathname, search } = new URL(url);
     const body = await request.text();
     return new Promise<Response>((resolve, reject) => {
@@ -24,7 +24,8 @@ export const socketFetch =
         headers: Object.fromEntries(headers),
         // Each request has a new connection: the service may close an idle connection just when it is used again.
         agent: false,
-        signal,
+        // Not that of the Request: it is no longer aborted once the Request is garbage.
+        signal: init?.signal ?? undefined,
       });
       sent.on('error', (error) => reject(lost(address, error)));
       sent.on('response', (answer) => {

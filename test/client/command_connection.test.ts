@@ -6,6 +6,10 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { socketFetch } from '../../src/cli/socket_fetch.ts';
 import { issue } from '../keystone/certificate.ts';
 import { mustFail, placement } from './command.ts';
 import { type KeystoneServer, startKeystone } from './keystone_server.ts';
@@ -81,6 +85,27 @@ test('a UNIX socket is reached by its name, and the error names a socket that do
     await mustFail(/There is no provider "none"/, ['provider', 'show', 'none'], env, 'wrongInput');
   } finally {
     await new Promise((resolve) => front.close(resolve));
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('a request to a UNIX socket ends with its signal, also after the garbage was collected', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-socket-'));
+  const socket = path.join(folder, 'api.sock');
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+  const silent = createServer(() => arrive());
+  await new Promise<void>((resolve) => silent.listen(socket, resolve));
+  try {
+    const controller = new AbortController();
+    const asked = socketFetch(socket, `unix:${socket}`)('http://localhost/', { signal: controller.signal });
+    await arrived;
+    setFlagsFromString('--expose-gc');
+    runInNewContext('gc')();
+    controller.abort();
+    await assert.rejects(Promise.race([asked, sleep(5_000)]), /aborted/);
+  } finally {
+    silent.closeAllConnections();
+    await new Promise((resolve) => silent.close(resolve));
     await rm(folder, { recursive: true });
   }
 });
