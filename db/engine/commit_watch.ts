@@ -92,10 +92,6 @@ export function watchCommits(options: {
     held?.resolve();
     held = undefined;
   };
-  const refuseHeld = (): void => {
-    held?.reject(new CommitsUnconfirmed());
-    held = undefined;
-  };
   const endOverdue = (): void => {
     if (statementTimeoutMs === 0) return;
     const nowMs = performance.now();
@@ -123,7 +119,7 @@ export function watchCommits(options: {
       for (const each of missing) if (each.isAbandoned || heldSinceMs !== undefined) each.breakOff();
     }
     isRefusing = heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
-    if (isRefusing) refuseHeld();
+    if (isRefusing) held?.reject(new CommitsUnconfirmed());
     if (performance.now() - oldest.sentMs < slowMs) resume();
     else if (!isChecking) void askServer();
   };
