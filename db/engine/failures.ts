@@ -127,7 +127,7 @@ const isRefusedBy = (error: unknown, ...routines: readonly string[]): boolean =>
 export function isUnavailable(error: unknown): boolean {
   if (isDatabaseError(error)) {
     if (isAccessRefused(error) || isReadOnly(error)) return true;
-    return /^(08...|57P0[1235]|53...|58...|25P0[34])$/.test(error.code);
+    return /^(08...|57P0[1-5]|53...|58...|25P0[34])$/.test(error.code);
   }
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);

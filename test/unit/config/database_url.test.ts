@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
+import { type Hosts, hostsOf } from '../../../db/engine/host_list.ts';
 import { maskUrls, readDatabaseUrl } from '../../../src/config/database_url.ts';
 
 const good: readonly (readonly [written: string, url: string])[] = [
@@ -107,3 +108,26 @@ test('passwords in URLs are masked', () => {
   ];
   for (const [text, masked] of masks) assert.equal(maskUrls(text), masked);
 });
+
+test('the servers of a URL, and how one of them is chosen', () => {
+  const usual: Hosts = { hosts: [], target: 'any', isTlsOptional: false, isRandom: false, connectTimeoutMs: undefined };
+  const cases: readonly (readonly [url: string, hosts: Partial<Hosts>])[] = [
+    ['//a,[::1]:5433,c/d', { hosts: at(['a', ''], ['[::1]', '5433'], ['c', '']) }],
+    ['//x/d?host=a,/run&port=5433', { hosts: at(['a', '5433'], ['/run', '5433']) }],
+    ['//x/d?host=a,b&port=1,2', { hosts: at(['a', '1'], ['b', '2']) }],
+    ['//a/d?connect_timeout=2', { hosts: at(['a', '']), connectTimeoutMs: 2_000 }],
+    ['//a/d?connect_timeout=0', { hosts: at(['a', '']) }],
+    ['//a/d?sslmode=allow', { hosts: at(['a', '']), isTlsOptional: true }],
+    ['//a/d?sslmode=prefer', { hosts: at(['a', '']), isTlsOptional: true }],
+    ['//a/d?sslmode=require', { hosts: at(['a', '']) }],
+    ['//a/d?load_balance_hosts=random', { hosts: at(['a', '']), isRandom: true }],
+    ['//a/d?target_session_attrs=primary', { hosts: at(['a', '']), target: 'primary' }],
+  ];
+  for (const [url, hosts] of cases) assert.deepEqual(hostsOf(`postgresql:${url}`), { ...usual, ...hosts }, url);
+  for (const query of ['host=a,b,c&port=1,2', 'host=a&port=1,2']) {
+    assert.throws(() => hostsOf(`postgresql://x/d?${query}`), /one port, or one for each/, query);
+  }
+});
+
+const at = (...hosts: readonly (readonly [host: string, port: string])[]) =>
+  hosts.map(([host, port]) => ({ host, port }));
