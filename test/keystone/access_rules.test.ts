@@ -59,6 +59,8 @@ suite('access rules of application credentials', () => {
       await withKeystone({ serviceType }, async ({ standIn, outcome }) => {
         const accessRules = [rule('GET', '/**'), rule('GET', '/**', 'warehouse')];
         assert.equal(await outcome(standIn.issue({ accessRules })), 'unauthorized');
+        const service = { 'x-service-token': standIn.issue({ roles: ['service'] }) };
+        assert.equal(await outcome(standIn.issue({ accessRules }), service), 'unauthorized');
         assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
       });
     }
@@ -70,8 +72,8 @@ suite('access rules of application credentials', () => {
       Array.from({ length: random.below(most + 1) }, () => random.pick(pieces)).join('');
     const matched = { true: 0, false: 0 };
     for (let round = 0; round < 20_000; round += 1) {
-      // So that what is compared begins anywhere in the words of 32 bits.
-      const start = `/${'x'.repeat(random.below(70))}`;
+      // So that what is compared begins anywhere in the words of 32 bits, and sometimes with a wildcard.
+      const start = random.below(4) === 0 ? '' : `/${'x'.repeat(random.below(70))}`;
       const rule = start + some(['a', 'b', '/', '.', '*', '**', '{n}', '{', '}'], 9);
       const path = start + some(['a', 'b', '/', '.', 'x'], 9);
       const expected = regularExpression(rule).test(path);
@@ -92,6 +94,9 @@ suite('access rules of application credentials', () => {
       assert.equal(matchesRule(rule, path, few), false);
       assert.ok(few.left >= -128, `it went on for ${-few.left} steps`);
     }
+    const steps = { left: 100 };
+    matchesRule(`/${'a'.repeat(100)}`, '', steps);
+    assert.equal(steps.left, -1, 'a rule takes them also if the path ends at once');
   });
 
   test('allow nothing that all of them together have not allowed after a number of steps', () => {

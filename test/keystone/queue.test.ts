@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound, setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome } from '../../src/access/keystone/authenticate.ts';
-import { openKeystoneQueue } from '../../src/access/keystone/queue.ts';
+import { openKeystoneQueue, ValidationAbandoned } from '../../src/access/keystone/queue.ts';
 import { KeystoneFault, openTokenCache } from '../../src/access/keystone/token.ts';
 import { KeystoneUnreachable } from '../../src/access/keystone/transport.ts';
 import { tokenValidation } from '../../src/access/keystone/validate.ts';
@@ -228,6 +228,62 @@ suite('the queue before Keystone', () => {
     assert.equal(await validate('expired token', false, from('slow'), budget), undefined);
     assert.ok(await validate('expired token', true, from('slow'), budget));
   });
+});
+
+test('requests with one token share a validation, also after one has left, and the time in the queue does not count', async (t) => {
+  let nowMs = 1_000_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const sent: string[] = [];
+  const answers: (() => void)[] = [];
+  const queue = openKeystoneQueue({ atATime: 1, mostWaiting: 100 });
+  const validate = tokenValidation({
+    transport: {
+      send: ({ path, headers }) =>
+        new Promise((resolve) => {
+          sent.push(`${path} ${headers['x-subject-token']}`);
+          answers.push(() => resolve({ status: 404, headers: {}, text: '' }));
+        }),
+      close: () => {},
+    },
+    queue,
+    serviceToken: { get: async () => 'own', discard: () => {} },
+    cache: openTokenCache({ seconds: 60, limit: 10 }),
+    invalid: openTokenCache({ seconds: 60, limit: 10 }),
+    wantsCatalog: false,
+  });
+  const ask = (token: string, gone = never, budget = { leftMs: 1_000 }) =>
+    validate(token, false, from(token, gone), budget).catch((error: unknown) => error);
+  const answerLast = async (): Promise<void> => {
+    await nextRound();
+    answers.at(-1)?.();
+    await nextRound();
+  };
+  const [leavingLate, leavingEarly] = [new AbortController(), new AbortController()];
+  const first = [ask('first', leavingLate.signal)];
+  await nextRound();
+  leavingLate.abort();
+  first.push(ask('first'));
+  const left: unknown[] = [];
+  for (const [token, gone] of [
+    ['second', leavingEarly.signal],
+    ['gone before', AbortSignal.abort()],
+  ] as const) {
+    ask(token, gone).then((error) => left.push(error));
+  }
+  leavingEarly.abort();
+  const budget = { leftMs: 1_000 };
+  const second = [ask('second', never, budget)];
+  await nextRound();
+  assert.deepEqual([left.length, queue.size], [2, 1]);
+  for (const error of left) assert.ok(error instanceof ValidationAbandoned);
+  second.push(ask('second'));
+  nowMs += 500;
+  await answerLast();
+  nowMs += 100;
+  await answerLast();
+  assert.deepEqual(sent, ['/auth/tokens?nocatalog first', '/auth/tokens?nocatalog second']);
+  assert.deepEqual(await Promise.all([...first, ...second]), [undefined, undefined, undefined, undefined]);
+  assert.equal(budget.leftMs, 900);
 });
 
 test('clients are distinguished by their address, those with IPv6 by their network', () => {

@@ -9,6 +9,7 @@ import {
   identityUrl,
   type KeystoneSettings,
   keystoneProblems,
+  keystoneTimeBudgetMs,
   publicAddress,
   tlsOptions,
 } from '../../src/access/keystone/settings.ts';
@@ -53,7 +54,17 @@ test('auth_url may have a version, a path and a slash at the end', () => {
   ] as const) {
     assert.equal(identityUrl(authUrl), expected);
   }
-  assert.equal(publicAddress(completeSettings({ wwwAuthenticateUri: 'http://u:p@k:5000/v3' })), 'http://k:5000/v3');
+  for (const user of ['u:p@', 'u@', ':p@', '']) {
+    assert.equal(
+      publicAddress(completeSettings({ wwwAuthenticateUri: `http://${user}k:5000/v3` })),
+      'http://k:5000/v3',
+    );
+  }
+});
+
+test('a request waits for Keystone for ten seconds, or for one attempt if that may take longer', () => {
+  const budgets = [undefined, 0, 5, 30].map((httpConnectTimeout) => keystoneTimeBudgetMs({ httpConnectTimeout }));
+  assert.deepEqual(budgets, [10_000, 10_000, 10_000, 30_000]);
 });
 
 test('a certificate must be signed by a trusted authority, unless insecure is set', async () => {
