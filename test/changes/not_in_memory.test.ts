@@ -1,16 +1,34 @@
-/** Clients that follow from a position whose later changes are no longer in memory: they are read from the log. */
+/** Clients that follow from a position whose later changes are no longer in memory: they are read from the log. And the refreshes for clients. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { type ChangedParts, consumersBit } from '../../db/fleet/changed_parts.ts';
 import { interestOf, type Part } from '../../src/fleet/follow/change_set.ts';
-import { type Follower, type Followers, openFollowers } from '../../src/fleet/follow/followers.ts';
+import { type Follower, type Followers, mostEntries, openFollowers } from '../../src/fleet/follow/followers.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { anyEngine, type Engine, withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 
-type Scene = { readonly database: Database; readonly fleet: FleetKeeper; readonly followers: Followers };
+/** What the followers see instead of the fleet and the database. */
+type Seen = {
+  fresh: FleetKeeper['fresh'];
+  ageSeconds: number;
+  snapshot: FleetKeeper['snapshot'] | undefined;
+  /** Called when they ask the database. */
+  asked: () => void;
+  position: FleetKeeper['recent']['position'] | undefined;
+  /** The changes in memory since any position. */
+  rows: readonly ChangedParts[] | undefined;
+};
+
+type Scene = {
+  readonly database: Database;
+  readonly fleet: FleetKeeper;
+  readonly followers: Followers;
+  readonly seen: Seen;
+};
 
 /** Calls back with a provider, and followers of a fleet that keeps no changes in memory. */
 async function withoutMemory(engine: Engine, use: (scene: Scene) => Promise<void>): Promise<void> {
@@ -22,27 +40,40 @@ async function withoutMemory(engine: Engine, use: (scene: Scene) => Promise<void
       );
       const fleet = await openFleet(database);
       const { recent } = fleet;
-      const forgetful = {
+      const seen: Seen = {
         fresh: fleet.fresh,
+        ageSeconds: 0, // only the test refreshes the fleet
+        snapshot: undefined,
+        asked: () => {},
+        position: undefined,
+        rows: undefined,
+      };
+      const forgetful = {
+        fresh: () => seen.fresh(),
         get known() {
           return fleet.known;
         },
         get snapshot() {
-          return fleet.snapshot;
+          return seen.snapshot ?? fleet.snapshot;
         },
-        // Only the test refreshes the fleet.
-        ageSeconds: () => 0,
+        ageSeconds: () => seen.ageSeconds,
         recent: {
           ...recent,
           get position() {
-            return recent.position;
+            return seen.position ?? recent.position;
           },
-          since: () => undefined,
+          since: () => seen.rows,
         },
       };
-      const followers = openFollowers(database, forgetful, { lookEveryMs: 1, maxFollowers: 9 });
+      const asked = {
+        get kysely() {
+          seen.asked();
+          return database.kysely;
+        },
+      };
+      const followers = openFollowers(asked, forgetful, { lookEveryMs: 1, maxFollowers: 9 });
       try {
-        await use({ database, fleet, followers });
+        await use({ database, fleet, followers, seen });
       } finally {
         followers.end();
       }
@@ -53,7 +84,10 @@ async function withoutMemory(engine: Engine, use: (scene: Scene) => Promise<void
 }
 
 /** A client, and the texts of what it has got. */
-function clientOf(parts: readonly Part[], className?: string): { readonly follower: Follower; readonly got: string[] } {
+function clientOf(
+  parts: Parameters<typeof interestOf>[0],
+  className?: string,
+): { readonly follower: Follower; readonly got: string[] } {
   const interest = interestOf(parts, { className, inTree: undefined });
   const got: string[] = [];
   const send: Follower['send'] = (delivery) => {
@@ -132,9 +166,147 @@ test('while the log is read for a position it is not read again, and each client
 test('a client that follows while the server fails over is told to read everything anew', () =>
   withoutMemory(anyEngine, async ({ fleet, followers }) => {
     const { follower, got } = clientOf(['traits']);
+    for (let seat = 1; seat < 9; seat += 1) followers.takeSeat('client');
     followers.takeSeat('client')?.follow(follower, fleet.recent.position);
     const { pgSnapshot, lastXid } = fleet.snapshot;
     fleet.recent.restart({ pgSnapshot, log: { identity: 'of the standby', lastXid } });
     await until('it is told', () => got.length > 0);
+    assert.ok(followers.takeSeat('other'), 'it gets the seat');
     assert.deepEqual(got, ['expired']);
+  }));
+
+test('what is read from the log is sent with the position of the fleet before, and a later change with the next one', () =>
+  withoutMemory(anyEngine, async ({ database, fleet, followers, seen }) => {
+    const from = fleet.recent.position;
+    await giveTrait(database);
+    await fleet.fresh();
+    const before = fleet.recent.position;
+    seen.asked = () => {
+      seen.position = { ...before, next: before.next + 9 };
+    };
+    const delivery = await followers.since(from, interestOf(['traits']));
+    assert.ok(delivery !== 'expired');
+    assert.ok(fleet.recent.isRecording(), 'the next changes are kept in memory');
+    assert.deepEqual([delivery.changes.text(interestOf(['traits'])), delivery.position], [partsOf('traits'), before]);
+  }));
+
+test('where the log of another run of the server is found, the fleet is refreshed before the log is read again', () =>
+  withoutMemory(anyEngine, async ({ database, fleet, followers, seen }) => {
+    const from = fleet.recent.position;
+    await giveTrait(database);
+    await fleet.fresh();
+    const restarted = (onRefresh: () => void): void => {
+      seen.snapshot = { ...fleet.snapshot, serverRun: 'the run before' };
+      seen.fresh = async () => {
+        seen.snapshot = undefined;
+        onRefresh();
+        return fleet.known;
+      };
+    };
+    restarted(() => {});
+    const delivery = await followers.since(from, interestOf(['traits']));
+    assert.equal(delivery === 'expired' ? delivery : delivery.changes.text(interestOf(['traits'])), partsOf('traits'));
+    restarted(() => {
+      const { pgSnapshot, lastXid } = fleet.snapshot;
+      fleet.recent.restart({ pgSnapshot, log: { identity: 'of the standby', lastXid } });
+    });
+    assert.equal(await followers.since(from, interestOf(['traits'])), 'expired');
+  }));
+
+test('a client follows on where the log could not be read', () =>
+  withoutMemory(anyEngine, async ({ database, fleet, followers, seen }) => {
+    const from = fleet.recent.position;
+    await giveTrait(database);
+    await fleet.fresh();
+    let failures = 0;
+    seen.asked = () => {
+      if (failures === 3) return;
+      failures += 1;
+      throw new Error('the database is unavailable');
+    };
+    const { follower, got } = clientOf(['traits']);
+    followers.takeSeat('client')?.follow(follower, from);
+    await until('it has got the change', () => got.length > 0);
+    assert.deepEqual([failures, got], [3, [partsOf('traits')]]);
+  }));
+
+test('a client that wants more changes than one delivery has is told to read everything anew, and others go on', () =>
+  withoutMemory(anyEngine, async ({ fleet, followers, seen }) => {
+    const from = { ...fleet.recent.position };
+    const consumers = interestOf(['consumers']);
+    const rows = Array.from(
+      { length: mostEntries },
+      (_, each): ChangedParts => ['7', null, `${each}`, consumersBit, null],
+    );
+    seen.rows = rows;
+    assert.notEqual(await followers.since(from, consumers), 'expired');
+    seen.rows = [...rows, ['7', null, 'one more', consumersBit, null]];
+    assert.equal(await followers.since(from, consumers), 'expired');
+    const clients = [clientOf(['consumers']), clientOf(['traits'])];
+    for (const { follower } of clients) followers.takeSeat('client')?.follow(follower, from);
+    await until('both have got something', () => clients.every(({ got }) => got.length > 0));
+    assert.deepEqual(
+      clients.map(({ got }) => got),
+      [['expired'], ['[]']],
+    );
+  }));
+
+test('while clients follow there is one refresh at a time, also if the last one is old by a part of a second only', () =>
+  withoutMemory(anyEngine, async ({ fleet, followers, seen }) => {
+    let [refreshes, underWay] = [0, 0];
+    let mayEnd = Promise.withResolvers<void>();
+    seen.ageSeconds = 0.1;
+    seen.fresh = async () => {
+      refreshes += 1;
+      underWay += 1;
+      await mayEnd.promise;
+      underWay -= 1;
+      return fleet.known;
+    };
+    const follow = () => followers.takeSeat('client')?.follow(clientOf([]).follower, fleet.recent.position);
+    assert.equal(fleet.recent.isRecording(), false);
+    const first = follow();
+    await until('the fleet is refreshed', () => refreshes === 1);
+    assert.equal(fleet.recent.isRecording(), true);
+    const second = follow();
+    await sleep(20); // the followers look every millisecond
+    assert.deepEqual([refreshes, underWay], [1, 1]);
+    mayEnd.resolve();
+    await until('it is refreshed again', () => refreshes > 2);
+    mayEnd = Promise.withResolvers();
+    await until('another refresh is under way', () => underWay === 1);
+    first?.();
+    second?.();
+    const atEnd = refreshes;
+    mayEnd.resolve();
+    await sleep(20);
+    assert.equal(refreshes, atEnd, 'without clients there is none');
+  }));
+
+test('after a refresh that failed there is a pause', () =>
+  withoutMemory(anyEngine, async ({ fleet, followers, seen }) => {
+    let refreshes = 0;
+    seen.ageSeconds = 0.1;
+    seen.fresh = () => {
+      refreshes += 1;
+      return Promise.reject(new Error('the database is unavailable'));
+    };
+    followers.takeSeat('client')?.follow(clientOf([]).follower, fleet.recent.position);
+    await until('the fleet is refreshed', () => refreshes > 0);
+    await sleep(20); // the followers look every millisecond
+    assert.equal(refreshes, 1);
+  }));
+
+test('a client gets nothing after the end, and what is asked for after it ends at once', () =>
+  withoutMemory(anyEngine, async ({ database, fleet, followers }) => {
+    const { follower, got } = clientOf(['traits']);
+    const from = fleet.recent.position;
+    followers.takeSeat('client')?.follow(follower, from);
+    followers.end();
+    assert.deepEqual([got, followers.size], [['ended'], 0]);
+    await giveTrait(database);
+    await fleet.fresh();
+    const late = clientOf(['traits']);
+    followers.takeSeat('client')?.follow(late.follower, from);
+    assert.deepEqual([late.got, followers.size, followers.seatsOf('client')], [['ended'], 0, 1]);
   }));

@@ -68,15 +68,20 @@ suite('the seats for following changes', () => {
       assert.equal(service.followers.size, 3);
     }));
 
-  test('a request whose seat another user got before it follows is ended', () =>
-    serve(anyEngine, { changes: { maxFollowers: 2 } }, async (_url, { followers, fleet }) => {
-      const [, youngest] = [followers.takeSeat('ada'), followers.takeSeat('ada')];
-      assert.ok(followers.takeSeat('bob'));
-      const got: unknown[] = [];
-      youngest?.follow({ interest: interestOf(), send: (delivery) => got.push(delivery) }, fleet.recent.position);
-      assert.deepEqual(got, ['ended']);
-      assert.equal(followers.size, 0);
-    }));
+  for (const when of ['before', 'while'] as const) {
+    test(`a request whose seat another user got ${when} it follows is ended`, () =>
+      serve(anyEngine, { changes: { maxFollowers: 2 } }, async (_url, { followers, fleet }) => {
+        const [, youngest] = [followers.takeSeat('ada'), followers.takeSeat('ada')];
+        const got: unknown[] = [];
+        const follow = () =>
+          youngest?.follow({ interest: interestOf(), send: (delivery) => got.push(delivery) }, fleet.recent.position);
+        if (when === 'while') follow();
+        assert.ok(followers.takeSeat('bob'));
+        if (when === 'before') follow();
+        assert.deepEqual(got, ['ended']);
+        assert.equal(followers.size, 0);
+      }));
+  }
 
   test('without Keystone, clients share the seats by address, whatever user they name', () =>
     serve(
